@@ -12,6 +12,9 @@ package struct Keeper: ~Copyable {
     private var store = DescriptorStore()
     private var schedule: RestartSchedule
     private var worker: Worker?
+    /// Killed workers of which a thread is left: it waits in the kernel for a page of its own mount, which only the next worker's
+    /// answer can unlock (`fuse_reverse_inval_inode`, fs/fuse/inode.c). No signal ends it before.
+    private var lingering: [Int32] = []
     /// While workers crash in a loop.
     private var refusal: RequestRefusal?
     private let crashReport: CrashReport
@@ -24,6 +27,10 @@ package struct Keeper: ~Copyable {
 
     /// The time that a worker has to end after SIGABRT, in milliseconds: it writes its backtrace.
     private static let patienceAfterAbort = 30_000
+    /// How often the keeper looks whether only a worker's main thread has ended: no signal tells that. In milliseconds.
+    private static let lookInterval = 1_000
+    /// The time that the other threads of a killed worker have to end, in milliseconds.
+    private static let patienceWithThreads = 200
 
     /// Sets variables of this process, which the workers inherit. Those of another service manager are removed.
     ///
@@ -56,6 +63,7 @@ package struct Keeper: ~Copyable {
             handleSignals()
             // Before the end of the worker is handled: its last messages count.
             receiveMessages()
+            lingering.removeAll { waitpid($0, nil, WNOHANG) == $0 }
             if let status = reap() { return end(status) }
             guard let nextStart else {
                 checkWatchdog()
@@ -88,14 +96,32 @@ package struct Keeper: ~Copyable {
         }
     }
 
-    /// Handles the end of the worker.
+    /// Notices the end of the worker, and handles it.
     ///
     /// - Returns: the exit status of the keeper if it ends, too.
     private mutating func reap() -> Int32? {
         guard let worker else { return nil }
         var status: Int32 = 0
-        guard waitpid(worker.process, &status, WNOHANG) == worker.process else { return nil }
-        let end = ProcessEnd(waitStatus: status)
+        if waitpid(worker.process, &status, WNOHANG) == worker.process {
+            return handleEnd(of: worker, ProcessEnd(waitStatus: status))
+        }
+        guard isLingering(worker) else { return nil }
+        lingering.append(worker.process)
+        Log.write("a thread of the worker \(worker.process) waits in the kernel for an answer of the next worker")
+        return handleEnd(of: worker, .signal(SIGKILL))
+    }
+
+    /// Whether nothing but a thread that no signal ends is left of a worker. Kills one whose main thread has ended.
+    private mutating func isLingering(_ worker: Worker) -> Bool {
+        if let since = worker.mainThreadEndedAt { return Clock.now >= since + Self.patienceWithThreads }
+        if worker.hasEndedMainThread {
+            kill(worker.process, SIGKILL)
+            self.worker?.mainThreadEndedAt = Clock.now
+        }
+        return false
+    }
+
+    private mutating func handleEnd(of worker: Worker, _ end: ProcessEnd) -> Int32? {
         self.worker = nil
         let now = Clock.now
         switch end {
@@ -132,8 +158,9 @@ package struct Keeper: ~Copyable {
         guard var worker else { return }
         let now = Clock.now
         if let abortedAt = worker.abortedAt {
-            guard now >= abortedAt + Self.patienceAfterAbort else { return }
+            guard now >= abortedAt + Self.patienceAfterAbort, !worker.wasKilled else { return }
             kill(worker.process, SIGKILL)
+            worker.wasKilled = true
         } else if options.watchdog > 0, !worker.isStopping, let last = worker.lastSignOfLife,
             now >= last + options.watchdog
         {
@@ -158,10 +185,12 @@ package struct Keeper: ~Copyable {
         if let nextStart { due = nextStart }
         if let worker {
             if let abortedAt = worker.abortedAt {
-                due = abortedAt + Self.patienceAfterAbort
+                if !worker.wasKilled { due = abortedAt + Self.patienceAfterAbort }
             } else if options.watchdog > 0, !worker.isStopping, let last = worker.lastSignOfLife {
                 due = last + options.watchdog
             }
+            let look = worker.mainThreadEndedAt.map { $0 + Self.patienceWithThreads } ?? Clock.now + Self.lookInterval
+            due = min(due ?? look, look)
         }
         let refused = store.entries.filter { isRefused($0) }
         var polled = [

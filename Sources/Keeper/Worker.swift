@@ -12,6 +12,24 @@ struct Worker {
     var isStopping = false
     /// The time of SIGABRT after a missed watchdog.
     var abortedAt: Int?
+    /// Whether it did not end after that either, and SIGKILL was sent.
+    var wasKilled = false
+    /// The time at which its main thread was found to have ended while others had not.
+    var mainThreadEndedAt: Int?
+
+    /// Whether its main thread has ended. Then waitpid(2) succeeds as soon as the others have, too.
+    var hasEndedMainThread: Bool {
+        let file = open("/proc/\(process)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        // "NUMBER (NAME) STATE ...": the name has at most 15 bytes.
+        var text = [UInt8](repeating: 0, count: 64)
+        let length = read(file, &text, text.count)
+        guard length > 0, let end = text.prefix(length).lastIndex(of: UInt8(ascii: ")")), end + 2 < length else {
+            return false
+        }
+        return text[end + 2] == UInt8(ascii: "Z")
+    }
 
     /// The exit status with which the worker asks to be started again (`ExitStatus.restart` of the daemon).
     static let restartStatus: Int32 = 133

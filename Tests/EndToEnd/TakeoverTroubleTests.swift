@@ -59,6 +59,40 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "TAKEOVER-1: a daemon is killed while the kernel waits for its answer to drop pages, and readers go on",
+            .enabled(if: FarRemote.Kind.installed.contains(.webDAV), "no WebDAV server is installed"))
+        func blockedInvalidation() async throws {
+            try await FarRemote.run(.webDAV) { remote, yonder async throws in
+                let folder = try #require(remote.folder)
+                _ = try await Takeover.makeLargeFile(folder.appending("large").string)
+                let new = yonder.directory["new"].string
+                let hash = try await Takeover.makeLargeFile(new)
+                try await remote.mount(yonder)
+                try await yonder.shell("ls -l")
+                try await remote.relay.tell("delay 2000")
+                let readers = try (0..<3).map { _ in
+                    try BackgroundProgram(
+                        "sh", "-c", "test \"$(sha256sum < \"$1\")\" = \"$2  -\"", "sh", yonder["large"], hash)
+                }
+                defer { for reader in readers { reader.kill() } }
+                try await Task.sleep(for: .milliseconds(500))
+                // The readers follow the new version: the kernel is to drop pages that it has locked until they are read.
+                guard rename(new, folder.appending("large").string) == 0 else { throw Errno(rawValue: errno) }
+                for pause in [5_000, 3_000] {
+                    try await Task.sleep(for: .milliseconds(pause))
+                    try await kill(yonder)
+                    #expect(try await yonder.yonder("domains").status == 0)
+                }
+                try await remote.relay.tell("delay 0")
+                for reader in readers {
+                    #expect(await reader.ends(within: .seconds(60)))
+                    #expect(reader.status == 0)
+                }
+                #expect(try await yonder.status().warnings.isEmpty)
+            }
+        }
+
         @Test("TAKEOVER-9: a daemon that negotiates other features with the kernel mounts again at the same place")
         func otherFeatures() async throws {
             try await Installation.run { yonder in

@@ -76,6 +76,7 @@ package final class Daemon: Sendable {
             return ended
         }
         manager.remove(Self.controlName)
+        manager.remove(Self.lockName)
         // A new daemon may be started from here on; it waits for the lock of this one.
         server.withdraw()
         await domains.shutDown()
@@ -101,9 +102,22 @@ package final class Daemon: Sendable {
 
     /// The name under which the service manager stores the control socket.
     private static let controlName = "control"
+    /// That of the lock of the state directory. A killed predecessor may keep its own until the kernel has got an answer of this
+    /// process: one of its threads may wait for a page that is being read from its mount.
+    private static let lockName = "lock"
 
-    /// Locks the state directory. Waits for a daemon that is shutting down.
+    /// Locks the state directory, also for the next process of the service manager. Waits for a daemon that is shutting down.
     private func lock() async throws -> FileLock {
+        if let inherited = manager.takeInherited(Self.lockName), let lock = try? FileLock(inherited: inherited) {
+            return lock
+        }
+        let lock = try await newLock()
+        manager.remove(Self.lockName)
+        try? manager.store(lock.file, as: Self.lockName)
+        return lock
+    }
+
+    private func newLock() async throws -> FileLock {
         let path = FilePath(places.stateDirectory).appending("yonderd.lock")
         let deadline = ContinuousClock.now + Self.patienceWithPredecessor
         while true {
