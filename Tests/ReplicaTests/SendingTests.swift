@@ -92,6 +92,31 @@ import Testing
         #expect(try replica.names() == ["file"])
     }
 
+    @Test("SEND-1: a change that was made while an earlier one was sent is waited for also after the answer to that")
+    func pendingSinceItWasSent() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        func rename(_ name: String, to newName: String) throws {
+            _ = try replica.change(open: fixture.open) {
+                try $0.names.rename(name, in: .root, to: newName, in: .root, .replace)
+            }
+        }
+        try rename("file", to: "first")
+        let sent = try #require(try replica.prepare(row, fields: .filename))
+        try rename("first", to: "second")
+        let start = Replica.now
+        var answer = FileProviderItem.file("first", id: "file", size: 100)
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
+        }
+        #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.filename) == true)
+        #expect(try replica.database.hasPending(since: start))
+    }
+
     @Test("CONFLICT-5: what is written here stays based on one content: its version, its size and its date")
     func basesAreOfOneContent() async throws {
         let fixture = try ReplicaFixture()

@@ -10,7 +10,8 @@ extension Replica {
     ///   - fields: what of its changes may be sent.
     ///   - name: another name than its own, to make room: in the directory that it is to be in.
     package func prepare(_ row: Int64, fields: ItemFields, as name: String? = nil) throws -> SentChange? {
-        try database.read { db in
+        let preparedAt = FileTimestamp.now
+        return try database.read { db in
             guard let item = try db.item(id: row), !item.isExcluded else { return nil }
             var sending = item.changedFields.intersection(fields)
             if name != nil { sending = sending.intersection(.parentItemIdentifier).union(.filename) }
@@ -35,7 +36,7 @@ extension Replica {
             return SentChange(
                 row: row, inode: item.inode.number, identifier: item.identifier, item: described,
                 base: item.base.version,
-                fields: sending, contentStamp: nil, isReplay: item.wasSent)
+                fields: sending, contentStamp: nil, isReplay: item.wasSent, preparedAt: preparedAt)
         }
     }
 }

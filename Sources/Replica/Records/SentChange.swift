@@ -14,6 +14,8 @@ package struct SentChange: Sendable {
     package var contentStamp: Int64?
     /// Whether it may have been sent before, without an answer.
     package var isReplay: Bool
+    /// A time before it was read from the database: every change up to then is part of it.
+    package var preparedAt: FileTimestamp
     /// How it is offered again, when its identifier was given up.
     package var offer: Offer?
 }

@@ -91,7 +91,8 @@ extension Replica {
     ///
     /// - Parameter isAtOrigin: false to offer it where it is now, the remote not having it where it was.
     package func prepareOffer(_ row: Int64, atOrigin isAtOrigin: Bool = true) throws -> SentChange? {
-        try database.read { db in
+        let preparedAt = FileTimestamp.now
+        return try database.read { db in
             guard let item = try db.item(id: row), item.isToBeOffered, !item.isExcluded,
                 var place = try db.placeToOffer(item)
             else { return nil }
@@ -116,7 +117,7 @@ extension Replica {
             return SentChange(
                 row: row, inode: item.inode.number, identifier: nil, item: described, base: item.base.version,
                 fields: described.knownFields(withContents: hasContent),
-                contentStamp: nil, isReplay: item.wasSent,
+                contentStamp: nil, isReplay: item.wasSent, preparedAt: preparedAt,
                 offer: Offer(
                     round: item.reimport, isDataless: isDataless, wasKnown: item.base.name != nil,
                     isAtOrigin: place.isAtOrigin))

@@ -131,7 +131,8 @@ package struct UploadAnswers: RemotePart {
         if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
             try ContentVersions(transaction: transaction).showNewest(of: item)
         }
-        try db.restartPending(current.id, sent: sent.fields, at: now)
+        // Not from now on: `yonder wait` that began before the answer waits for what was changed before it began.
+        try db.restartPending(current.id, sent: sent.fields, at: sent.preparedAt)
         try ShownNames(transaction: transaction).restoreNames()
     }
 

@@ -40,12 +40,12 @@ extension Database {
     }
 
     /// After an answer: what is still pending of the fields that were sent was changed since.
-    func restartPending(_ row: Int64, sent fields: ItemFields, at now: FileTimestamp) throws {
+    func restartPending(_ row: Int64, sent fields: ItemFields, at time: FileTimestamp) throws {
         try run(
             """
             UPDATE item SET pendingSince = CASE WHEN changedFields = 0 THEN NULL WHEN changedFields & ? THEN ?
                 ELSE pendingSince END WHERE id = ?
-            """, [Int64(fields.rawValue), now.nanosecondsSince1970, row])
+            """, [Int64(fields.rawValue), time.nanosecondsSince1970, row])
     }
 
     func setFavoriteRank(_ rank: Int64?, of row: Int64) throws {
