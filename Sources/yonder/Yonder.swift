@@ -22,7 +22,7 @@ struct Yonder: AsyncParsableCommand {
             ShowOptions.self, SetOptions.self,
             Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self,
             Run.self,
-            Daemon.self, Shutdown.self,
+            Log.self, Daemon.self, Shutdown.self,
         ])
 
     static func main() async {

@@ -153,6 +153,26 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-7: the log is printed, all of it or its last lines, and followed")
+        func log() async throws {
+            try await Installation.run { yonder in
+                let none = try await yonder.yonder("log")
+                #expect(none.status == 1 && none.errors.contains("there is no log"), "\(none.errors)")
+                try await yonder.mountSource()
+                let all = try await yonder.yonder("log").output.split(separator: "\n")
+                #expect(all.contains { $0.contains("listens on") })
+                for count in [0, 1, 2, 1000] {
+                    let last = try await yonder.yonder("log", "-n", "\(count)").output.split(separator: "\n")
+                    #expect(last == all.suffix(count), "\(count)")
+                }
+                let script = "timeout 3 \"$1\" log -f -n 0 & sleep 1; \"$1\" unmount mount > /dev/null; wait; :"
+                let followed = try await Command(
+                    ["sh", "-c", script, "sh", Installation.program], environment: yonder.environment
+                ).run()
+                #expect(followed.output.contains("mount"), "\(followed.output)\(followed.errors)")
+            }
+        }
+
         @Test("CMD-3: what only a new mount can change is refused, says how, and changes nothing")
         func refused() async throws {
             try await Installation.run { yonder in
