@@ -54,6 +54,7 @@ extension SyncEngine {
     package func retry(_ number: InodeNumber? = nil) async throws {
         try await commits.commit { try $0.answers.retryNow(number) }
         if number == nil { await feed.applyHeldRound() }
+        await (calls.provider as? any RetryingProvider)?.retryNow()
         errorWasResolved()
     }
 

@@ -98,6 +98,16 @@ import Testing
             #expect(messages.first?.contains("has ended (exit status 3)") == true, "\(messages)")
             #expect(messages.last?.hasPrefix("serverUnreachable") == true, "\(messages)")
             #expect(messages.last?.contains("is started again in") == true, "\(messages)")
+            // It is started at once, and ends once more: the next pause is a longer one.
+            func pause(in message: String) -> Int? {
+                message.split(separator: " ").lazy.compactMap { Int($0) }.last
+            }
+            let before = messages.last.flatMap(pause)
+            try await #require(remote as? any RetryingProvider).retryNow()
+            let error = await #expect(throws: FileProviderError.self) {
+                _ = try await remote.entries(in: .root, from: nil, limit: 10)
+            }
+            #expect(try #require(error.flatMap { pause(in: $0.message) }) > #require(before), "\(messages)")
         }
     }
 

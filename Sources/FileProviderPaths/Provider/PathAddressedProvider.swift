@@ -227,6 +227,10 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
     }
 }
 
+extension PathAddressedProvider: RetryingProvider {
+    package func retryNow() async { await (remote as? any RetryingProvider)?.retryNow() }
+}
+
 extension PathAddressedProvider: EarlyContentReceiver {
     package func receive(_ content: GrowingContent, in parent: ItemIdentifier) async {
         guard let remote = remote as? any EarlyRemote, let directory = tree.paths.path(of: parent) else { return }

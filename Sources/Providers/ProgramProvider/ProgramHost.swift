@@ -74,6 +74,15 @@ actor ProgramHost {
         }
     }
 
+    /// Starts the program with the next call, however often it has ended.
+    func retryNow() {
+        if let session, session.failure != nil {
+            self.session = nil
+            noteEnd(after: .now - session.startedAt)
+        }
+        earliestStart = .now
+    }
+
     func close() async {
         isClosed = true
         starting?.cancel()
@@ -86,8 +95,11 @@ actor ProgramHost {
         .zero, .seconds(0.5), .seconds(2), .seconds(5), .seconds(15), .seconds(60),
     ]
 
+    /// After so long a run the next end counts as the first.
+    private static let goodRun = Duration.seconds(10)
+
     private func noteEnd(after life: Duration) {
-        failures = life > .seconds(60) ? 1 : failures + 1
+        failures = life > Self.goodRun ? 1 : failures + 1
         earliestStart = .now + Self.pauses[min(failures, Self.pauses.count) - 1]
     }
 

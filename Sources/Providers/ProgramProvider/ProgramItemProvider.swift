@@ -1,7 +1,7 @@
 import FileProvider
 
 /// The provider of a program of the level items: each call is one message.
-final class ProgramItemProvider: FileProviderReplicatedExtension {
+final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvider {
     let calls: ProgramCalls
     private let files: TransferFiles
     private let known: @Sendable () -> ProgramFeatures
@@ -16,6 +16,8 @@ final class ProgramItemProvider: FileProviderReplicatedExtension {
     var features: ProviderFeatures { known().features }
 
     func invalidate() async { await calls.host.close() }
+
+    func retryNow() async { await calls.host.retryNow() }
 
     // MARK: - Reading
 

@@ -2,7 +2,7 @@ import FileProvider
 import FileProviderPaths
 
 /// The items that a program serves.
-final class ProgramRemote: PathRemote {
+final class ProgramRemote: PathRemote, RetryingProvider {
     private let calls: ProgramCalls
     private let files: TransferFiles
     private let features: @Sendable () -> ProgramFeatures
@@ -21,6 +21,8 @@ final class ProgramRemote: PathRemote {
     var traits: RemoteTraits { features().traits }
 
     func close() async { await calls.host.close() }
+
+    func retryNow() async { await calls.host.retryNow() }
 
     // MARK: - Reading
 
