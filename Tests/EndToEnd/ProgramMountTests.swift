@@ -161,9 +161,13 @@ extension RealMount {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let source = "folder:\(yonder.source)"
                 let good = try await yonder.yonder("provider", "check", source, seconds: 300)
-                #expect(good.status == 0 && good.output.contains("35 of 35"), "\(good.output)\(good.errors)")
+                #expect(good.status == 0 && good.output.contains("43 of 43"), "\(good.output)\(good.errors)")
                 for (fault, failing) in [
                     ("size", "contentIsExact"), ("overwrites", "takenNamesCollide"), ("half", "newItemsAreStored"),
+                    ("no-if-tag", "staleWritesAreRefused"),
+                    ("no-if-tag", "staleDeletionsAreRefused"), ("overwrites", "takenPathsAreRefused"),
+                    ("no-hidden", "onlyEmptyDirectoriesAreDeleted"),
+                    ("conceals", "hiddenNamesAreListed"), ("forgets", "announcedAttributesAreStored"),
                 ] {
                     let bad = try await yonder.yonder(
                         "provider", "check", source, "fault=\(fault)", "--only", failing, seconds: 300)

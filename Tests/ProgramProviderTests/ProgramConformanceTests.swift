@@ -37,15 +37,38 @@ import Testing
         try await run(check, "ftp", server.source, secrets: ["password": "secret word"])
     }
 
+    @Test(
+        "the example of FTP keeps the conditions of single calls",
+        .enabled(if: FTPServer.python != nil, "pyftpdlib is not installed"), arguments: PathCheck.allCases)
+    func ftpCalls(_ check: PathCheck) async throws {
+        let server = try await FTPServer()
+        defer { server.stop() }
+        let (factory, settings) = example("ftp", secrets: ["password": "secret word"])
+        let program = try await ProgramUnderTest(server.source, factory, settings)
+        do {
+            try await check.run(try #require(program.paths))
+        } catch {
+            await program.dispose()
+            throw error
+        }
+        await program.dispose()
+    }
+
     /// Runs a check against a program of `Examples/Programs`.
     private func run(
         _ check: ProviderConformance.Check, _ name: String, _ source: String, secrets: [String: String] = [:]
     ) async throws {
-        let examples = FilePath(#filePath).removingLastComponent().appending("../../Examples/Programs")
-        let factory = ProgramProviderFactory(program: examples.appending("yonder-provider-\(name)").string)
-        let settings = ProviderSettings(
-            options: [:], secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
-            logger: Logger(label: "test"))
+        let (factory, settings) = example(name, secrets: secrets)
         try await ProviderConformance { try await ProgramUnderTest(source, factory, settings) }.run(check)
+    }
+
+    private func example(_ name: String, secrets: [String: String]) -> (ProgramProviderFactory, ProviderSettings) {
+        let examples = FilePath(#filePath).removingLastComponent().appending("../../Examples/Programs")
+        return (
+            ProgramProviderFactory(program: examples.appending("yonder-provider-\(name)").string),
+            ProviderSettings(
+                options: [:], secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
+                logger: Logger(label: "test"))
+        )
     }
 }

@@ -24,3 +24,10 @@ public struct RemoteConditionFailure: Error, Hashable, Sendable {
         self.present = present
     }
 }
+
+extension RemoteConditionFailure: CustomStringConvertible {
+    public var description: String {
+        present.map { "the condition does not hold: '\($0.name)' is there" }
+            ?? "the condition does not hold: nothing is there"
+    }
+}

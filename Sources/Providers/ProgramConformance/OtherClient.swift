@@ -36,9 +36,11 @@ struct PathClient: OtherClient {
         _ = try await remote.makeDirectory(at: RemotePath(path), attributes: RemoteAttributes())
     }
 
-    func write(_ bytes: [UInt8], to path: String) async throws {
+    func write(_ bytes: [UInt8], to path: String) async throws { try await write(bytes, to: path, if: .always) }
+
+    func write(_ bytes: [UInt8], to path: String, if condition: RemoteCondition) async throws {
         try await withSource(bytes) { contents in
-            _ = try await remote.write(contents, to: RemotePath(path), attributes: RemoteAttributes(), if: .always)
+            _ = try await remote.write(contents, to: RemotePath(path), attributes: RemoteAttributes(), if: condition)
         }
     }
 

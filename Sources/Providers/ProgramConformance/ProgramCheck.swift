@@ -26,7 +26,9 @@ package struct ProgramCheck: Sendable {
     }
 
     /// The names of all checks.
-    package static var names: [String] { ProviderConformance.Check.allCases.map(\.rawValue) }
+    package static var names: [String] {
+        ProviderConformance.Check.allCases.map(\.rawValue) + PathCheck.allCases.map(\.rawValue)
+    }
 
     /// Runs checks, one after the other.
     ///
@@ -35,6 +37,7 @@ package struct ProgramCheck: Sendable {
     ///   is changed then.
     package func run(only names: Set<String>? = nil, _ onResult: (Result) throws -> Void) async throws {
         let first = try await ProgramUnderTest(source, factory, settings)
+        let hasPaths = first.paths != nil
         do {
             guard try await first.items().isEmpty else {
                 throw FileProviderError(
@@ -53,12 +56,28 @@ package struct ProgramCheck: Sendable {
         await first.close()
         let suite = ProviderConformance { try await ProgramUnderTest(source, factory, settings) }
         for check in ProviderConformance.Check.allCases where names?.contains(check.rawValue) ?? true {
-            do {
-                try await suite.run(check)
-                try onResult(Result(check: check.rawValue))
-            } catch {
-                try onResult(Result(check: check.rawValue, failure: "\(error)"))
+            try await report(check.rawValue, onResult) { try await suite.run(check) }
+        }
+        guard hasPaths else { return }
+        for check in PathCheck.allCases where names?.contains(check.rawValue) ?? true {
+            try await report(check.rawValue, onResult) {
+                let program = try await ProgramUnderTest(source, factory, settings)
+                do {
+                    if let client = program.paths { try await check.run(client) }
+                } catch {
+                    await program.dispose()
+                    throw error
+                }
+                await program.dispose()
             }
         }
+    }
+
+    private func report(
+        _ check: String, _ onResult: (Result) throws -> Void, _ body: () async throws -> Void
+    ) async throws {
+        var result = Result(check: check)
+        do { try await body() } catch { result.failure = "\(error)" }
+        try onResult(result)
     }
 }

@@ -45,6 +45,9 @@ struct ProgramUnderTest: RemoteUnderTest {
         try factory.make(for: manager, settings, findings: findings)
     }
 
+    /// The program's calls of the level paths; nil if it has chosen the other one.
+    var paths: PathClient? { other as? PathClient }
+
     /// The names in the root of the remote.
     func items() async throws -> [String] { try await other.names() }
 

@@ -52,9 +52,10 @@ def require(params, path):
     found = present(path)
     if params.get("ifAbsent") and found:
         raise Failure("filenameCollision", f"'{path}' exists", entry=found)
-    if "ifTag" in params and (found or {}).get("tag") != params["ifTag"]:
+    if "ifTag" in params and "no-if-tag" not in faults and (found or {}).get("tag") != params["ifTag"]:
         raise Failure("localVersionConflictingWithServer", f"'{path}' is another", **({"entry": found} if found else {}))
-    if params.get("ifEmpty") and any(not n.startswith(".yonder-partial-") for n in os.listdir(place(path))):
+    hidden = ".yonder-partial-" if "no-hidden" not in faults else "/"
+    if params.get("ifEmpty") and any(not n.startswith(hidden) for n in os.listdir(place(path))):
         raise Failure("directoryNotEmpty", f"'{path}' has items", entry=found)
     parent = os.path.dirname(path)
     if not os.path.isdir(place(parent)):
@@ -62,6 +63,8 @@ def require(params, path):
 
 
 def dress(path, params):
+    if "forgets" in faults:
+        return {"entry": entry(path)}
     if "permissions" in params and not os.path.islink(place(path)):
         os.chmod(place(path), params["permissions"])
     if "modified" in params:
@@ -89,6 +92,8 @@ def listing(params):
     if not os.path.isdir(place(params["path"])) or os.path.islink(place(params["path"])):
         raise Failure("noSuchItem", "no such directory")
     names = sorted(os.listdir(place(params["path"])))
+    if "conceals" in faults:
+        names = [name for name in names if not name.startswith(".")]
     after = params.get("page")
     rest = [name for name in names if after is None or name > after]
     page = rest[: params["limit"]]
