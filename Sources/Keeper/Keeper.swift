@@ -29,8 +29,9 @@ package struct Keeper: ~Copyable {
     private static let patienceAfterAbort = 30_000
     /// How often the keeper looks whether only a worker's main thread has ended: no signal tells that. In milliseconds.
     private static let lookInterval = 1_000
-    /// The time that the other threads of a killed worker have to end, in milliseconds.
-    private static let patienceWithThreads = 200
+    /// The time that the other threads of a worker have to end, in milliseconds: of one that was killed, and of one that has
+    /// announced its end, whose exit status counts.
+    private static let (patienceAfterKill, patienceAfterExit) = (200, 10_000)
 
     /// Sets variables of this process, which the workers inherit. Those of another service manager are removed.
     ///
@@ -111,14 +112,18 @@ package struct Keeper: ~Copyable {
         return handleEnd(of: worker, .signal(SIGKILL))
     }
 
-    /// Whether nothing but a thread that no signal ends is left of a worker. Kills one whose main thread has ended.
+    /// Whether nothing but a thread that no signal ends is left of a worker.
     private mutating func isLingering(_ worker: Worker) -> Bool {
-        if let since = worker.mainThreadEndedAt { return Clock.now >= since + Self.patienceWithThreads }
+        if let since = worker.mainThreadEndedAt { return Clock.now >= since + Self.patience(with: worker) }
         if worker.hasEndedMainThread {
-            kill(worker.process, SIGKILL)
+            if !worker.isStopping { kill(worker.process, SIGKILL) }
             self.worker?.mainThreadEndedAt = Clock.now
         }
         return false
+    }
+
+    private static func patience(with worker: Worker) -> Int {
+        worker.isStopping ? patienceAfterExit : patienceAfterKill
     }
 
     private mutating func handleEnd(of worker: Worker, _ end: ProcessEnd) -> Int32? {
@@ -189,7 +194,8 @@ package struct Keeper: ~Copyable {
             } else if options.watchdog > 0, !worker.isStopping, let last = worker.lastSignOfLife {
                 due = last + options.watchdog
             }
-            let look = worker.mainThreadEndedAt.map { $0 + Self.patienceWithThreads } ?? Clock.now + Self.lookInterval
+            let look =
+                worker.mainThreadEndedAt.map { $0 + Self.patience(with: worker) } ?? Clock.now + Self.lookInterval
             due = min(due ?? look, look)
         }
         let refused = store.entries.filter { isRefused($0) }
