@@ -18,6 +18,18 @@ import Testing
 
         """
 
+    /// The profile of a session of single sign-on.
+    private static let session = """
+        [profile new]
+        sso_session = company
+        sso_account_id = 123456789012
+        sso_role_name = the role
+        [sso-session company]
+        sso_region = us-east-1
+        sso_start_url = https://example.org/start
+
+        """
+
     @Test("S3-19: a role is assumed with the keys of another profile, also through a chain") func roles() async throws {
         try await CredentialServer.run { server in
             try server.write(Self.keys, to: ".aws/credentials")
@@ -86,24 +98,17 @@ import Testing
     func singleSignOn() async throws {
         try await CredentialServer.run { server in
             try server.configure(
-                """
-                [profile new]
-                sso_session = company
-                sso_account_id = 123456789012
-                sso_role_name = the role
-                [sso-session company]
-                sso_region = us-east-1
-                sso_start_url = https://example.org/start
-                [profile old]
-                sso_region = us-east-1
-                sso_start_url = https://example.org/start
-                sso_account_id = 123456789012
-                sso_role_name = the role
-                [profile half]
-                sso_session = none
-                sso_account_id = 123456789012
-                sso_role_name = the role
-                """)
+                Self.session + """
+                    [profile old]
+                    sso_region = us-east-1
+                    sso_start_url = https://example.org/start
+                    sso_account_id = 123456789012
+                    sso_role_name = the role
+                    [profile half]
+                    sso_session = none
+                    sso_account_id = 123456789012
+                    sso_role_name = the role
+                    """)
             // The file is named after the SHA-1 of these.
             for (profile, name) in [("new", "company"), ("old", "https://example.org/start")] {
                 let sum = try await Command.shell("printf %s \"$1\" | sha1sum | cut -c1-40", name).line
@@ -127,16 +132,7 @@ import Testing
     @Test("S3-20: a token of a session that expires soon is renewed and stored for its owner alone")
     func tokenRenewal() async throws {
         try await CredentialServer.run { server in
-            try server.configure(
-                """
-                [profile new]
-                sso_session = company
-                sso_account_id = 123456789012
-                sso_role_name = the role
-                [sso-session company]
-                sso_region = us-east-1
-                sso_start_url = https://example.org/start
-                """)
+            try server.configure(Self.session)
             let sum = try await Command.shell("printf company | sha1sum | cut -c1-40").line
             let path = ".aws/sso/cache/\(sum).json"
             func store(_ token: String, endsIn seconds: Int64, refresh: String, clientEndsIn: Int64 = 3600) throws {

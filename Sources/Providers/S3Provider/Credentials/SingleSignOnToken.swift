@@ -21,7 +21,7 @@ struct SingleSignOnToken {
     }
 
     private let path: FilePath
-    /// All fields of the file, also those of other tools. Sent with none of its requests as a whole.
+    /// All fields of the file: a renewal keeps those that only other tools read.
     private var document: [String: Any]
     private(set) var accessToken: String
     /// In seconds since 1970.
