@@ -122,6 +122,21 @@ import Testing
         }
     }
 
+    @Test("PATH-2: of files that had one name after the other, and were moved away here, each keeps its identifier")
+    func succeededAgain() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            var identifiers: Set<ItemIdentifier> = []
+            for number in 0..<5 {
+                remote.change { $0.make(path("name"), kind: .file, [UInt8(number)]) }
+                var item = try await session.find("name")
+                #expect(identifiers.insert(item.itemIdentifier).inserted)
+                item.filename = "other \(number)"
+                _ = try await session.modify(item, .filename)
+            }
+            for _ in 0..<2 { #expect(Set(try await session.list().map(\.itemIdentifier)) == identifiers) }
+        }
+    }
+
     @Test("PATH-3: what is seen for the first time is no other file of the same length and time that has gone")
     func weakTags() async throws {
         var habits = MemoryPathRemote.Habits()

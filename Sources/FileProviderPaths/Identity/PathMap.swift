@@ -97,9 +97,18 @@ final class PathMap: Sendable {
         }
     }
 
-    /// The item that was moved to a place, and that the system does not know to be there.
+    /// The item that was moved to a place, or is new there, and that the system does not know to be there.
     func identifier(at place: Place) -> ItemIdentifier? {
-        state.withLock { state in state.moves.first { $0.value.to == place }?.key ?? state.minted[place] }
+        let (moved, minted) = state.withLock { state in
+            (state.moves.first { $0.value.to == place }?.key, state.minted[place])
+        }
+        if let moved { return moved }
+        // Since the system heard of it, it may have been moved away: what is there now is another item.
+        guard let minted, !hasMoved(minted, from: place),
+            manager.knownIdentifiers(among: [minted]).isEmpty
+                || manager.identifier(ofChildNamed: place.name, in: place.directory) == minted
+        else { return nil }
+        return minted
     }
 
     /// Whether an item was moved, is being moved, or may have been, and the system does not know where to.
