@@ -62,6 +62,44 @@ import Testing
         }
     }
 
+    @Test(
+        "RCLONE-2: a file that was replaced is not read as its earlier version",
+        arguments: ["", "x", "longer than before"])
+    func replacedFilesAreNotRead(_ text: String) async throws {
+        try await Self.run { folder, remote in
+            try await folder.write(Array("before".utf8), to: "file")
+            let path = RemotePath(["file"])
+            let old = try await remote.entry(at: path)
+            try await folder.write(Array(text.utf8), to: "file")
+            for range in [nil, 0..<6, 4..<6] as [Range<Int64>?] {
+                let error = await #expect(throws: FileProviderError.self) {
+                    _ = try await remote.read(path, tag: old.tag, range: range, into: FixedSizeSink(size: 6))
+                }
+                #expect(error?.code == .versionNoLongerAvailable)
+            }
+            try await folder.delete("file")
+            let error = await #expect(throws: FileProviderError.self) {
+                _ = try await remote.read(path, tag: old.tag, range: nil, into: FixedSizeSink(size: 6))
+            }
+            #expect(error?.code == .noSuchItem)
+        }
+    }
+
+    /// Accepts no byte after the end of the file.
+    private struct FixedSizeSink: ContentSink {
+        var size: Int64
+
+        func write(_ bytes: RawSpan, at offset: Int64) throws {
+            if offset + Int64(bytes.byteCount) > size { throw Overflow() }
+        }
+
+        func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
+            if offset + count > size { throw Overflow() }
+        }
+
+        struct Overflow: Error {}
+    }
+
     /// rclone takes files of equal size and time for equal, unless it is told otherwise.
     @Test("RCLONE-2: content of equal size and time is uploaded")
     func equalSizesAndTimesAreUploaded() async throws {

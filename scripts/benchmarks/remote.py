@@ -22,11 +22,11 @@ LARGE = 256 << 20
 
 def add_options(parser):
     add_line_options(parser)
-    parser.add_argument(
-        "--through", choices=["rclone"], help="mount a remote of rclone's configuration with both, instead of WebDAV")
 
 
 def add_line_options(parser):
+    parser.add_argument(
+        "--through", choices=["rclone"], help="mount a remote of rclone's configuration, beside rclone mount of the same")
     parser.add_argument("--round-trip", metavar="MS", type=float, default=50, help="in milliseconds (50)")
     parser.add_argument("--megabits", metavar="N", type=float, default=1000, help="a second, each way (1000)")
     parser.add_argument("--only", metavar="STEP", choices=["find", "read", "upload", "large"], help="one step alone")
@@ -55,13 +55,18 @@ def run(stage, options):
 
 def _mount(stage, contender, line, through):
     if contender == "yonder" and through:
-        configuration = stage.scratch / "through.conf"
-        configuration.write_text(f"[far]\ntype = webdav\nurl = http://127.0.0.1:{line.port}/\nvendor = other\n")
-        return stage.mount_yonder("rclone:far:", {"RCLONE_CONFIG": str(configuration)}).path
+        return mount_through_rclone(stage, f"type = webdav\nurl = http://127.0.0.1:{line.port}/\nvendor = other\n")
     if contender == "yonder":
         return stage.mount_yonder(f"webdav://127.0.0.1:{line.port}/").path
     return stage.mount_rclone(
         ":webdav:", is_read_only=False, options=["--webdav-url", f"http://127.0.0.1:{line.port}/"]).path
+
+
+def mount_through_rclone(stage, settings, path=""):
+    """Mounts a remote of a configuration of rclone's."""
+    configuration = stage.scratch / "through.conf"
+    configuration.write_text(f"[far]\n{settings}")
+    return stage.mount_yonder(f"rclone:far:{path}", {"RCLONE_CONFIG": str(configuration)}).path
 
 
 def require_ratios(report, other, find, read, upload):

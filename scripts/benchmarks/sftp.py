@@ -1,7 +1,8 @@
 """An SFTP server at 50 ms round trip and 1 Gbit/s: finding, reading in order, uploading, and one large file both ways.
 
 The server is OpenSSH on loopback, behind a relay that delays what passes. All but the large file must be so many times as
-fast as with sshfs; the large file has to fill 90 % of the line. rclone mount stands beside them.
+fast as with sshfs; the large file has to fill 90 % of the line. rclone mount stands beside them. Through rclone, all but the
+large file must be so many times as fast as with rclone mount of the same remote.
 """
 
 import os
@@ -21,21 +22,34 @@ def add_options(parser):
 
 
 def run(stage, options):
-    contenders = ["yonder"] + [name for name in ("sshfs", "rclone") if shutil.which(name)]
-    report = Report(f"SFTP at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
+    if options.through and not stage.has_rclone:
+        raise Unavailable("rclone is not installed")
+    peers = ["rclone"] if options.through else [name for name in ("sshfs", "rclone") if shutil.which(name)]
+    contenders = ["yonder"] + peers
+    kind = "SFTP through rclone" if options.through else "SFTP"
+    report = Report(f"{kind} at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
     with Server(stage.scratch) as server, remote.Line(server.port, options.round_trip, options.megabits) as line:
         server.connect(line.port)
         remote.fill(server.root)
         for _ in range(options.repeat or 1):
             for contender in contenders:
-                remote.measure(report, contender, server, options.only, lambda: _mount(stage, contender, server), stage.unmount)
+                remote.measure(
+                    report, contender, server, options.only,
+                    lambda: _mount(stage, contender, server, options.through), stage.unmount)
+    if options.through:
+        remote.require_ratios(report, "rclone", *[remote.THROUGH] * 3)
+        return report
     if "sshfs" in contenders:
         remote.require_ratios(report, "sshfs", FIND, READ, UPLOAD)
     remote.require_line(report, options.megabits, LINE)
     return report
 
 
-def _mount(stage, contender, server):
+def _mount(stage, contender, server, through):
+    if contender == "yonder" and through:
+        settings = {"type": "sftp", "host": "127.0.0.1", "port": server.line, "user": server.user, "key_file": server.key}
+        return remote.mount_through_rclone(
+            stage, "".join(f"{name} = {value}\n" for name, value in settings.items()), server.root)
     if contender == "yonder":
         return stage.mount_yonder(f"sftp://server{server.root}", {"YONDER_SSH": str(server.ssh)}).path
     if contender == "sshfs":

@@ -73,8 +73,9 @@ actor RcloneHost {
         }
     }
 
-    nonisolated func changing<Value: Sendable>(_ body: (RcloneSession) async throws -> Value) async throws -> Value {
-        try await translating { try await body(try await running()) }
+    /// Calls a closure that may change the remote, once.
+    nonisolated func changing<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        try await translating(body)
     }
 
     private nonisolated func translating<Value: Sendable>(

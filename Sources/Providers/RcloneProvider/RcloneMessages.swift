@@ -19,6 +19,14 @@ struct RcloneItem: Decodable, Sendable {
     /// The seconds for which a file may still be written without another time.
     private static let settlingTime: Int64 = 3
 
+    /// The size in a tag that is no checksum.
+    static func size(ofTag tag: [UInt8]) -> Int64? {
+        guard !tag.contains(UInt8(ascii: ":")), let digits = tag.split(separator: UInt8(ascii: "-")).last else {
+            return nil
+        }
+        return Int64(String(decoding: digits, as: UTF8.self))
+    }
+
     func entry(_ features: RcloneFeatures) throws -> RemoteEntry {
         let modified = ModTime.flatMap { HTTPDate.timestamp(iso8601: $0) }
         let hash = features.hash.flatMap { name in Hashes?[name].flatMap { $0.isEmpty ? nil : "\(name):\($0)" } }

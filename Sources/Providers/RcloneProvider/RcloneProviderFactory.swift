@@ -31,7 +31,7 @@ package struct RcloneProviderFactory: ProviderFactory {
         let remote = try Self.remote(source, settings, in: FilePath(directory.path), nil) { _ in }
         do {
             let features = try await remote.host.reading { session in
-                _ = try await remote.present(.root, session)
+                _ = try await remote.entry(at: .root)
                 return try await remote.features(session)
             }
             await remote.close()

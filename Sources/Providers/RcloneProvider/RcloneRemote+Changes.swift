@@ -11,6 +11,13 @@ extension RcloneRemote {
     static let marker = HiddenName.prefix + "directory"
     /// rclone copies and moves in any case. Otherwise it compares times and sizes, and takes other content for the same.
     private static let always = ["IgnoreTimes": true]
+    /// The largest content that is sent before its condition is checked.
+    private static let largestUnchecked: Int64 = 1 << 20
+
+    private static func options(isNew: Bool) -> [String: Bool] {
+        isNew ? always.merging(["NoCheckDest": true]) { $1 } : always
+    }
+
     /// The time for which rclone may copy or move without a response; its own timeouts end a broken transfer.
     private static let patience: Duration = .seconds(6 * 3600)
 
@@ -19,9 +26,10 @@ extension RcloneRemote {
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        try await host.changing { session in
-            let features = try await features(session)
-            try await check(condition, path, isFile: true, session)
+        try await host.changing {
+            let features = try await features()
+            // A large content is not sent in vain.
+            if contents.size >= Self.largestUnchecked { try await check(condition, path, isFile: true) }
             return try await files.withCopy(of: contents) { [self] copy in
                 if let date = attributes.contentModificationDate {
                     let (seconds, rest) = date.nanosecondsSince1970.quotientAndRemainder(dividingBy: 1_000_000_000)
@@ -32,38 +40,40 @@ extension RcloneRemote {
                     }
                 }
                 if features.isBucket || hasSeenIdentifiers || !features.movesFiles {
-                    try await check(condition, path, isFile: features.isBucket, session)
-                    try await copyFile(copy, to: path, session)
-                    return try await stored(path, size: contents.size, session)
+                    try await check(condition, path, isFile: features.isBucket)
+                    try await copyFile(copy, to: path, isNew: condition == .absent)
+                    return try await stored(path, size: contents.size)
                 }
-                return try await replace(path, by: copy, size: contents.size, if: condition, session)
+                return try await replace(path, by: copy, size: contents.size, if: condition)
             }
         }
     }
 
     /// Uploads under a hidden name and moves the complete file to its place.
     private func replace(
-        _ path: RemotePath, by copy: String, size: Int64, if condition: RemoteCondition, _ session: RcloneSession
+        _ path: RemotePath, by copy: String, size: Int64, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         let hidden = path.parent.appending(HiddenName.make())
         uploads.withLock { _ = $0.insert(hidden) }
         do {
-            try await copyFile(copy, to: hidden, session)
-            var staged = try await stored(hidden, size: size, session)
-            try await check(condition, path, session)
+            try await copyFile(copy, to: hidden, isNew: true)
+            // Together, so that one listing answers both.
+            async let stored = stored(hidden, size: size)
+            try await check(condition, path)
+            var staged = try await stored
             // A cancelled caller does not leave the name without a file: rclone deletes the old one first.
-            try await Task { try await moveFile(hidden, to: path, session) }.value
+            try await Task { try await moveFile(hidden, to: path, isNew: condition == .absent) }.value
             uploads.withLock { _ = $0.remove(hidden) }
             staged.name = path.name ?? ""
             // Another client may have written since: then the next listing shows it.
-            let now = try await presentIfAny(path, isFile: true, session)
+            let now = try await presentIfAny(path, isFile: true)
             return now.map { $0.tag == staged.tag } == true ? now ?? staged : staged
         } catch {
             uploads.withLock { _ = $0.remove(hidden) }
             // Also when the caller was cancelled.
             Task {
                 try? await call(
-                    "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(hidden)), session)
+                    "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(hidden)))
             }
             // Another client may have removed the hidden file as a leftover: that does not say that the directory is missing.
             if let failure = error as? RcloneFailure, failure.isMissing {
@@ -73,25 +83,31 @@ extension RcloneRemote {
         }
     }
 
-    private func moveFile(_ path: RemotePath, to newPath: RemotePath, _ session: RcloneSession) async throws {
+    /// - Parameter isNew: there is nothing at the new path, and rclone need not look.
+    private func moveFile(
+        _ path: RemotePath, to newPath: RemotePath, isNew: Bool = false
+    ) async throws {
         try await call(
             "operations/movefile",
             RcloneCall(
                 srcFs: source.root, srcRemote: RcloneName.text(path), dstFs: source.root,
-                dstRemote: RcloneName.text(newPath), config: Self.always), session)
+                dstRemote: RcloneName.text(newPath), config: Self.options(isNew: isNew)))
     }
 
-    private func copyFile(_ copy: String, to path: RemotePath, _ session: RcloneSession) async throws {
+    /// - Parameter isNew: there is nothing at the path, and rclone need not look.
+    private func copyFile(
+        _ copy: String, to path: RemotePath, isNew: Bool = false
+    ) async throws {
         try await call(
             "operations/copyfile",
             RcloneCall(
                 srcFs: files.directory.string, srcRemote: FilePath(copy).lastComponent?.string ?? "",
-                dstFs: source.root, dstRemote: RcloneName.text(path), config: Self.always), session)
+                dstFs: source.root, dstRemote: RcloneName.text(path), config: Self.options(isNew: isNew)))
     }
 
     /// A file that was just uploaded.
-    private func stored(_ path: RemotePath, size: Int64, _ session: RcloneSession) async throws -> RemoteEntry {
-        guard let entry = try await presentIfAny(path, isFile: true, session), entry.size == size else {
+    private func stored(_ path: RemotePath, size: Int64) async throws -> RemoteEntry {
+        guard let entry = try await presentIfAny(path, isFile: true), entry.size == size else {
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable, "what arrived of '\(path.name ?? "")' is not what was sent")
         }
@@ -101,97 +117,97 @@ extension RcloneRemote {
     /// - Parameter isFile: only a file of the name counts, which is cheaper to find.
     /// - Throws: ``RemoteConditionFailure`` when the condition does not hold.
     private func check(
-        _ condition: RemoteCondition, _ path: RemotePath, isFile: Bool = false, _ session: RcloneSession
+        _ condition: RemoteCondition, _ path: RemotePath, isFile: Bool = false
     ) async throws {
         switch condition {
         case .always, .empty: return
         case .absent:
-            if let there = try await presentIfAny(path, isFile: isFile, session) {
+            if let there = try await presentIfAny(path, isFile: isFile) {
                 throw RemoteConditionFailure(present: there)
             }
         case .unchanged(let tag):
-            let there = try await presentIfAny(path, isFile: true, session)
+            let there = try await presentIfAny(path, isFile: true)
             guard let there, there.kind == .file, there.tag == tag else {
                 throw RemoteConditionFailure(present: there)
             }
         }
     }
 
-    private func call(_ method: String, _ parameters: RcloneCall, _ session: RcloneSession) async throws {
-        _ = try await session.call(method, parameters, returning: RcloneNothing.self, patience: Self.patience)
+    private func call(_ method: String, _ parameters: RcloneCall) async throws {
+        _ = try await host.running().call(method, parameters, returning: RcloneNothing.self, patience: Self.patience)
     }
 
     // MARK: - Directories and names
 
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
-        try await host.changing { session in
-            let features = try await features(session)
-            try await check(.absent, path, session)
+        try await host.changing {
+            let features = try await features()
+            try await check(.absent, path)
             if features.hasEmptyDirectories {
                 try await call(
-                    "operations/mkdir", RcloneCall(fs: source.root, remote: RcloneName.text(path)), session)
+                    "operations/mkdir", RcloneCall(fs: source.root, remote: RcloneName.text(path)))
             } else {
-                try await keepDirectory(path, session)
+                try await keepDirectory(path)
             }
-            return try await present(path, session)
+            return try await entry(at: path)
         }
     }
 
     /// Makes the file that keeps an empty directory.
-    private func keepDirectory(_ path: RemotePath, _ session: RcloneSession) async throws {
+    private func keepDirectory(_ path: RemotePath) async throws {
         try await files.with { [self] empty, _ in
-            try await copyFile(empty, to: path.appending(Self.marker), session)
+            try await copyFile(empty, to: path.appending(Self.marker))
         }
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await host.changing { session in
-            try await check(.absent, newPath, session)
+        try await host.changing {
+            try await check(.absent, newPath)
             if kind == .directory {
                 try await call(
                     "sync/move",
                     RcloneCall(
                         srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
-                        deleteEmptySrcDirs: true, config: Self.always), session)
+                        deleteEmptySrcDirs: true, config: Self.always))
             } else {
-                try await moveFile(path, to: newPath, session)
+                try await moveFile(path, to: newPath)
             }
-            try await keepDirectory(of: path, session)
-            return try await present(newPath, session)
+            try await keepDirectory(of: path)
+            return try await entry(at: newPath)
         }
     }
 
     /// Keeps a directory in an object store from vanishing with its last file.
-    private func keepDirectory(of path: RemotePath, _ session: RcloneSession) async throws {
+    private func keepDirectory(of path: RemotePath) async throws {
         let parent = path.parent
-        guard try await !features(session).hasEmptyDirectories, !parent.names.isEmpty,
-            try await presentIfAny(parent, session) == nil
+        guard try await !features().hasEmptyDirectories, !parent.names.isEmpty,
+            try await presentIfAny(parent) == nil
         else { return }
-        try await keepDirectory(parent, session)
+        try await keepDirectory(parent)
     }
 
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        try await host.changing { session in
+        try await host.changing {
             var notStored: ItemFields = []
             if attributes.permissions != nil { notStored.insert(.permissions) }
             if attributes.extendedAttributes != nil { notStored.insert(.extendedAttributes) }
             if let date = attributes.contentModificationDate {
-                let features = try await features(session)
+                let features = try await features()
                 if kind == .file, features.precision != nil {
-                    try await touch(path, date, session)
+                    try await touch(path, date)
                 } else {
                     notStored.insert(.contentModificationDate)
                 }
             }
-            return (try await present(path, session), notStored)
+            return (try await entry(at: path), notStored)
         }
     }
 
     /// rclone's remote control sets no times, but runs a command that does.
-    private func touch(_ path: RemotePath, _ date: FileTimestamp, _ session: RcloneSession) async throws {
-        let result = try await session.call(
+    private func touch(_ path: RemotePath, _ date: FileTimestamp) async throws {
+        let result = try await host.running().call(
             "core/command",
             RcloneCall(
                 opt: ["timestamp": .text(Self.text(of: date))], command: "touch",
@@ -212,36 +228,38 @@ extension RcloneRemote {
 
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         if uploads.withLock({ $0.contains(path) }) { return }
-        try await host.changing { session in
+        try await host.changing {
             do {
                 if kind == .directory {
-                    try await deleteDirectory(path, if: condition, session)
+                    try await deleteDirectory(path, if: condition)
                 } else {
-                    if case .unchanged = condition, try await presentIfAny(path, isFile: true, session) == nil {
-                        return
+                    if case .unchanged(let tag) = condition {
+                        guard let there = try await presentIfAny(path, isFile: true) else { return }
+                        guard there.tag == tag else { throw RemoteConditionFailure(present: there) }
+                    } else {
+                        try await check(condition, path)
                     }
-                    try await check(condition, path, session)
                     try await call(
-                        "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(path)), session)
+                        "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(path)))
                 }
             } catch let failure as RcloneFailure where failure.isMissing {
                 return
             }
-            try await keepDirectory(of: path, session)
+            try await keepDirectory(of: path)
         }
     }
 
     private func deleteDirectory(
-        _ path: RemotePath, if condition: RemoteCondition, _ session: RcloneSession
+        _ path: RemotePath, if condition: RemoteCondition
     ) async throws {
         let parameters = RcloneCall(fs: source.root, remote: RcloneName.text(path))
-        if condition == .always { return try await call("operations/purge", parameters, session) }
+        if condition == .always { return try await call("operations/purge", parameters) }
         var hidden: [RemoteEntry] = []
         do {
             try await visitListing(of: path) { part in
                 hidden += part.entries
                 guard part.entries.allSatisfy({ HiddenName.isOne($0.name) }) else {
-                    throw RemoteConditionFailure(present: try await present(path, session))
+                    throw RemoteConditionFailure(present: try await entry(at: path))
                 }
                 return true
             }
@@ -252,14 +270,14 @@ extension RcloneRemote {
             let child = RcloneName.text(path.appending(entry.name))
             try await call(
                 entry.kind == .directory ? "operations/purge" : "operations/deletefile",
-                RcloneCall(fs: source.root, remote: child), session)
+                RcloneCall(fs: source.root, remote: child))
         }
         do {
-            try await call("operations/rmdir", parameters, session)
+            try await call("operations/rmdir", parameters)
         } catch let failure as RcloneFailure where !failure.isMissing {
             // rclone does not list everything: symbolic links of a folder, for example.
             guard failure.text.contains("not empty") else { throw failure }
-            throw RemoteConditionFailure(present: try await present(path, session))
+            throw RemoteConditionFailure(present: try await entry(at: path))
         }
     }
 }

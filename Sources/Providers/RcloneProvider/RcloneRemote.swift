@@ -5,7 +5,7 @@ import ProgramProvider
 import Synchronization
 
 /// A remote of rclone's configuration, or a directory in it.
-final class RcloneRemote: PathRemote {
+final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     let host: RcloneHost
     let source: RcloneSource
     let files: TransferFiles
@@ -15,6 +15,7 @@ final class RcloneRemote: PathRemote {
     /// The session whose features are known.
     private let asked = Mutex<ObjectIdentifier?>(nil)
     private let hasIdentifiers = Mutex(false)
+    private let lookups = RcloneLookups()
     private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
     private static let mostListings = 64
     /// Hidden names that must not be removed as leftovers: the old time of an upload says nothing of its age.
@@ -32,6 +33,7 @@ final class RcloneRemote: PathRemote {
         let features = known.withLock { $0 } ?? RcloneFeatures()
         var traits = RemoteTraits()
         traits.checksEmptiness = true
+        traits.concurrentCalls = RcloneSession.concurrentCalls
         traits.storesModificationDates = features.precision != nil
         traits.peculiarities = [
             "rclone has no conditional changes: a change by another client just before one of ours is overwritten"
@@ -46,6 +48,8 @@ final class RcloneRemote: PathRemote {
     func close() async { await host.close() }
 
     /// The features of the remote, requested once from each process.
+    func features() async throws -> RcloneFeatures { try await host.reading { try await features($0) } }
+
     func features(_ session: RcloneSession) async throws -> RcloneFeatures {
         let identity = ObjectIdentifier(session)
         if asked.withLock({ $0 == identity }), let features = known.withLock({ $0 }) { return features }
@@ -89,42 +93,67 @@ final class RcloneRemote: PathRemote {
     // MARK: - Reading
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
-        try await host.reading { try await present(path, $0) }
-    }
-
-    /// The entry as it is now.
-    func present(_ path: RemotePath, _ session: RcloneSession) async throws -> RemoteEntry {
-        guard let entry = try await presentIfAny(path, session) else {
+        guard let entry = try await presentIfAny(path) else {
             throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is not on the remote")
         }
         return entry
     }
 
-    /// The entry at a path, if there is one.
+    /// The entry at a path as it is now, if there is one.
     ///
-    /// - Parameter isFile: a directory of this name is not searched for, which many backends do by listing its parent.
-    func presentIfAny(
-        _ path: RemotePath, isFile: Bool = false, _ session: RcloneSession
-    ) async throws -> RemoteEntry? {
-        let features = try await features(session)
-        guard let name = path.name else {
-            // rclone's stat makes the root up.
-            _ = try await listing(of: path, features, session)
-            return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
+    /// - Parameter isFile: a directory of this name does not count.
+    func presentIfAny(_ path: RemotePath, isFile: Bool = false) async throws -> RemoteEntry? {
+        try await lookups.entry(RcloneLookups.Query(path: path, isFile: isFile), from: self)
+    }
+
+    func lookUp(_ query: RcloneLookups.Query) async throws -> RemoteEntry? {
+        try await host.reading { session in
+            let features = try await features(session)
+            guard let name = query.path.name else {
+                // rclone's stat makes the root up.
+                _ = try await listing(of: query.path, features, session)
+                return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
+            }
+            do {
+                let stat = try await session.call(
+                    "operations/stat",
+                    RcloneCall(
+                        fs: source.root, remote: RcloneName.text(query.path),
+                        opt: options(features, isFile: query.isFile)),
+                    returning: RcloneStat.self)
+                guard let item = stat.item else { return nil }
+                var entry = try entry(item, features, in: query.path.parent)
+                entry.name = name
+                return entry
+            } catch let failure as RcloneFailure where failure.isMissing {
+                return nil
+            }
         }
-        do {
-            let stat = try await session.call(
-                "operations/stat",
-                RcloneCall(
-                    fs: source.root, remote: RcloneName.text(path), opt: options(features, isFile: isFile)),
-                returning: RcloneStat.self)
-            guard let item = stat.item else { return nil }
-            var entry = try entry(item, features, in: path.parent)
-            entry.name = name
-            return entry
-        } catch let failure as RcloneFailure where failure.isMissing {
-            return nil
+    }
+
+    func list(_ directory: RemotePath) async throws -> [RemoteEntry] {
+        try await host.reading { session in
+            let features = try await features(session)
+            do {
+                return try entries(try await listing(of: directory, features, session), features, in: directory)
+            } catch let failure as RcloneFailure where failure.isMissing {
+                return []
+            }
         }
+    }
+
+    private func entries(
+        _ items: [RcloneItem], _ features: RcloneFeatures, in directory: RemotePath
+    ) throws -> [RemoteEntry] {
+        var entries: [RemoteEntry] = []
+        var names: Set<RemotePath> = []
+        for item in items {
+            let entry = try entry(item, features, in: directory)
+            // Some backends have several items of one name; a path leads to the first one.
+            guard isName(entry.name), names.insert(RemotePath([entry.name])).inserted else { continue }
+            entries.append(entry)
+        }
+        return entries
     }
 
     private func listing(
@@ -145,18 +174,11 @@ final class RcloneRemote: PathRemote {
         return try await host.reading { session in
             let features = try await features(session)
             let items = try await listing(of: path, features, session)
-            if items.isEmpty, !path.names.isEmpty, try await presentIfAny(path, session)?.kind != .directory {
+            if items.isEmpty, !path.names.isEmpty, try await presentIfAny(path)?.kind != .directory {
                 throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory on the remote")
             }
-            var entries: [RemoteEntry] = []
-            var names: Set<RemotePath> = []
-            for item in items {
-                let entry = try entry(item, features, in: path)
-                // Some backends have several items of one name; a path leads to the first one.
-                guard isName(entry.name), names.insert(RemotePath([entry.name])).inserted else { continue }
-                entries.append(entry)
-            }
-            return part(of: entries, limit)
+            await lookups.wasListed(path, count: items.count)
+            return part(of: try entries(items, features, in: path), limit)
         }
     }
 
@@ -201,23 +223,33 @@ final class RcloneRemote: PathRemote {
     func read(
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
-        try await host.reading { session in
-            func file() async throws -> RemoteEntry {
-                guard let entry = try await presentIfAny(path, isFile: true, session) else {
-                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file on the remote")
-                }
-                guard tag == nil || tag == entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
-                return entry
+        // rclone's server has no preconditions: the file is looked up afterwards, and before where the tag does not say its size.
+        func file() async throws -> RemoteEntry {
+            guard let entry = try await presentIfAny(path, isFile: true) else {
+                throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file on the remote")
             }
-            let before = try await file()
-            let size = before.size ?? 0
-            let wanted = (range ?? 0..<size).clamped(to: 0..<size)
-            if !wanted.isEmpty {
-                try await session.download(source.target(path), range: wanted, into: sink)
-            }
-            // rclone's server has no preconditions.
-            guard try await file().tag == before.tag else { throw FileProviderError(.versionNoLongerAvailable) }
-            return before
+            guard tag == nil || tag == entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
+            return entry
         }
+        var (expected, size) = (tag, tag.flatMap(RcloneItem.size(ofTag:)))
+        if size == nil {
+            let before = try await file()
+            (expected, size) = (before.tag, before.size ?? 0)
+        }
+        let length = size ?? 0
+        let wanted = (range ?? 0..<length).clamped(to: 0..<length)
+        do {
+            try await host.reading { session in
+                if wanted.isEmpty { return }
+                try await session.download(source.target(path), range: wanted, size: length, into: sink)
+            }
+        } catch let error as FileProviderError where [.noSuchItem, .malformedResponse].contains(error.code) {
+            // It may be another version that has no such range.
+            _ = try await file()
+            throw error
+        }
+        let after = try await file()
+        guard after.tag == expected else { throw FileProviderError(.versionNoLongerAvailable) }
+        return after
     }
 }

@@ -22,6 +22,8 @@ final class RcloneSession: Sendable {
     }
 
     static let oldest = [1, 60]
+    /// The number of concurrent calls. A backend that allows fewer lets them wait.
+    static let concurrentCalls = 32
     /// The first version that listens on a Unix socket.
     private static let firstWithSockets = [1, 61]
     /// The kernel's limit for `sun_path`.
@@ -79,7 +81,8 @@ final class RcloneSession: Sendable {
             launch,
             [
                 "rcd", "--rc-serve", "--rc-addr", isSocket ? "unix://\(socket)" : "127.0.0.1:0", "--use-server-modtime",
-                "--ask-password=false", "--retries", "1", "--low-level-retries", "3", "--contimeout", "15s",
+                "--ask-password=false", "--checkers", "\(concurrentCalls)", "--retries", "1", "--low-level-retries",
+                "3", "--contimeout", "15s",
             ], environment, output)
         do {
             var base: HTTPURL
@@ -172,7 +175,9 @@ final class RcloneSession: Sendable {
         request.authorizer = authorizer
         request.patience = patience
         request.passingStatuses = []
-        let response = try await transport.send(request, bodyLimit: Self.largestResponse)
+        let response = try await whileRunning { [request] in
+            try await transport.send(request, bodyLimit: Self.largestResponse)
+        }
         guard response.head.isSuccess else { throw RcloneFailure(status: response.status, body: response.body) }
         do {
             return try JSONDecoder().decode(Result.self, from: Data(response.body))
@@ -185,17 +190,34 @@ final class RcloneSession: Sendable {
     private static let largestResponse = 256 << 20
 
     /// Downloads from rclone's server.
+    ///
+    /// - Parameter size: of the whole file.
+    /// - Throws: `versionNoLongerAvailable` if the file has another size.
     func download(
-        _ target: String, range: Range<Int64>?, into sink: any ContentSink
+        _ target: String, range: Range<Int64>, size: Int64, into sink: any ContentSink
     ) async throws {
         var url = base
         url.path = target
         var request = HTTPRequest("GET", url)
         request.authorizer = authorizer
         request.followsRedirects = false
-        _ = try await transport.download(
-            HTTPDownload(request, range: range, failure: { RcloneFailure(status: $0.status, body: $0.body) }),
-            into: sink)
+        let download = HTTPDownload(
+            request, range: range, size: size,
+            check: { head in
+                guard head.wholeLength == nil || head.wholeLength == size else {
+                    throw FileProviderError(.versionNoLongerAvailable, "the file has another size")
+                }
+            }, failure: { RcloneFailure(status: $0.status, body: $0.body) })
+        _ = try await whileRunning { try await transport.download(download, into: sink) }
+    }
+
+    /// Calls that are under way when the process has ended and the session is closed fail as those after its end.
+    private func whileRunning<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch let error as FileProviderError where error.code == .userCancelled && !Task.isCancelled {
+            throw FileProviderError(.serverUnreachable, "rclone has ended")
+        }
     }
 
     /// Closes the standard input, as the end of the daemon does.
