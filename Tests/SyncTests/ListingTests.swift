@@ -125,6 +125,20 @@ extension EngineTests {
             }
         }
 
+        @Test func oneItemOfTwoNamesIsReported() async throws {
+            try await EngineFixture.run { fixture in
+                let twins = ["one", "other"].map { name in
+                    FileProviderItem(
+                        itemIdentifier: "x", parentItemIdentifier: .rootContainer, filename: name, kind: .directory,
+                        itemVersion: ItemVersion(contentVersion: "1", metadataVersion: "1"))
+                }
+                fixture.provider.faults.add(.extraItems(twins), to: .enumerate)
+                let names = try await fixture.list()
+                #expect(names == ["other"])
+                #expect(fixture.hasWarning("'one' and 'other' in"))
+            }
+        }
+
         @Test func theOnlyWaiterLeavingCancelsTheListing() async throws {
             try await EngineFixture.run(fill: thirtyFiles) { fixture in
                 let gate = fixture.provider.faults.hold(.enumerate, times: 1)

@@ -259,6 +259,7 @@ actor Listings: SyncPart {
     ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
         let isKnownBetter = isStale(beginning)
+        reportTwins(among: items, in: beginning.identifier)
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
         for stray in strays.prefix(3) {
             warnings.report(
@@ -287,6 +288,18 @@ actor Listings: SyncPart {
             waiter.end.give(.success(()))
         }
         return true
+    }
+
+    /// One item has one name: of several with an identifier only the last is shown.
+    private func reportTwins(among items: [FileProviderItem], in directory: ItemIdentifier) {
+        var names: [ItemIdentifier: String] = [:]
+        for item in items {
+            guard let other = names.updateValue(item.filename, forKey: item.itemIdentifier), other != item.filename
+            else { continue }
+            warnings.report(
+                "the provider listed '\(other)' and '\(item.filename)' in '\(directory)' as one item, "
+                    + "'\(item.itemIdentifier)': only one of them is shown")
+        }
     }
 
     /// Whether something newer than the listing is known of an item.
