@@ -74,6 +74,49 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "MOUNT-7: the next daemon mounts what was mounted; yonder unmount ends that, also of a domain that is not mounted"
+        )
+        func mountsAgain() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let other = yonder.directory["other"].string
+                func mountOther() async throws {
+                    let mounting = try await yonder.yonder("mount", yonder.source.string, other, "--name", "other")
+                    #expect(mounting.status == 0, "\(mounting.errors)")
+                }
+                func isMounted(_ name: String) async throws -> Bool {
+                    try await yonder.json([DomainSummary].self, "domains").first { $0.name == name }?.isMounted == true
+                }
+                try await mountOther()
+                #expect(try await yonder.yonder("unmount", "other").status == 0)
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                // It starts the daemon.
+                try await mountOther()
+                #expect(try await eventually { try await isMounted("mount") })
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                #expect(
+                    try await yonder.yonder("mount", yonder.source.string, other + " 2", "--name", "third").status == 0)
+                #expect(try await eventually { try await isMounted("other") })
+                #expect(try await !isMounted("mount"))
+
+                // A mount point that is not empty.
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                try Data().write(to: URL(fileURLWithPath: other + "/in the way"))
+                #expect(try await yonder.yonder("mount", "third").status == 0)
+                #expect(try await yonder.yonder("unmount", "other").status == 69)
+                try FileManager.default.removeItem(atPath: other + "/in the way")
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                #expect(try await yonder.yonder("mount", "third").status == 0)
+                try await Task.sleep(for: .milliseconds(300))
+                #expect(try await !isMounted("other"))
+            }
+        }
+
         @Test("a mount in use can be unmounted, and the directory is empty then") func unmountsWhileInUse() async throws
         {
             try await Installation.run { yonder in

@@ -114,6 +114,7 @@ package final class DomainHost: Sendable {
             try replica.database.set(.source, to: domain.source)
             try replica.database.set(.mountpoint, to: mountpoint.string)
             try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
+            if previous == nil { try replica.database.set(.isToBeMounted, to: "") }
             name = domain.identifier
             source = domain.source
             self.mountpoint = mountpoint

@@ -16,6 +16,8 @@ struct DomainStore: Sendable {
         var options: DomainOptions
         /// The damage of its database; nil if it can be read.
         var damage: String?
+        /// Whether the next daemon mounts it.
+        var isToBeMounted = false
     }
 
     private let folder: FilePath
@@ -75,7 +77,7 @@ struct DomainStore: Sendable {
             }
             return Known(
                 name: name, source: record.source, mountpoint: record.mountpoint,
-                options: DomainOptions(json: record.options))
+                options: DomainOptions(json: record.options), isToBeMounted: record.isToBeMounted)
         } catch let damage as ReplicaDamage {
             guard let record = DomainSidecar(in: directory) else { throw damage }
             return known(name, by: record, damage: damage.description)

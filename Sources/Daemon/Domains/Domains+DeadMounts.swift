@@ -4,13 +4,14 @@ import Replica
 
 /// Mounts that a killed daemon has left: the domain is known and not mounted, and accesses fail with ENOTCONN.
 extension Domains {
-    /// Unmounts a domain, or detaches its dead mount.
+    /// Unmounts a domain, or detaches its dead mount. The next daemon does not mount it.
     ///
     /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func unmount(_ reference: DomainReference) async throws -> UnmountReport {
         let name = name(of: reference)
         if let host = name.flatMap({ hosts[$0] }) {
             let pending = try host.replica.database.pendingCounts().items
+            try host.replica.database.set(.isToBeMounted, to: nil as String?)
             await unmount(host)
             return UnmountReport(name: host.name, pending: pending)
         }
@@ -20,17 +21,23 @@ extension Domains {
         }
         await acquire(known.name)
         defer { release(known.name) }
-        // The domain may have been mounted concurrently.
-        guard hosts[known.name] == nil, try await detachDeadMount(of: known) else {
-            _ = try host(reference)
-            throw ControlError(.unavailable, "not mounted", path: reference.text)
+        if let host = hosts[known.name] {
+            // It was mounted concurrently.
+            let pending = try host.replica.database.pendingCounts().items
+            try host.replica.database.set(.isToBeMounted, to: nil as String?)
+            await stop(host)
+            return UnmountReport(name: host.name, pending: pending)
         }
+        let wasDead = try await detachDeadMount(of: known)
         let directory = store.directory(of: known.name)
+        if !wasDead, !known.isToBeMounted { _ = try host(reference) }
         let pending = try await Task.detached { [logger] in
             let replica = try Replica(at: directory, readers: 2, logger: logger)
             defer { try? replica.close() }
+            try replica.database.set(.isToBeMounted, to: nil as String?)
             return try replica.database.pendingCounts().items
         }.value
+        if !wasDead { _ = try host(reference) }
         return UnmountReport(name: known.name, pending: pending)
     }
 

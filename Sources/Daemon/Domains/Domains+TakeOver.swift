@@ -63,6 +63,31 @@ extension Domains {
         InheritedMount.remove(mount.number, from: manager)
     }
 
+    /// Mounts the domains that were mounted when the last daemon ended. One that cannot be mounted is reported in the log.
+    func mountAgain() async {
+        // What was unmounted while a crashed daemon was restarted stays unmounted.
+        guard manager.restarts == 0 else { return }
+        let waiting = store.all().known.filter { $0.isToBeMounted && hosts[$0.name] == nil }
+        await withTaskGroup { group in
+            for known in waiting { group.addTask { await self.mountAgain(known.name) } }
+        }
+    }
+
+    private func mountAgain(_ name: String) async {
+        await acquire(name)
+        defer { release(name) }
+        do {
+            // It may have been removed, mounted or unmounted meanwhile.
+            guard !isShuttingDown, hosts[name] == nil, let known = try store.domain(named: name), known.isToBeMounted,
+                let mountpoint = known.mountpoint
+            else { return }
+            _ = try await begin(
+                MountRequest(name: name, source: known.source, mountpoint: mountpoint, options: known.options))
+        } catch {
+            logger.error("'\(name)' cannot be mounted again: \(error)")
+        }
+    }
+
     private func remountDeadDomains(and detached: Set<String>) async {
         for known in store.all().known where hosts[known.name] == nil {
             do {
@@ -73,11 +98,7 @@ extension Domains {
                 logger.error("'\(known.name)': \(error)")
                 continue
             }
-            do {
-                _ = try await mount(MountArguments(source: nil, directory: nil, name: known.name))
-            } catch {
-                logger.error("'\(known.name)' cannot be mounted again: \(error)")
-            }
+            await mountAgain(known.name)
         }
     }
 }

@@ -64,6 +64,8 @@ package final class Daemon: Sendable {
         manager.ready("listens on '\(places.socket)'")
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
+        let mounting = Task { await domains.mountAgain() }
+        defer { mounting.cancel() }
         var ended = DaemonEnd.shutdown
         for await end in ending {
             ended = end

@@ -9,6 +9,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case mountpoint
     /// How the domain is mounted, as JSON.
     case options
+    /// Whether the domain was mounted and not unmounted by a command since: then the next daemon mounts it.
+    case isToBeMounted
     /// The point in the provider's history up to which its changes are in this database.
     case syncAnchor
     /// A number that a rebuilt database would not share.

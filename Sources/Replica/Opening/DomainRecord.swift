@@ -11,6 +11,8 @@ package struct DomainRecord: Hashable, Sendable {
     package var options: String?
     /// The folder that it was made of, as long as something is left to remove there.
     package var importedFrom: String?
+    /// Whether it was mounted and not unmounted by a command since.
+    package var isToBeMounted = false
 
     /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
     ///
@@ -29,7 +31,8 @@ package struct DomainRecord: Hashable, Sendable {
                 return DomainRecord(
                     source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
                     options: try DomainKey.options.string(in: db),
-                    importedFrom: try DomainKey.importedFrom.string(in: db))
+                    importedFrom: try DomainKey.importedFrom.string(in: db),
+                    isToBeMounted: try DomainKey.isToBeMounted.string(in: db) != nil)
             }
         }
         guard let found else { return nil }
@@ -49,8 +52,11 @@ package struct DomainRecord: Hashable, Sendable {
         try queue.read { db in try Connections.refuseNewer(db, than: Schema.migrator, at: path.string) }
     }
 
-    private init(source: String, mountpoint: String?, options: String?, importedFrom: String?) {
+    private init(
+        source: String, mountpoint: String?, options: String?, importedFrom: String?, isToBeMounted: Bool
+    ) {
         self.importedFrom = importedFrom
+        self.isToBeMounted = isToBeMounted
         self.source = source
         self.mountpoint = mountpoint
         self.options = options
