@@ -28,6 +28,16 @@ struct Yonder: AsyncParsableCommand {
     static func main() async {
         // A write to a closed pipe fails with EPIPE instead of a signal.
         signal(SIGPIPE, SIG_IGN)
-        await main(Machine.arguments)
+        let arguments = Machine.arguments
+        if let word = arguments.first, !word.hasPrefix("-"), word != "help", !names.contains(word) {
+            let suggestion = CommandNames.suggestion(for: word, among: names).map { "; did you mean '\($0)'?" }
+            Output.complain("there is no command '\(word)'" + (suggestion ?? "; 'yonder --help' lists all"))
+            Glibc.exit(64)
+        }
+        await main(arguments)
+    }
+
+    private static var names: [String] {
+        configuration.subcommands.map { $0.configuration.commandName ?? "\($0)".lowercased() }
     }
 }

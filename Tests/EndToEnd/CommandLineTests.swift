@@ -28,6 +28,63 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "CMD-8: a common mistake is answered with what to type",
+            arguments: [
+                (["unmuont", "x"], 64, "did you mean 'unmount'?"),
+                (["dowload", "x"], 64, "did you mean 'download'?"),
+                (["frobnicate"], 64, "'yonder --help' lists all"),
+                (["mount", "/", "DIR", "--cache-limit", "10"], 64, "give a unit, as in 10G"),
+                (["mount", "https://127.0.0.1:1/a", "DIR"], 1, "did you mean 'webdavs://127.0.0.1:1/a'?"),
+                (["mount", "dav://host/a", "DIR"], 1, "did you mean 'webdav://host/a'?"),
+                (["mount", "file:///a b", "DIR"], 1, "did you mean '/a b'?"),
+            ])
+        func mistakes(_ arguments: [String], _ status: Int32, _ advice: String) async throws {
+            try await Installation.run { yonder in
+                let words = arguments.map { $0 == "DIR" ? yonder.mount.string : $0 }
+                let outcome = try await Command([Installation.program] + words, environment: yonder.environment).run()
+                #expect(outcome.status == status && outcome.errors.contains(advice), "\(outcome.errors)")
+            }
+        }
+
+        @Test("CMD-9: a result that cannot be written is a failure, unless its reader has left") func fullOutput()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
+                let full = try await yonder.run("yonder ls \"$1\" > /dev/full", yonder.mount.string)
+                #expect(full.status == 1 && full.errors.contains("cannot be written"), "\(full.errors)")
+                let closed = try await yonder.run("yonder ls \"$1\" | true", yonder.mount.string)
+                #expect(closed.status == 0 && closed.errors == "", "\(closed.errors)")
+            }
+        }
+
+        @Test("CMD-10: ls lists the working directory by default, by name") func listsTheWorkingDirectory() async throws
+        {
+            try await Installation.run { yonder in
+                for name in ["b", "C", "a", "d/e"] { try yonder.write(name, to: name) }
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", yonder.mount.string).status == 0)
+                let listing = try await yonder.run("cd \"$1\" && yonder ls | awk '{print $NF}'", yonder.mount.string)
+                #expect(listing.output == "C\na\nb\nd/\n", "\(listing.errors)")
+            }
+        }
+
+        @Test("CMD-11: completions know the domains, and the files at a path") func completions() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                func words(_ prefix: String) async throws -> String {
+                    let line = "yonder ---completion unmount -- positional@0 2 ${#1} yonder unmount \"$1\""
+                    return try await yonder.run(line, prefix).output
+                }
+                #expect(try await words("").contains("mount"))
+                #expect(try await words(yonder.mount.string + "/").contains(yonder["file"]))
+            }
+        }
+
         @Test("what cannot be mounted is refused with the reason") func refusesToMount() async throws {
             try await Installation.run { yonder in
                 let full = try yonder.directory.makeDirectory("full")
@@ -75,7 +132,7 @@ extension RealMount {
         @Test("every kind of failure has its exit status") func exitStatus() async throws {
             try await Installation.run { yonder in
                 #expect(try await yonder.yonder("status").status == 69)
-                #expect(try await yonder.yonder("ls").status == 64)
+                #expect(try await yonder.yonder("info").status == 64)
                 #expect(try await yonder.yonder("frobnicate").status == 64)
                 try await yonder.mountSource()
                 #expect(try await yonder.yonder("info", "/etc/passwd").status == 69)

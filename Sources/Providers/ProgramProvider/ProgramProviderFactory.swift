@@ -102,8 +102,10 @@ package struct ProgramProviderFactory: ProviderFactory {
         guard let program = program ?? named.program(in: settings.environment()) else {
             throw FileProviderError(
                 .providerNotFound,
-                "no provider serves '\(source)': no kind of source begins so, and there is no program "
-                    + "'\(named.programName)' in \(ProgramSource.places)")
+                "no provider serves '\(source)': "
+                    + (ForeignSource.translation(of: source).map { "did you mean '\($0)'?" }
+                        ?? "no kind of source begins so, and there is no program '\(named.programName)' in "
+                        + ProgramSource.places))
         }
         return ProgramHost.Launch(
             program: program, environment: settings.environment,

@@ -9,11 +9,14 @@ extension Yonder {
         @Flag(name: [.customShort("R"), .long], help: "List recursively.")
         var recursive = false
 
-        @OptionGroup var argument: ItemArgument
+        @Argument(help: "A path in a mount; by default the working directory.")
+        var path: AbsolutePath?
+
+        @OptionGroup var output: OutputOptions
 
         func run() async throws {
-            let path = argument.path.text
-            let list = ListOutput<ItemInformation>(Output(argument.output)) { item in
+            let path = path?.text ?? AbsolutePath.resolving(".")
+            let list = ListOutput<ItemInformation>(Output(output)) { item in
                 [
                     item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
                     Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),

@@ -103,6 +103,10 @@ extension Yonder {
             if case .value(let seconds) = poll, !(seconds >= 1 && seconds <= 86_400) {
                 throw ValidationError("--poll takes a number of seconds from 1 to 86400, or 'none'")
             }
+            if case .value(let limit) = cacheLimit, let unit = limit.missingUnit {
+                throw ValidationError(
+                    "--cache-limit \(limit.bytes) would be \(limit.bytes) bytes: give a unit, as in \(unit)")
+            }
             guard all || source != nil else { throw ValidationError("Missing expected argument '<source>'") }
             if all {
                 guard source == nil, try arguments() == MountArguments(source: nil, directory: nil, name: nil),

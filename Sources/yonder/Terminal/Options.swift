@@ -34,6 +34,8 @@ struct DomainArgument: ParsableArguments {
 }
 
 extension DomainReference: ExpressibleByArgument {
+    package static var defaultCompletionKind: CompletionKind { .domains }
+
     package init?(argument: String) {
         guard let path = AbsolutePath(argument: argument) else { return nil }
         self.init(text: argument, path: path.text)
@@ -49,7 +51,13 @@ struct ByteCount: ExpressibleByArgument {
     init?(argument: String) {
         guard let bytes = ByteText.bytes(argument) else { return nil }
         self.bytes = bytes
+        let isBare = argument.allSatisfy(\.isNumber)
+        missingUnit = isBare && bytes > 0 && bytes < Self.leastBare ? "\(bytes)G" : nil
     }
+
+    /// The size that was probably meant, where the unit of a small number is missing.
+    let missingUnit: String?
+    private static let leastBare: Int64 = 64 << 10
 }
 
 /// The value of an option, or `none`, which resets it.

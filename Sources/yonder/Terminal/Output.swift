@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import FileNames
 import Foundation
+import SystemPackage
 
 /// The output of a command: results on standard output, diagnostics on standard error.
 struct Output: Sendable {
@@ -53,14 +54,28 @@ struct Output: Sendable {
     /// log later. Scripts that need exact names use `--json`.
     static func diagnostic(_ text: String) -> String { "yonder: " + LineText.escaped(text) + "\n" }
 
-    /// Writes a text, and ignores a closed pipe. Names in it are written as their original bytes.
+    /// Writes a text. Names in it are written as their original bytes.
     static func write(_ text: String, to file: FileHandle) {
-        try? file.write(contentsOf: Data(FileNameText.bytes(of: text)))
+        write(FileNameText.bytes(of: text), to: file)
+    }
+
+    /// Ends the process with status 1 if standard output cannot be written: half a result must not look like all of it. A closed
+    /// pipe is no error, because its reader has what it wanted.
+    private static func write(_ bytes: [UInt8], to file: FileHandle) {
+        do {
+            _ = try FileDescriptor(rawValue: file.fileDescriptor).writeAll(bytes)
+        } catch {
+            guard error as? Errno != .brokenPipe, file.fileDescriptor == FileDescriptor.standardOutput.rawValue else {
+                return
+            }
+            complain("the output cannot be written: \(error)")
+            exit(1)
+        }
     }
 
     /// Writes JSON, which must be UTF-8: names in it stay encoded by ``FileNameText``.
     static func writeJSON(_ text: String) {
-        try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+        write(Array(text.utf8), to: .standardOutput)
     }
 
     /// A number with its noun: `1 item`, `2 items`.
