@@ -13,19 +13,22 @@ import Testing
         let entries: Mutex<[RemoteEntry]>
         let calls = Mutex<(lookups: [String], listings: Int)>(([], 0))
         let gate = Gate()
+        let takes = Mutex((lookup: Duration.zero, listing: Duration.zero))
 
         init(_ entries: [RemoteEntry]) {
             self.entries = Mutex(entries)
         }
 
-        func lookUp(_ query: RcloneLookups.Query) async throws -> RemoteEntry? {
-            calls.withLock { $0.lookups.append(query.path.name ?? "") }
+        func lookUpFile(_ path: RemotePath) async throws -> RemoteEntry? {
+            calls.withLock { $0.lookups.append(path.name ?? "") }
             try await gate.pass()
-            return entries.withLock { $0.first { $0.name == query.path.name } }
+            try await Task.sleep(for: takes.withLock { $0.lookup })
+            return entries.withLock { $0.first { $0.name == path.name } }
         }
 
         func list(_ directory: RemotePath) async throws -> [RemoteEntry] {
             calls.withLock { $0.listings += 1 }
+            try await Task.sleep(for: takes.withLock { $0.listing })
             return entries.withLock { $0 }
         }
     }
@@ -34,22 +37,19 @@ import Testing
         RemoteEntry(name: name, kind: .file, tag: Array(name.utf8), isTagStrong: false, size: size)
     }
 
-    private static func query(_ name: String, isFile: Bool = true) -> RcloneLookups.Query {
-        RcloneLookups.Query(path: RemotePath(["d", name]), isFile: isFile)
-    }
+    private static func path(_ name: String) -> RemotePath { RemotePath(["d", name]) }
 
     /// Looks names up while the first lookup waits, and lets it go on.
     private static func answers(
-        _ reader: Reader, _ names: [String], isFile: Bool = true, size: Int = 10,
-        meanwhile: () -> Void = {}
+        _ reader: Reader, _ names: [String], size: Int = 10, meanwhile: () -> Void = {}
     ) async throws -> [String: RemoteEntry?] {
         let lookups = RcloneLookups()
         await lookups.wasListed(RemotePath(["d"]), count: size)
         return try await withThrowingTaskGroup(of: (String, RemoteEntry?).self) { group in
-            group.addTask { ("first", try await lookups.entry(query("first"), from: reader)) }
+            group.addTask { ("first", try await lookups.file(at: path("first"), from: reader)) }
             #expect(await eventually { reader.calls.withLock { $0.lookups.count } == 1 })
             for name in names {
-                group.addTask { (name, try await lookups.entry(query(name, isFile: isFile), from: reader)) }
+                group.addTask { (name, try await lookups.file(at: path(name), from: reader)) }
             }
             if size <= 1000 {
                 #expect(await eventually { await lookups.waitingCount == names.count })
@@ -83,13 +83,22 @@ import Testing
         #expect(reader.calls.withLock { $0.listings } == 0 && answers.count == 4)
     }
 
-    @Test("RCLONE-9: a name that differs in case or in the form of a letter is looked up singly")
-    func similarNames() async throws {
-        let reader = Reader(["first", "Name", "u\u{308}", "other"].map { Self.file($0) })
-        let answers = try await Self.answers(reader, ["name", "\u{FC}", "nothing"], isFile: false)
-        #expect(reader.calls.withLock { $0.listings } == 1)
-        #expect(Set(reader.calls.withLock { $0.lookups }) == ["first", "name", "\u{FC}"])
-        #expect(answers["nothing"] == .some(nil))
+    @Test("RCLONE-9: where a listing takes longer, files are looked up singly")
+    func slowListings() async throws {
+        let names = (0..<4).map { "\($0)" }
+        let reader = Reader((["first"] + names).map { Self.file($0) })
+        reader.takes.withLock { $0 = (.milliseconds(50), .milliseconds(500)) }
+        let lookups = RcloneLookups()
+        await lookups.wasListed(RemotePath(["d"]), count: 5)
+        reader.gate.open()
+        for _ in 0..<2 {
+            await withTaskGroup { group in
+                for name in ["first"] + names {
+                    group.addTask { _ = try? await lookups.file(at: Self.path(name), from: reader) }
+                }
+            }
+        }
+        #expect(reader.calls.withLock { $0.listings } == 1 && reader.calls.withLock { $0.lookups.count } == 6)
     }
 
     @Test("RCLONE-9: a directory is no file")
@@ -105,10 +114,10 @@ import Testing
         let reader = Reader([Self.file("first"), Self.file("a"), Self.file("b")])
         let lookups = RcloneLookups()
         await lookups.wasListed(RemotePath(["d"]), count: 3)
-        let first = Task { try await lookups.entry(Self.query("first"), from: reader) }
+        let first = Task { try await lookups.file(at: Self.path("first"), from: reader) }
         #expect(await eventually { reader.calls.withLock { $0.lookups.count } == 1 })
-        let cancelled = Task { try await lookups.entry(Self.query("a"), from: reader) }
-        let other = Task { try await lookups.entry(Self.query("b"), from: reader) }
+        let cancelled = Task { try await lookups.file(at: Self.path("a"), from: reader) }
+        let other = Task { try await lookups.file(at: Self.path("b"), from: reader) }
         #expect(await eventually { await lookups.waitingCount == 2 })
         cancelled.cancel()
         await #expect(throws: CancellationError.self) { try await cancelled.value }

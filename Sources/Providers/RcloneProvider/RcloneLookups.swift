@@ -1,27 +1,19 @@
 import FileProvider
 import FileProviderPaths
-import Foundation
 
 /// What answers lookups.
 protocol RcloneDirectoryReader: Sendable {
-    /// Looks one item up; nil if there is none.
-    func lookUp(_ query: RcloneLookups.Query) async throws -> RemoteEntry?
+    /// Looks a file up; nil if there is none.
+    func lookUpFile(_ path: RemotePath) async throws -> RemoteEntry?
     /// Lists a directory; nothing if it is missing.
     func list(_ directory: RemotePath) async throws -> [RemoteEntry]
 }
 
-/// Looks items up. Items of one directory that are looked up at the same time share one listing, because many backends answer no
-/// more than a hundred requests a second.
+/// Looks files up. Those of one directory that are looked up at the same time share one listing where that is faster: many
+/// backends answer no more than a hundred requests a second.
 actor RcloneLookups {
-    /// What is looked up.
-    struct Query: Sendable {
-        var path: RemotePath
-        /// A directory of this name does not count, which many backends find out by listing the parent.
-        var isFile = false
-    }
-
     private struct Waiter {
-        var query: Query
+        var path: RemotePath
         let answer = OneShot<RemoteEntry?>()
     }
 
@@ -29,13 +21,12 @@ actor RcloneLookups {
     private var sizes: [RemotePath: Int] = [:]
     /// The lookups that wait for the present one in their directory to end.
     private var waiting: [RemotePath: [Waiter]] = [:]
+    /// How long the last ones took.
+    private var lookupTook = Duration.zero
+    private var listingTook = Duration.zero
 
-    /// So many entries may be listed for each item that is looked up.
-    private static let entriesPerQuery = 64
-    /// The largest directory in which a file's lookup waits for another one to end.
-    private static let largestShared = 1024
-    /// The largest directory that is listed to find one item, which rclone does itself, after a request, for all but files.
-    private static let largestListedForOne = 256
+    /// The largest directory that is listed for lookups.
+    private static let largestDirectory = 1024
     private static let mostSizes = 10_000
 
     /// A directory was listed.
@@ -47,27 +38,25 @@ actor RcloneLookups {
     /// The number of lookups that wait for another one to end.
     var waitingCount: Int { waiting.values.reduce(0) { $0 + $1.count } }
 
-    /// Returns an item as it is after the call; nil if there is none.
+    /// Returns a file as it is after the call; nil if there is none.
     ///
     /// - Throws: what rclone answers.
-    func entry(_ query: Query, from reader: any RcloneDirectoryReader) async throws -> RemoteEntry? {
-        let directory = query.path.parent
-        let size = sizes[directory] ?? .max
-        guard !query.path.names.isEmpty, !query.isFile || size <= Self.largestShared else {
-            return try await reader.lookUp(query)
+    func file(at path: RemotePath, from reader: any RcloneDirectoryReader) async throws -> RemoteEntry? {
+        let directory = path.parent
+        guard let size = sizes[directory], size <= Self.largestDirectory else {
+            return try await reader.lookUpFile(path)
         }
-        // Only a listing that begins from now on has the item as it is now.
+        // Only a listing that begins from now on has the file as it is now.
         guard waiting[directory] == nil else {
-            let waiter = Waiter(query: query)
+            let waiter = Waiter(path: path)
             waiting[directory]?.append(waiter)
             return try await waiter.answer.value { waiter.answer.give(.failure(CancellationError())) }
         }
         waiting[directory] = []
         defer { answerWaiting(in: directory, from: reader) }
-        guard !query.isFile, size <= Self.largestListedForOne else { return try await reader.lookUp(query) }
-        let waiter = Waiter(query: query)
-        await answer([waiter], byListing: directory, from: reader)
-        return try await waiter.answer.value {}
+        let start = ContinuousClock.now
+        defer { lookupTook = .now - start }
+        return try await reader.lookUpFile(path)
     }
 
     private func answerWaiting(in directory: RemotePath, from reader: any RcloneDirectoryReader) {
@@ -76,11 +65,8 @@ actor RcloneLookups {
             return
         }
         waiting[directory] = []
-        let size = sizes[directory] ?? .max
-        // A name that is missing is searched for in a listing in any case.
-        let isListed =
-            waiters.count > 1
-            && (waiters.contains { !$0.query.isFile } || size <= Self.entriesPerQuery * waiters.count)
+        // Lookups are sent side by side, and a listing is one request or several that follow each other.
+        let isListed = waiters.count > 1 && listingTook <= lookupTook * waiters.count / 2
         Task {
             if isListed {
                 await answer(waiters, byListing: directory, from: reader)
@@ -95,41 +81,31 @@ actor RcloneLookups {
         _ waiters: [Waiter], byListing directory: RemotePath, from reader: any RcloneDirectoryReader
     ) async {
         do {
+            let start = ContinuousClock.now
             let entries = try await reader.list(directory)
+            listingTook = .now - start
             wasListed(directory, count: entries.count)
             let byName = Dictionary(entries.map { (RemotePath([$0.name]), $0) }) { first, _ in first }
-            let similar = Set(entries.map { Self.folded($0.name) })
-            var unclear: [Waiter] = []
             for waiter in waiters {
-                let name = waiter.query.path.name ?? ""
-                if let entry = byName[RemotePath([name])] {
-                    waiter.answer.give(.success(entry.kind == .file || !waiter.query.isFile ? entry : nil))
-                } else if similar.contains(Self.folded(name)) {
-                    // Some backends take names for the same that differ in case or in the form of a letter.
-                    unclear.append(waiter)
-                } else {
-                    waiter.answer.give(.success(nil))
-                }
+                let entry = byName[RemotePath([waiter.path.name ?? ""])]
+                waiter.answer.give(.success(entry?.kind == .file ? entry : nil))
             }
-            await answerSingly(unclear, from: reader)
         } catch {
             for waiter in waiters { waiter.answer.give(.failure(error)) }
         }
     }
 
     private func answerSingly(_ waiters: [Waiter], from reader: any RcloneDirectoryReader) async {
+        let start = ContinuousClock.now
         await withTaskGroup { group in
             for waiter in waiters {
                 group.addTask {
-                    do { waiter.answer.give(.success(try await reader.lookUp(waiter.query))) } catch {
+                    do { waiter.answer.give(.success(try await reader.lookUpFile(waiter.path))) } catch {
                         waiter.answer.give(.failure(error))
                     }
                 }
             }
         }
-    }
-
-    private static func folded(_ name: String) -> String {
-        name.precomposedStringWithCompatibilityMapping.lowercased()
+        lookupTook = .now - start
     }
 }

@@ -64,6 +64,8 @@ struct RcloneFeatures: Codable, Hashable, Sendable {
     var hash: String?
     /// Whether `ID` names the item, not one version of it.
     var hasStableIdentifiers = false
+    /// Whether a checksum takes as long as reading the file, or a program on the server.
+    var hasSlowHashes: Bool?
 
     init() {}
 
@@ -79,6 +81,7 @@ struct RcloneFeatures: Codable, Hashable, Sendable {
         let longest: Int64 = 3600 * 1_000_000_000
         if information.Precision <= longest, !has("SlowModTime") { precision = information.Precision }
         if !has("SlowHash") { hash = (information.Hashes ?? []).first }
+        hasSlowHashes = has("SlowHash")
         // An object store has identifiers of versions (B2), and a folder of this machine has none.
         hasStableIdentifiers = !isBucket && !has("IsLocal")
     }

@@ -14,8 +14,13 @@ extension RcloneRemote {
     /// The largest content that is sent before its condition is checked.
     private static let largestUnchecked: Int64 = 1 << 20
 
-    private static func options(isNew: Bool) -> [String: Bool] {
-        isNew ? always.merging(["NoCheckDest": true]) { $1 } : always
+    /// - Parameter isNew: there is nothing at the target, and rclone need not look.
+    private func options(isNew: Bool) async throws -> [String: Bool] {
+        var options = Self.always
+        if isNew { options["NoCheckDest"] = true }
+        // The size is compared in any case, and the connection protects what is sent.
+        if try await features().hasSlowHashes == true { options["IgnoreChecksum"] = true }
+        return options
     }
 
     /// The time for which rclone may copy or move without a response; its own timeouts end a broken transfer.
@@ -57,7 +62,6 @@ extension RcloneRemote {
         uploads.withLock { _ = $0.insert(hidden) }
         do {
             try await copyFile(copy, to: hidden, isNew: true)
-            // Together, so that one listing answers both.
             async let stored = stored(hidden, size: size)
             try await check(condition, path)
             var staged = try await stored
@@ -91,7 +95,7 @@ extension RcloneRemote {
             "operations/movefile",
             RcloneCall(
                 srcFs: source.root, srcRemote: RcloneName.text(path), dstFs: source.root,
-                dstRemote: RcloneName.text(newPath), config: Self.options(isNew: isNew)))
+                dstRemote: RcloneName.text(newPath), config: try await options(isNew: isNew)))
     }
 
     /// - Parameter isNew: there is nothing at the path, and rclone need not look.
@@ -102,7 +106,7 @@ extension RcloneRemote {
             "operations/copyfile",
             RcloneCall(
                 srcFs: files.directory.string, srcRemote: FilePath(copy).lastComponent?.string ?? "",
-                dstFs: source.root, dstRemote: RcloneName.text(path), config: Self.options(isNew: isNew)))
+                dstFs: source.root, dstRemote: RcloneName.text(path), config: try await options(isNew: isNew)))
     }
 
     /// A file that was just uploaded.
@@ -122,7 +126,10 @@ extension RcloneRemote {
         switch condition {
         case .always, .empty: return
         case .absent:
-            if let there = try await presentIfAny(path, isFile: isFile) {
+            // Side by side; where there is a file, the answer about a directory may be an error.
+            async let isDirectory = isFile ? false : isDirectory(path)
+            if let there = try await presentIfAny(path, isFile: true) { throw RemoteConditionFailure(present: there) }
+            if try await isDirectory, let there = try await presentIfAny(path) {
                 throw RemoteConditionFailure(present: there)
             }
         case .unchanged(let tag):

@@ -103,30 +103,45 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     ///
     /// - Parameter isFile: a directory of this name does not count.
     func presentIfAny(_ path: RemotePath, isFile: Bool = false) async throws -> RemoteEntry? {
-        try await lookups.entry(RcloneLookups.Query(path: path, isFile: isFile), from: self)
+        isFile ? try await lookups.file(at: path, from: self) : try await lookUp(path)
     }
 
-    func lookUp(_ query: RcloneLookups.Query) async throws -> RemoteEntry? {
+    func lookUpFile(_ path: RemotePath) async throws -> RemoteEntry? { try await lookUp(path, isFile: true) }
+
+    /// - Parameter isFile: a directory of this name is not searched for, which rclone does by listing the parent.
+    private func lookUp(_ path: RemotePath, isFile: Bool = false) async throws -> RemoteEntry? {
         try await host.reading { session in
             let features = try await features(session)
-            guard let name = query.path.name else {
+            guard let name = path.name else {
                 // rclone's stat makes the root up.
-                _ = try await listing(of: query.path, features, session)
+                _ = try await listing(of: path, features, session)
                 return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
             }
             do {
                 let stat = try await session.call(
                     "operations/stat",
                     RcloneCall(
-                        fs: source.root, remote: RcloneName.text(query.path),
-                        opt: options(features, isFile: query.isFile)),
+                        fs: source.root, remote: RcloneName.text(path), opt: options(features, isFile: isFile)),
                     returning: RcloneStat.self)
                 guard let item = stat.item else { return nil }
-                var entry = try entry(item, features, in: query.path.parent)
+                var entry = try entry(item, features, in: path.parent)
                 entry.name = name
                 return entry
             } catch let failure as RcloneFailure where failure.isMissing {
                 return nil
+            }
+        }
+    }
+
+    /// Whether a directory is at a path.
+    func isDirectory(_ path: RemotePath) async throws -> Bool {
+        try await host.reading { session in
+            let features = try await features(session)
+            do {
+                // An object store has every directory, and most of them are empty.
+                return try await !listing(of: path, features, session).isEmpty || !features.isBucket
+            } catch let failure as RcloneFailure where failure.isMissing {
+                return false
             }
         }
     }
