@@ -104,6 +104,16 @@ extension RealMount {
                 #expect(try await eventually { try await isMounted("other") })
                 #expect(try await !isMounted("mount"))
 
+                // Mounted again, it lies where the next command says, unless it is used.
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                #expect(try await yonder.yonder("mount", "third").status == 0)
+                #expect(try await eventually { try await isMounted("other") })
+                let source = yonder.source.string
+                let reader = try FileDescriptor.open(other + "/file", .readOnly)
+                let busy = try await yonder.yonder("mount", source, other + " 3", "--name", "other")
+                #expect(busy.status == 1 && busy.errors.contains("unmount it first"), "\(busy.errors)")
+                try reader.close()
+
                 // A mount point that is not empty.
                 #expect(try await yonder.yonder("shutdown").status == 0)
                 try Data().write(to: URL(fileURLWithPath: other + "/in the way"))

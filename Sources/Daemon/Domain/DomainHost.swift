@@ -167,6 +167,15 @@ package final class DomainHost: Sendable {
         }
     }
 
+    /// The next daemon does not mount the domain. On a full disk it may.
+    func forgetMounting() {
+        do {
+            try replica.database.withReserve { try replica.database.set(.isToBeMounted, to: nil as String?) }
+        } catch {
+            logger.warning("the next daemon will mount it again: \(error)")
+        }
+    }
+
     /// Pauses or resumes all calls of the provider, also for later mounts.
     func pause(_ isPaused: Bool) async throws {
         var options = options

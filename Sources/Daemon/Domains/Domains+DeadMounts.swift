@@ -11,7 +11,7 @@ extension Domains {
         let name = name(of: reference)
         if let host = name.flatMap({ hosts[$0] }) {
             let pending = try host.replica.database.pendingCounts().items
-            try host.replica.database.set(.isToBeMounted, to: nil as String?)
+            host.forgetMounting()
             await unmount(host)
             return UnmountReport(name: host.name, pending: pending)
         }
@@ -24,7 +24,7 @@ extension Domains {
         if let host = hosts[known.name] {
             // It was mounted concurrently.
             let pending = try host.replica.database.pendingCounts().items
-            try host.replica.database.set(.isToBeMounted, to: nil as String?)
+            host.forgetMounting()
             await stop(host)
             return UnmountReport(name: host.name, pending: pending)
         }

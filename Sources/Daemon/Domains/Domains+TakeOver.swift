@@ -83,6 +83,7 @@ extension Domains {
             else { return }
             _ = try await begin(
                 MountRequest(name: name, source: known.source, mountpoint: mountpoint, options: known.options))
+            mountedAgain.insert(name)
         } catch {
             logger.error("'\(name)' cannot be mounted again: \(error)")
         }

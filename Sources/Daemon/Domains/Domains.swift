@@ -5,6 +5,7 @@ import Logging
 import ProviderDescriptors
 import Replica
 import SystemPackage
+import Volume
 
 /// The mounted domains. Mounts and unmounts of one name are serialized.
 actor Domains {
@@ -16,6 +17,8 @@ actor Domains {
     nonisolated let manager: ServiceManager
     let logger: Logger
     var hosts: [String: DomainHost] = [:]
+    /// The domains that were mounted because the last daemon had mounted them, and not by a command since.
+    var mountedAgain: Set<String> = []
     /// Names that are being mounted or unmounted, with their waiters.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
     private(set) var isShuttingDown = false
@@ -85,12 +88,17 @@ actor Domains {
         await acquire(request.name)
         defer { release(request.name) }
         if let host = hosts[request.name] {
-            guard host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) else {
+            let wasMountedAgain = mountedAgain.remove(request.name) != nil
+            if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {
+                try await change(host, to: request, arguments.credentials)
+                return host
+            }
+            // The user has not asked for the old place since the daemon started.
+            guard wasMountedAgain, host.volume.openNumbers.isEmpty else {
                 throw ControlError(
                     .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: request.name)
             }
-            try await change(host, to: request, arguments.credentials)
-            return host
+            await stop(host)
         }
         if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) }) {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: request.mountpoint)

@@ -47,9 +47,10 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
 
     func close() async { await host.close() }
 
-    /// The features of the remote, requested once from each process.
+    /// The features of the remote.
     func features() async throws -> RcloneFeatures { try await host.reading { try await features($0) } }
 
+    /// The features of the remote, requested once from each process.
     func features(_ session: RcloneSession) async throws -> RcloneFeatures {
         let identity = ObjectIdentifier(session)
         if asked.withLock({ $0 == identity }), let features = known.withLock({ $0 }) { return features }
