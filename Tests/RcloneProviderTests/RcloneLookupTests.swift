@@ -71,7 +71,7 @@ import Testing
         let answers = try await Self.answers(reader, names + ["missing"]) {
             reader.entries.withLock { $0[1].size = 99 }
         }
-        #expect(reader.calls.withLock { $0 } == (["first"], 1))
+        #expect(reader.calls.withLock { $0 } == (["first", "missing"], 1))
         #expect(answers["0"]??.size == 99 && answers["19"]??.name == "19" && answers["missing"] == .some(nil))
     }
 

@@ -86,10 +86,16 @@ actor RcloneLookups {
             listingTook = .now - start
             wasListed(directory, count: entries.count)
             let byName = Dictionary(entries.map { (RemotePath([$0.name]), $0) }) { first, _ in first }
+            var missing: [Waiter] = []
             for waiter in waiters {
-                let entry = byName[RemotePath([waiter.path.name ?? ""])]
-                waiter.answer.give(.success(entry?.kind == .file ? entry : nil))
+                if let entry = byName[RemotePath([waiter.path.name ?? ""])] {
+                    waiter.answer.give(.success(entry.kind == .file ? entry : nil))
+                } else {
+                    missing.append(waiter)
+                }
             }
+            // Some backends take names for the same that differ in case or in the form of a letter.
+            await answerSingly(missing, from: reader)
         } catch {
             for waiter in waiters { waiter.answer.give(.failure(error)) }
         }
