@@ -65,7 +65,8 @@ import Testing
         #expect("\(String(describing: failure))".contains("unmount the domain and mount it again"))
         await first.invalidate()
         let second = try factory("store").make(for: manager, settings, findings: nil)
-        #expect(await root(of: second) == nil && second.features.changeFeed)
+        let unexpected = await root(of: second)
+        #expect(unexpected == nil && second.features.changeFeed, "\(String(describing: unexpected))")
         await second.invalidate()
     }
 }
