@@ -110,9 +110,24 @@ static void patch_init(const fuseshim_session *session, struct fuse_init_out *ou
     out->minor = minor < PATCHED_MINOR ? minor : PATCHED_MINOR;
 }
 
+/* Writes to every page of a thread's buffer once. A process that is killed while the kernel copies a request to a page that is
+ * not there yet cannot have the page any more, and the kernel fails the request with EIO (fuse_dev_do_read, fs/fuse/dev.c): it
+ * does not send it to the next process, and pages of a mapping would be lost. */
+static void make_resident(void *buffer, size_t size)
+{
+    static _Thread_local const void *resident;
+    if (resident == buffer) return;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *bytes = buffer;
+    for (size_t at = 0; at < size; at += page) bytes[at] = 0;
+    if (size) bytes[size - 1] = 0;
+    resident = buffer;
+}
+
 static ssize_t hook_read(int descriptor, void *buffer, size_t size, void *userdata)
 {
     fuseshim_session *session = userdata;
+    make_resident(buffer, size);
     ssize_t count = read(descriptor, buffer, size);
     bool first = atomic_load_explicit(&session->kernel_minor, memory_order_relaxed) == 0;
     if (count > 0 && first) fuseshim_note_init(session, buffer, (size_t)count);
