@@ -136,6 +136,25 @@ import Testing
         #expect(second.date("answered", tag: [2]) == nil)
     }
 
+    @Test("PATH-10: content that had no answer is not taken for its twin elsewhere, and is known after a move")
+    func places() throws {
+        let sent = SentContents(in: .temporary)
+        let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        sent.note("one/name", .tag([1]), date: date)
+        sent.note("one/deep/name", .digest([2]), size: 3, date: date)
+        for other in ["name", "two/name", "one/names", "one"] {
+            #expect(sent.date(other, tag: [1]) == nil)
+            #expect(sent.candidates(other, size: 3, tag: [1]).isEmpty)
+        }
+        sent.carry("on", to: "wrong")
+        sent.carry("one", to: "two/three")
+        #expect(sent.date("wrong/name", tag: [1]) == nil && sent.date("wronge/name", tag: [1]) == nil)
+        for top in ["one", "two/three"] {
+            #expect(sent.date("\(top)/name", tag: [1]) == date)
+            #expect(sent.candidates("\(top)/deep/name", size: 3, tag: [1]).map(\.date) == [date])
+        }
+    }
+
     @Test("PATH-10: the record of an acknowledged upload outlives a SIGKILL directly after it, and no orderly end")
     func acknowledged() throws {
         let store = ReportingStore.temporary

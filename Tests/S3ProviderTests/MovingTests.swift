@@ -230,7 +230,7 @@ import Testing
             try await bucket.put(bucket.prefix + "a/file", "text")
             let date = FileTimestamp(seconds: 1_000_000, nanoseconds: 5)
             let tag = try #require(try await remote.client.listed(bucket.prefix + "a/file")).tag
-            remote.records.sent.note("file", .tag(Array(tag.utf8)), date: date)
+            remote.records.sent.note(bucket.prefix + "a/file", .tag(Array(tag.utf8)), date: date)
             _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
             let entry = try await remote.entry(at: RemotePath(["b", "file"]))
             #expect(entry.attributes.contentModificationDate == date)

@@ -6,6 +6,9 @@ import SystemPackage
 ///
 /// After a lost response the system recognizes what it sent by size and date. A remote that shows the date of the upload
 /// instead would turn it into a stranger. The records outlive the process; an upload that is forgotten becomes a stranger.
+///
+/// A record is of one place: the names from the root of the remote down to the file, with `/` between them. Elsewhere a file
+/// with the same name and content may have another date.
 package final class SentContents: Sendable {
     /// What one content is told from another by.
     package enum Mark: Hashable, Sendable, Codable {
@@ -16,7 +19,7 @@ package final class SentContents: Sendable {
         /// The date, where the server was told the date and keeps it in seconds.
         case seconds(Int64)
 
-        /// What comes behind the name in the key of a record.
+        /// What comes behind the place in the key of a record.
         fileprivate var bytes: [UInt8] {
             switch self {
             case .tag(let tag): [0, 2] + tag
@@ -27,38 +30,38 @@ package final class SentContents: Sendable {
     }
 
     package struct Content: Sendable, Codable {
-        fileprivate var name: [UInt8]
+        fileprivate var place: [UInt8]
         package var mark: Mark
         /// Nil where the tag says enough.
         package var size: Int64?
         package var date: FileTimestamp
-        /// Tags of other contents that had its name and its size.
+        /// Tags of other contents that had its place and its size.
         fileprivate var strangers: Set<[UInt8]> = []
 
-        fileprivate var key: [UInt8] { name + mark.bytes }
+        fileprivate var key: [UInt8] { place + mark.bytes }
     }
 
     private struct State {
         var contents: [[UInt8]: [Content]] = [:]
         /// The oldest first.
-        var order: [(name: [UInt8], mark: Mark)] = []
+        var order: [(place: [UInt8], mark: Mark)] = []
         /// The acknowledged contents whose records are still stored, the oldest first.
         var acknowledged: [(content: Content, at: ContinuousClock.Instant)] = []
 
-        /// - Returns: the content that had this name and mark.
-        mutating func remove(_ name: [UInt8], _ mark: Mark) -> Content? {
-            guard let index = contents[name]?.firstIndex(where: { $0.mark == mark }) else { return nil }
-            order.removeAll { $0.mark == mark && $0.name == name }
-            let removed = contents[name]?.remove(at: index)
-            if contents[name]?.isEmpty == true { contents[name] = nil }
+        /// - Returns: the content that had this place and mark.
+        mutating func remove(_ place: [UInt8], _ mark: Mark) -> Content? {
+            guard let index = contents[place]?.firstIndex(where: { $0.mark == mark }) else { return nil }
+            order.removeAll { $0.mark == mark && $0.place == place }
+            let removed = contents[place]?.remove(at: index)
+            if contents[place]?.isEmpty == true { contents[place] = nil }
             return removed
         }
 
-        /// - Returns: whether the name had no content with the mark.
+        /// - Returns: whether the place had no content with the mark.
         mutating func add(_ content: Content) -> Bool {
-            let earlier = remove(content.name, content.mark)
-            contents[content.name, default: []].append(content)
-            order.append((content.name, content.mark))
+            let earlier = remove(content.place, content.mark)
+            contents[content.place, default: []].append(content)
+            order.append((content.place, content.mark))
             return earlier == nil
         }
     }
@@ -79,14 +82,12 @@ package final class SentContents: Sendable {
 
     /// An upload is about to be sent, or had no response.
     ///
-    /// - Parameters:
-    ///   - name: of the file, without its directory, which may be moved before the content is recognized.
-    ///   - date: nil is nothing to be recognized by.
+    /// - Parameter date: nil is nothing to be recognized by.
     /// - Returns: whether this is the only upload that the record is of.
     @discardableResult
-    package func note(_ name: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?) -> Bool {
+    package func note(_ place: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?) -> Bool {
         guard let date else { return false }
-        return note(Content(name: Array(name.utf8), mark: mark, size: size, date: date))
+        return note(Content(place: Array(place.utf8), mark: mark, size: size, date: date))
     }
 
     @discardableResult
@@ -95,28 +96,32 @@ package final class SentContents: Sendable {
             let isFirst = state.add(content)
             guard state.order.count > Self.most else { return (isFirst, nil) }
             let oldest = state.order[0]
-            return (isFirst, state.remove(oldest.name, oldest.mark))
+            return (isFirst, state.remove(oldest.place, oldest.mark))
         }
         kept.set(content.key, content)
         if let forgotten { kept.remove(forgotten.key) }
         return isFirst
     }
 
-    /// A file is about to be renamed: it may be what was sent under the new name, too.
-    package func carry(_ name: String, to newName: String) {
-        let (old, new) = (Array(name.utf8), Array(newName.utf8))
+    /// An item is about to be moved: what was sent to its place, or to one below, may be at the new one, too.
+    package func carry(_ place: String, to newPlace: String) {
+        let (old, new) = (Array(place.utf8), Array(newPlace.utf8))
         guard old != new else { return }
-        for var content in state.withLock({ $0.contents[old] ?? [] }) {
-            content.name = new
+        let below = old + [UInt8(ascii: "/")]
+        let moved = state.withLock { state in
+            state.contents.filter { $0.key == old || $0.key.starts(with: below) }.flatMap(\.value)
+        }
+        for var content in moved {
+            content.place = new + content.place.dropFirst(old.count)
             note(content)
         }
     }
 
     /// The upload was acknowledged. Its record stays for a moment: a daemon that is killed before the system has stored the
     /// acknowledgement leaves it to the next one.
-    package func acknowledge(_ name: String, _ mark: Mark) {
+    package func acknowledge(_ place: String, _ mark: Mark) {
         let isFirst = state.withLock { state in
-            guard let content = state.remove(Array(name.utf8), mark) else { return false }
+            guard let content = state.remove(Array(place.utf8), mark) else { return false }
             state.acknowledged.append((content, .now))
             return state.acknowledged.count == 1
         }
@@ -140,7 +145,7 @@ package final class SentContents: Sendable {
             state.acknowledged.removeFirst(passed.count)
             // The same content may have been sent again.
             let keys = passed.filter { content in
-                state.contents[content.name]?.contains { $0.mark == content.mark } != true
+                state.contents[content.place]?.contains { $0.mark == content.mark } != true
             }.map(\.key)
             return (keys, !state.acknowledged.isEmpty)
         }
@@ -149,32 +154,32 @@ package final class SentContents: Sendable {
     }
 
     /// The upload has certainly not reached its path.
-    package func forget(_ name: String, _ mark: Mark) {
-        let removed = state.withLock { $0.remove(Array(name.utf8), mark) }
+    package func forget(_ place: String, _ mark: Mark) {
+        let removed = state.withLock { $0.remove(Array(place.utf8), mark) }
         if let removed { kept.remove(removed.key) }
     }
 
     /// The date of the content with a tag; nil for all other contents.
-    package func date(_ name: String, tag: [UInt8]) -> FileTimestamp? {
+    package func date(_ place: String, tag: [UInt8]) -> FileTimestamp? {
         state.withLock { state in
             if state.contents.isEmpty { return nil }
-            return state.contents[Array(name.utf8)]?.first { $0.mark == .tag(tag) }?.date
+            return state.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.date
         }
     }
 
     /// The contents without a known tag that a file may hold.
-    package func candidates(_ name: String, size: Int64, tag: [UInt8]) -> [Content] {
+    package func candidates(_ place: String, size: Int64, tag: [UInt8]) -> [Content] {
         state.withLock { state in
             if state.contents.isEmpty { return [] }
-            return (state.contents[Array(name.utf8)] ?? []).filter { $0.size == size && !$0.strangers.contains(tag) }
+            return (state.contents[Array(place.utf8)] ?? []).filter { $0.size == size && !$0.strangers.contains(tag) }
         }
     }
 
     /// Notes which content has a tag.
     ///
     /// - Parameter found: nil for content from another client.
-    package func settle(_ name: String, tag: [UInt8], as found: Content?) {
-        let bytes = Array(name.utf8)
+    package func settle(_ place: String, tag: [UInt8], as found: Content?) {
+        let bytes = Array(place.utf8)
         let removed = state.withLock { state in
             for index in (state.contents[bytes] ?? []).indices { state.contents[bytes]?[index].strangers.insert(tag) }
             return found.flatMap { state.remove(bytes, $0.mark) }

@@ -298,7 +298,7 @@ final class S3Remote: PathRemote {
             try await mover.settle(over: [from, to], but: wanted)
             try await client.settleDoubts(over: [path, newPath].flatMap { tree.extents(of: $0, isTree: isTree) })
             guard let there = try await tree.entry(at: path), there.kind == kind else { throw S3Tree.missing(path) }
-            if let name = path.name, let newName = newPath.name { records.sent.carry(name, to: newName) }
+            records.sent.carry(tree.key(of: path), to: tree.key(of: newPath))
             try await tree.requireDirectory(newPath.parent)
             try await tree.requireNothing(at: newPath)
             // The originals are deleted with preconditions.

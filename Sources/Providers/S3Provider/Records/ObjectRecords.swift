@@ -36,16 +36,11 @@ final class ObjectRecords: Sendable {
             attributes: RemoteAttributes(contentModificationDate: date(of: object)))
     }
 
-    /// The date of an object's content: the recorded one, or that of content that was sent without a response under the same
-    /// name; else the listing's.
+    /// The date of an object's content: the recorded one, or that of content that was sent to its key without a response;
+    /// else the listing's.
     func date(of object: S3Object) -> FileTimestamp? {
         note(of: object)?.date.map(FileTimestamp.init(nanosecondsSince1970:))
-            ?? sent.date(Self.lastName(of: object.key), tag: Array(object.tag.utf8)) ?? object.modified
-    }
-
-    /// The part of a key that stays when a directory is moved.
-    private static func lastName(of key: String) -> String {
-        key.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(key[key.utf8.index(after: $0)...]) } ?? key
+            ?? sent.date(object.key, tag: Array(object.tag.utf8)) ?? object.modified
     }
 
     /// The ETag by which an object's content is known.
@@ -63,15 +58,13 @@ final class ObjectRecords: Sendable {
 
     /// Content with an ETag is about to be sent.
     func willWrite(_ key: String, tag: String, date: FileTimestamp?) {
-        sent.note(Self.lastName(of: key), .tag(Array(tag.utf8)), date: date)
+        sent.note(key, .tag(Array(tag.utf8)), date: date)
     }
 
     /// - Parameter other: the ETag in the response to the upload, where listings have another.
     func didWrite(_ object: S3Object, date: FileTimestamp?, other: String? = nil) {
         notes.note([(object.key, date.map { Note(tag: object.tag, date: $0.nanosecondsSince1970) })])
-        for tag in [object.tag, other ?? object.tag] {
-            sent.forget(Self.lastName(of: object.key), .tag(Array(tag.utf8)))
-        }
+        for tag in [object.tag, other ?? object.tag] { sent.forget(object.key, .tag(Array(tag.utf8))) }
     }
 
     /// The metadata of an object has a date.

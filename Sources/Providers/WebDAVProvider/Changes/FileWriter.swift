@@ -79,7 +79,7 @@ struct FileWriter: Sendable {
             server.hiddenFiles.delete(hidden)
             throw error
         }
-        return try await recordingOutcome(of: contents, mark, named: name, attributes) {
+        return try await recordingOutcome(of: contents, mark, at: path, attributes) {
             do {
                 try await publish(hidden, at: path, if: condition, ifTargetHas: etag)
             } catch {
@@ -104,7 +104,7 @@ struct FileWriter: Sendable {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         let bytes = try await Self.bytes(of: contents)
-        return try await recordingOutcome(of: contents, LostUploads.digest(of: bytes), named: name, attributes) {
+        return try await recordingOutcome(of: contents, LostUploads.digest(of: bytes), at: path, attributes) {
             try await changes.put(.bytes(bytes), at: path, ["If-None-Match": "*"])
             guard let made = try await lookUp(path, capabilities) else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken '\(name)'")
@@ -129,7 +129,7 @@ struct FileWriter: Sendable {
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         let mark = attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
-        return try await recordingOutcome(of: contents, mark, named: path.name ?? "/", attributes) {
+        return try await recordingOutcome(of: contents, mark, at: path, attributes) {
             if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 try await changes.put(.content(contents), at: path, fields)
             }
@@ -176,18 +176,18 @@ struct FileWriter: Sendable {
     /// Runs the part of an upload during which the content may arrive at its path. It is recorded before, because the daemon
     /// may be killed meanwhile, and the record stays when the outcome is unknown.
     private func recordingOutcome(
-        of contents: ContentSource, _ mark: SentContents.Mark?, named name: String, _ attributes: RemoteAttributes,
+        of contents: ContentSource, _ mark: SentContents.Mark?, at path: RemotePath, _ attributes: RemoteAttributes,
         _ body: () async throws -> RemoteEntry
     ) async throws -> RemoteEntry {
-        let isOnlyRecord = server.lostUploads.note(mark, of: contents, named: name, attributes)
+        let isOnlyRecord = server.lostUploads.note(mark, of: contents, at: path, attributes)
         do {
             let entry = try await body()
-            server.lostUploads.acknowledge(mark, named: name)
+            server.lostUploads.acknowledge(mark, at: path)
             return entry
         } catch {
             // Another client's content may have the same mark. The record of an earlier upload stays.
             if isOnlyRecord, !OperationLedger.isOutcomeUnknown(after: error) {
-                server.lostUploads.forget(mark, named: name)
+                server.lostUploads.forget(mark, at: path)
             }
             throw error
         }

@@ -48,7 +48,7 @@ struct ItemChanges: Sendable {
         try await server.connect()
         let capabilities = try await prober.capabilities(probingIn: newPath.parent)
         try await requireName(of: newPath) { $0 == .kept }
-        if let name = path.name, let newName = newPath.name { server.lostUploads.contents.carry(name, to: newName) }
+        server.lostUploads.carry(path, to: newPath)
         // The probe does not cover overwriting a directory.
         if kind == .directory || !capabilities.refusesOverwriting { try await server.require(.absent, at: newPath) }
         try await changes.move(path, to: newPath, kind: kind, overwriting: false)

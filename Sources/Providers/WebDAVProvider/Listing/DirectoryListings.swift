@@ -78,7 +78,7 @@ struct DirectoryListings: Sendable {
                         stream.noteLeftOut()
                         return report("\(head.url.host) does not show '\(name)' (\(resource.status ?? 0))")
                     }
-                    try stream.add(server.found(resource, named: name, at: head).entry)
+                    try stream.add(server.found(resource, place, in: head).entry)
                 },
                 discard: stream.discard)
         }

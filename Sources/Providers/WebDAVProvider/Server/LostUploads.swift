@@ -17,31 +17,42 @@ struct LostUploads: Sendable {
     /// - Parameter mark: what the content is recognized by; nil records nothing.
     /// - Returns: whether this is the only upload that the record is of.
     func note(
-        _ mark: SentContents.Mark?, of content: ContentSource, named name: String, _ attributes: RemoteAttributes
+        _ mark: SentContents.Mark?, of content: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes
     ) -> Bool {
         guard let mark else { return false }
         var size: Int64?
         if case .tag = mark {} else { size = content.size }
-        return contents.note(name, mark, size: size, date: attributes.contentModificationDate)
+        return contents.note(Self.place(path), mark, size: size, date: attributes.contentModificationDate)
     }
 
-    func acknowledge(_ mark: SentContents.Mark?, named name: String) {
-        if let mark { contents.acknowledge(name, mark) }
+    func acknowledge(_ mark: SentContents.Mark?, at path: RemotePath) {
+        if let mark { contents.acknowledge(Self.place(path), mark) }
     }
 
     /// The upload has certainly not reached its path.
-    func forget(_ mark: SentContents.Mark?, named name: String) {
-        if let mark { contents.forget(name, mark) }
+    func forget(_ mark: SentContents.Mark?, at path: RemotePath) {
+        if let mark { contents.forget(Self.place(path), mark) }
     }
+
+    /// An item is about to be moved, and with it what was sent to its path or below.
+    func carry(_ path: RemotePath, to newPath: RemotePath) {
+        contents.carry(Self.place(path), to: Self.place(newPath))
+    }
+
+    /// The date of the content with a tag, if its upload had no response; nil for all other contents.
+    func date(at path: RemotePath, tag: [UInt8]) -> FileTimestamp? { contents.date(Self.place(path), tag: tag) }
+
+    private static func place(_ path: RemotePath) -> String { path.names.joined(separator: "/") }
 
     /// The entry with the local date, if the file's upload had no response.
     func recognized(_ entry: RemoteEntry, at path: RemotePath) async throws -> RemoteEntry {
         guard entry.kind == .file, let size = entry.size else { return entry }
         var own = entry
-        let candidates = contents.candidates(entry.name, size: size, tag: entry.tag)
+        let place = Self.place(path)
+        let candidates = contents.candidates(place, size: size, tag: entry.tag)
         if candidates.isEmpty {
             // Another task may have recognized it since the entry was read.
-            if let date = contents.date(entry.name, tag: entry.tag) { own.attributes.contentModificationDate = date }
+            if let date = contents.date(place, tag: entry.tag) { own.attributes.contentModificationDate = date }
             return own
         }
         let seconds = entry.attributes.contentModificationDate?.seconds
@@ -59,8 +70,8 @@ struct LostUploads: Sendable {
             found = candidates.first { $0.mark == mark }
         }
         // In this order: a task that finds the candidate settled finds its date.
-        if let found { contents.note(entry.name, .tag(entry.tag), date: found.date) }
-        contents.settle(entry.name, tag: entry.tag, as: found)
+        if let found { contents.note(place, .tag(entry.tag), date: found.date) }
+        contents.settle(place, tag: entry.tag, as: found)
         guard let found else { return entry }
         own.attributes.contentModificationDate = found.date
         return own

@@ -134,7 +134,7 @@ final class WebDAVServer: Sendable {
                 at: client.root.url(of: path, isDirectory: isDirectory), properties, what: path.name ?? "/")
         }
         guard let (resource, head) = answer, !resource.isMissing else { return nil }
-        return found(resource, named: path.name ?? "", at: head)
+        return found(resource, path, in: head)
     }
 
     /// Looks a file up by a request that costs less, where ``ServerCapabilities/headsAreTrue``.
@@ -148,7 +148,7 @@ final class WebDAVServer: Sendable {
         guard response.head.contentLength != nil, response.head.fields["ETag"] != nil else {
             return try await lookUp(path)
         }
-        return found(DAVResource(response.head), named: path.name ?? "", at: response.head)
+        return found(DAVResource(response.head), path, in: response.head)
     }
 
     /// - Throws: `noSuchItem`.
@@ -221,12 +221,13 @@ final class WebDAVServer: Sendable {
         return properties
     }
 
-    func found(_ resource: DAVResource, named name: String, at head: HTTPResponseHead) -> Found {
+    func found(_ resource: DAVResource, _ path: RemotePath, in head: HTTPResponseHead) -> Found {
+        let name = path.name ?? ""
         let kind: ItemKind = resource.isDirectory ? .directory : .file
         let tag = Array(ETag.contentTag(kind, resource.etag, resource.modifiedAt, resource.length).utf8)
         if kind == .file, resource.etag == nil { state.withLock { $0.hasETags = false } }
         let date =
-            lostUploads.contents.date(name, tag: tag) ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }
+            lostUploads.date(at: path, tag: tag) ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }
         var entry = RemoteEntry(
             name: name, kind: kind, tag: tag,
             isTagStrong: tag.first == UInt8(ascii: "e") && capabilityStore.capabilities?.tagsFollowContent != false
