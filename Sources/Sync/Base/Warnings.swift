@@ -1,41 +1,75 @@
+import FileProvider
 import Logging
+import Replica
 import Synchronization
 
-/// Warnings for the user: logged, and kept for `status`, each text once with its count.
+/// Warnings for the user: logged once, and kept for `status`, each text once with its count.
 package final class Warnings: Sendable {
+    /// Work that is done again and again: what was wrong with it is so no more when it succeeds.
+    package enum Cause: Hashable, Sendable {
+        /// To find out what is to be sent.
+        case sending
+        /// To find out what is kept downloaded.
+        case keepingDownloaded
+        /// To keep the limit of local content.
+        case localContent
+        case reimport
+        case listing(InodeNumber)
+        case comparison(InodeNumber)
+        /// To read a file's content.
+        case content(InodeNumber)
+    }
+
     private struct Entry {
         var text: String
         var count: Int
+        var cause: Cause?
     }
 
-    private let entries = Mutex<[Entry]>([])
+    private struct State {
+        var entries: [Entry] = []
+        /// The texts of the log. When they are too many, some are logged again.
+        var logged: Set<String> = []
+    }
+
+    private let state = Mutex(State())
     private let logger: Logger
     private static let limit = 100
+    private static let mostLogged = 10_000
 
     package init(logger: Logger) {
         self.logger = logger
     }
 
-    package func report(_ text: String) {
-        let isNew = entries.withLock { entries in
-            if let index = entries.firstIndex(where: { $0.text == text }) {
-                entries[index].count += 1
+    /// - Parameter cause: what has to succeed for the warning to go; nil for one that stays.
+    package func report(_ text: String, of cause: Cause? = nil) {
+        let isNew = state.withLock { state in
+            if let index = state.entries.firstIndex(where: { $0.text == text }) {
+                state.entries[index].count += 1
                 return false
             }
-            if entries.count == Self.limit { entries.removeFirst() }
-            entries.append(Entry(text: text, count: 1))
-            return true
+            if state.entries.count == Self.limit { state.entries.removeFirst() }
+            state.entries.append(Entry(text: text, count: 1, cause: cause))
+            if state.logged.count == Self.mostLogged { state.logged = [] }
+            return state.logged.insert(text).inserted
         }
         if isNew { logger.warning("\(text)") }
     }
 
     /// It is not so any more.
     package func withdraw(_ text: String) {
-        entries.withLock { $0.removeAll { $0.text == text } }
+        state.withLock { $0.entries.removeAll { $0.text == text } }
+    }
+
+    /// Something has succeeded: what was wrong with it is not so any more.
+    package func succeeded(_ cause: Cause) {
+        state.withLock { state in
+            if !state.entries.isEmpty { state.entries.removeAll { $0.cause == cause } }
+        }
     }
 
     /// The newest hundred, oldest first.
     package var texts: [String] {
-        entries.withLock { $0.map { $0.count == 1 ? $0.text : "\($0.text) (\($0.count) times)" } }
+        state.withLock { $0.entries.map { $0.count == 1 ? $0.text : "\($0.text) (\($0.count) times)" } }
     }
 }

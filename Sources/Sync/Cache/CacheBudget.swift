@@ -151,6 +151,7 @@ actor CacheBudget {
         guard holds == 0, let limit = limits.withLock({ $0.bytes }) else { return isOver.withLock { $0 = false } }
         do {
             let used = try replica.database.localBytes()
+            warnings.succeeded(.localContent)
             guard used > limit else { return isOver.withLock { $0 = false } }
             isOver.withLock { $0 = true }
             let target = limit / 10 * 9
@@ -158,7 +159,7 @@ actor CacheBudget {
             let left = try replica.database.localBytes()
             isOver.withLock { $0 = left > limit }
         } catch {
-            warnings.report("how much content is here cannot be found out: \(error)")
+            warnings.report("how much content is here cannot be found out: \(error)", of: .localContent)
         }
     }
 
@@ -203,7 +204,7 @@ actor CacheBudget {
                     if next.usedAt >= oldest { break }
                 }
             } catch {
-                warnings.report("what could be evicted cannot be found out: \(error)")
+                warnings.report("what could be evicted cannot be found out: \(error)", of: .localContent)
             }
             return freed
         }

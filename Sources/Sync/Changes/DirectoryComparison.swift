@@ -71,15 +71,20 @@ struct DirectoryComparison: SyncPart {
     func compare(_ number: InodeNumber, _ identifier: ItemIdentifier) async throws(FileProviderError) -> Outcome {
         do throws(FileProviderError) {
             try await listings.compare(number, request: request)
+            warnings.succeeded(.comparison(number))
             return .compared
         } catch {
             // It was removed, alone or with a directory above it.
-            if error.code == .noSuchItem { return .gone }
+            if error.code == .noSuchItem {
+                warnings.succeeded(.comparison(number))
+                return .gone
+            }
             switch error.code.reaction {
             case .latchDomain, .stop: throw error
             case .parkItem, .changeState, .giveUpAsking, .retry: break
             }
-            warnings.report("the directory '\(identifier)' cannot be compared with the remote: \(error)")
+            warnings.report(
+                "the directory '\(identifier)' cannot be compared with the remote: \(error)", of: .comparison(number))
             await commits.recordFailure(error, of: number)
             return .left(error)
         }

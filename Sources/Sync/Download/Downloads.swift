@@ -46,12 +46,14 @@ actor Downloads: ContentEvictor, SyncPart {
                 if let version, download.version != version {
                     throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
                 }
-                if try await download.wait(for: range ?? 0..<download.size, request: request) { return }
+                if try await download.wait(for: range ?? 0..<download.size, request: request) {
+                    return warnings.succeeded(.content(number))
+                }
                 await close(download)
             }
         } catch {
             let failure = ProviderCalls.failure(from: error)
-            if failure.code == .malformedResponse { warnings.report(failure.message) }
+            if failure.code == .malformedResponse { warnings.report(failure.message, of: .content(number)) }
             if failure.code == .noSuchItem { await confirmGone(number) }
             if failure.code == .noSuchItem || failure.code == .versionNoLongerAvailable {
                 await releaseOnRemote(number)
@@ -157,7 +159,7 @@ actor Downloads: ContentEvictor, SyncPart {
         case .idle: Task { if download.endIfIdle() { await close(download) } }
         case .versionGone: Task { await refresh(download) }
         case .overflow(let error):
-            warnings.report(error.message)
+            warnings.report(error.message, of: .content(download.number))
             // None of the bytes are kept. The size may be outdated, so the next reader begins anew.
             Task { await close(download) }
         }

@@ -15,6 +15,8 @@ actor Listings: SyncPart {
         /// Whether all waiters want it compared, and not listed.
         var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
         var highestItem: Int64 = 0
+        /// Whether the provider has listed what cannot be.
+        var isOdd = false
 
         init(ticket: CallLanes.Ticket) {
             self.ticket = ticket
@@ -176,11 +178,10 @@ actor Listings: SyncPart {
             active[number]?.isStreamed = beginning.isStreamed
             active[number]?.isComparison = isComparison
             do {
-                switch try await readPages(of: number, beginning, request: request) {
-                case .whole: return
-                case .unwanted: break
-                case .toFinish: try await finishListing(of: number, beginning, request: request)
-                }
+                let reading = try await readPages(of: number, beginning, request: request)
+                if reading == .toFinish { try await finishListing(of: number, beginning, request: request) }
+                if reading != .unwanted, active[number]?.isOdd == false { warnings.succeeded(.listing(number)) }
+                if reading == .whole { return }
                 try await replica.endListing(beginning)
             } catch {
                 // Also when this task was cancelled, in which the database would do nothing.
@@ -234,7 +235,7 @@ actor Listings: SyncPart {
                     let wasSeen = isFirstSeen
                     try check.take(result) { _ in wasSeen }
                 } catch let error as FileProviderError {
-                    warnings.report(error.message)
+                    warnings.report(error.message, of: .listing(number))
                     throw error
                 }
                 // The transaction leaves out what is stale.
@@ -259,13 +260,14 @@ actor Listings: SyncPart {
     ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
         let isKnownBetter = isStale(beginning)
-        reportTwins(among: items, in: beginning.identifier)
+        let hasTwins = reportTwins(among: items, in: beginning.identifier, number)
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
         for stray in strays.prefix(3) {
             warnings.report(
                 "the provider listed '\(stray.itemIdentifier)' in '\(beginning.identifier)' and says its parent is "
-                    + "'\(stray.parentItemIdentifier)'")
+                    + "'\(stray.parentItemIdentifier)'", of: .listing(number))
         }
+        if hasTwins || !strays.isEmpty { listing.isOdd = true }
         let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
         let reached = try await commits.commit { ingestion in
             let isWanted = try ingestion.listings.page(
@@ -291,15 +293,22 @@ actor Listings: SyncPart {
     }
 
     /// One item has one name: of several with an identifier only the last is shown.
-    private func reportTwins(among items: [FileProviderItem], in directory: ItemIdentifier) {
+    ///
+    /// - Returns: whether there are several.
+    private func reportTwins(
+        among items: [FileProviderItem], in directory: ItemIdentifier, _ number: InodeNumber
+    ) -> Bool {
         var names: [ItemIdentifier: String] = [:]
+        var isAny = false
         for item in items {
             guard let other = names.updateValue(item.filename, forKey: item.itemIdentifier), other != item.filename
             else { continue }
+            isAny = true
             warnings.report(
                 "the provider listed '\(other)' and '\(item.filename)' in '\(directory)' as one item, "
-                    + "'\(item.itemIdentifier)': only one of them is shown")
+                    + "'\(item.itemIdentifier)': only one of them is shown", of: .listing(number))
         }
+        return isAny
     }
 
     /// Whether something newer than the listing is known of an item.

@@ -76,8 +76,9 @@ actor BackgroundMaterializer: SyncPart {
             for (number, task) in running where try !replica.database.isWanted(number) { task.cancel() }
             queue = []
             try begin()
+            warnings.succeeded(.keepingDownloaded)
         } catch {
-            warnings.report("what is kept downloaded cannot be found out: \(error)")
+            warnings.report("what is kept downloaded cannot be found out: \(error)", of: .keepingDownloaded)
         }
     }
 

@@ -65,13 +65,14 @@ actor ReimportWorker: SyncPart {
             guard try await replica.completeReimports() else { return }
             try await tellTheEnd()
             failures = 0
+            warnings.succeeded(.reimport)
             events.tell(.importFinished, of: .root, named: "")
             onFinish()
         } catch is CancellationError {
         } catch let error as FileProviderError where error.code.reaction == .latchDomain {
             // The remote's return wakes us.
         } catch {
-            warnings.report("the reimport cannot go on: \(error)")
+            warnings.report("the reimport cannot go on: \(error)", of: .reimport)
             guard let error = error as? FileProviderError, Backoff.isTransient(error) else { return }
             signal.wake(after: Backoff.listing.pause(after: failures))
             failures += 1

@@ -147,6 +147,7 @@ actor Uploads: SyncPart {
                         return signal.wake(after: nextPlan - ContinuousClock.now)
                     }
                     try plan()
+                    warnings.succeeded(.sending)
                     if queue.isEmpty {
                         if running.isEmpty, hasFinishedSome {
                             hasFinishedSome = false
@@ -158,7 +159,7 @@ actor Uploads: SyncPart {
                 begin(queue.removeFirst())
             }
         } catch {
-            warnings.report("what is to be sent cannot be found out: \(error)")
+            warnings.report("what is to be sent cannot be found out: \(error)", of: .sending)
             signal.wake(after: .seconds(5))
         }
     }

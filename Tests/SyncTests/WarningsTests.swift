@@ -1,0 +1,47 @@
+import Logging
+import Replica
+import Synchronization
+import Testing
+
+@testable import Sync
+
+@Suite struct WarningsTests {
+    @Test("a warning goes when its cause succeeds, and is logged once") func causes() {
+        let lines = Lines()
+        let warnings = Warnings(logger: Logger(label: "test") { _ in Handler(lines: lines) })
+        warnings.report("stays")
+        for _ in 0..<2 {
+            warnings.report("fails", of: .reimport)
+            warnings.report("fails", of: .reimport)
+            warnings.report("is odd", of: .listing(.root))
+            #expect(warnings.texts == ["stays", "fails (2 times)", "is odd"])
+            warnings.succeeded(.sending)
+            #expect(warnings.texts.count == 3)
+            warnings.succeeded(.listing(.root))
+            warnings.succeeded(.reimport)
+            #expect(warnings.texts == ["stays"])
+        }
+        warnings.withdraw("stays")
+        #expect(warnings.texts == [])
+        #expect(lines.all.withLock { $0 } == ["stays", "fails", "is odd"])
+    }
+
+    private final class Lines: Sendable {
+        let all = Mutex<[String]>([])
+    }
+
+    private struct Handler: LogHandler {
+        let lines: Lines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+
+        init(lines: Lines) { self.lines = lines }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { lines.all.withLock { $0.append("\(event.message)") } }
+    }
+}
