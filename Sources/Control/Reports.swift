@@ -49,12 +49,15 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
     package var startedAt: String
     /// The number of restarts by the keeper.
     package var restarts: Int
+    /// What of the configuration file has no effect.
+    package var warnings: [String]
 
-    package init(worker: Int32, keeper: Int32?, startedAt: String, restarts: Int) {
+    package init(worker: Int32, keeper: Int32?, startedAt: String, restarts: Int, warnings: [String]) {
         self.worker = worker
         self.keeper = keeper
         self.startedAt = startedAt
         self.restarts = restarts
+        self.warnings = warnings
     }
 }
 

@@ -47,6 +47,39 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-12: what of the configuration file has no effect is told by mount and status, and the rest applies")
+        func configuration() async throws {
+            try await Installation.run { yonder in
+                let file = yonder.directory["config.toml"].string
+                let text = "[materialization]\ndenny = [\"x\"]\n[ignore]\nnames = [\"*.own\"]\n[ignored]\nnames = []\n"
+                try text.write(toFile: file, atomically: true, encoding: .utf8)
+                let words = ["mount", yonder.source.string, yonder.mount.string]
+                func mount() async throws -> String {
+                    let outcome = try await Command(
+                        [Installation.program] + words, environment: yonder.environment, seconds: 30
+                    ).run()
+                    #expect(outcome.status == 0)
+                    return outcome.errors
+                }
+                #expect(
+                    try await mount() == """
+                        yonder: warning: '\(file)': 'ignored' means nothing, and is ignored
+                        yonder: warning: '\(file)': 'denny' in [materialization] means nothing, and is ignored
+
+                        """)
+                #expect(try await yonder.yonder("status").output.contains("'denny' in [materialization] means nothing"))
+                try "x".write(toFile: yonder["file.own"], atomically: false, encoding: .utf8)
+                #expect(try await yonder.yonder("wait").status == 0)
+                #expect(!FileManager.default.fileExists(atPath: yonder.source.appending("file.own").string))
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                try "[ignore]\nnames = 5\n".write(toFile: file, atomically: true, encoding: .utf8)
+                #expect(try await mount().hasPrefix("yonder: warning: '\(file)': nothing of it applies: "))
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                try FileManager.default.removeItem(atPath: file)
+                #expect(try await mount() == "")
+            }
+        }
+
         @Test("CMD-9: a result that cannot be written is a failure, unless its reader has left") func fullOutput()
             async throws
         {

@@ -113,11 +113,14 @@ extension RealMount {
                         "\(path): \(message)")
                     #expect(try await Command.run(path, yonder["here"]).output == "here\n")
                 }
+                #expect(try await Command.run(usual, yonder["later"]).output != "later\n")
                 #expect(try await isUntouched(yonder))
                 #expect(try await Command.run(excepted, yonder["excepted"]).output == "excepted\n")
                 let log = try String(contentsOfFile: yonder.directory["state/yonderd.log"].string, encoding: .utf8)
                 #expect(log.contains("'my-scanner'"))
                 #expect(log.contains("'updatedb' is on the list of programs"))
+                // Two processes at least have asked.
+                #expect(log.ranges(of: "'updatedb' (pid ").count == 1)
             }
         }
 

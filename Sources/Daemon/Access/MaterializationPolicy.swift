@@ -11,6 +11,8 @@ package final class MaterializationPolicy: Sendable {
     /// By process number. A decision is valid while the process runs the same program.
     private let decisions = Mutex<[Int32: (identity: ObservedProcess.Identity, refusal: String?)]>([:])
     private static let mostDecisions = 4096
+    /// The programs that were refused, and why: each is reported once.
+    private let reported = Mutex<Set<[String]>>([])
 
     /// - Parameter processBudget: the fetch budget per process in bytes; nil for no limit.
     package init(rules: MaterializationRules, processBudget: Int64? = nil, logger: Logger) {
@@ -31,14 +33,21 @@ package final class MaterializationPolicy: Sendable {
             observed.isMarked
             ? "it was started with 'yonder run --no-materialize'"
             : rules.refusal(executable: identity.executable, name: name, controlGroup: observed.controlGroup)
-        let isNew = decisions.withLock { decisions in
+        decisions.withLock { decisions in
             if decisions.count >= Self.mostDecisions { decisions.removeAll() }
-            let last = decisions.updateValue((identity, refusal), forKey: process)
-            return last?.identity != identity
+            decisions[process] = (identity, refusal)
         }
-        if let refusal, isNew {
-            logger.notice("'\(name ?? "?")' (pid \(process)) downloads nothing: \(refusal)")
-        }
+        if let refusal { report(name ?? "?", process, refusal) }
         return refusal
+    }
+
+    /// A file manager starts a thumbnailer for each picture: one line tells of all of them.
+    private func report(_ name: String, _ process: Int32, _ refusal: String) {
+        let isNew = reported.withLock { reported in
+            reported.count < Self.mostDecisions && reported.insert([name, refusal]).inserted
+        }
+        guard isNew else { return }
+        logger.notice(
+            "'\(name)' (pid \(process), and every later process of this name) downloads nothing: \(refusal)")
     }
 }

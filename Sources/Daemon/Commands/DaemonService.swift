@@ -26,12 +26,15 @@ package enum DaemonEnd: Hashable, Sendable {
 /// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
+    /// What is to be told of the daemon itself.
+    private let warnings: [String]
     private let startedAt = Timestamp.text(Replica.now)
     /// Ends the daemon; returns at once.
     let end: @Sendable (DaemonEnd) -> Void
 
-    init(domains: Domains, end: @escaping @Sendable (DaemonEnd) -> Void) {
+    init(domains: Domains, warnings: [String] = [], end: @escaping @Sendable (DaemonEnd) -> Void) {
         self.domains = domains
+        self.warnings = warnings
         self.end = end
     }
 
@@ -206,7 +209,7 @@ struct DaemonService: ControlService {
         var report = StatusReport(
             daemon: DaemonStatus(
                 worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
-                startedAt: startedAt, restarts: domains.manager.restarts),
+                startedAt: startedAt, restarts: domains.manager.restarts, warnings: warnings),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report

@@ -1,8 +1,9 @@
 import Control
 import Foundation
-import Logging
 import ProviderDescriptors
 import Replica
+import Syscalls
+import SystemPackage
 import TOMLKit
 
 /// The daemon's configuration file.
@@ -27,6 +28,8 @@ struct Configuration: Sendable {
     var ignoredNames = IgnoredNames.usual
     /// The options of all domains of a kind of remote, by the name of its descriptor.
     var remoteOptions: [String: [String: String]] = [:]
+    /// What of the file has no effect, for `yonder mount` and `yonder status`.
+    private(set) var complaints: [String] = []
 
     private struct File: Decodable {
         struct Materialization: Decodable {
@@ -36,7 +39,7 @@ struct Configuration: Sendable {
             var usualList: Bool?
             var processBudget: String?
 
-            enum CodingKeys: String, CodingKey {
+            enum CodingKeys: String, CodingKey, CaseIterable {
                 case deny
                 case denyUnits = "deny-units"
                 case allow
@@ -49,7 +52,7 @@ struct Configuration: Sendable {
             var names: [String]?
             var usualList: Bool?
 
-            enum CodingKeys: String, CodingKey {
+            enum CodingKeys: String, CodingKey, CaseIterable {
                 case names
                 case usualList = "usual-list"
             }
@@ -58,6 +61,8 @@ struct Configuration: Sendable {
         var materialization: Materialization?
         var ignore: Ignore?
         var remotes: [String: [String: String]] = [:]
+        /// The tables and keys that mean nothing, as they are shown.
+        var unknown: [String] = []
 
         private struct Key: CodingKey {
             var stringValue: String
@@ -71,26 +76,44 @@ struct Configuration: Sendable {
             materialization = try tables.decodeIfPresent(
                 Materialization.self, forKey: Key(stringValue: "materialization"))
             ignore = try tables.decodeIfPresent(Ignore.self, forKey: Key(stringValue: "ignore"))
-            for name in ProviderDescriptor.all.map(\.name) {
+            let kinds = ProviderDescriptor.all.map(\.name)
+            for name in kinds {
                 remotes[name] = try tables.decodeIfPresent([String: String].self, forKey: Key(stringValue: name))
+            }
+            let sections = [
+                "materialization": Materialization.CodingKeys.allCases.map(\.stringValue),
+                "ignore": Ignore.CodingKeys.allCases.map(\.stringValue),
+            ]
+            for table in tables.allKeys.sorted(by: { $0.stringValue < $1.stringValue }) {
+                let name = table.stringValue
+                if let known = sections[name] {
+                    let keys = try tables.nestedContainer(keyedBy: Key.self, forKey: table).allKeys.map(\.stringValue)
+                    unknown += keys.filter { !known.contains($0) }.sorted().map { "'\($0)' in [\(name)]" }
+                } else if !kinds.contains(name) {
+                    unknown.append("'\(name)'")
+                }
             }
         }
     }
 
-    /// - Parameter path: need not exist. An unreadable file is reported, and the defaults apply.
-    init(at path: String, logger: Logger) {
-        guard let data = FileManager.default.contents(atPath: path) else { return }
+    /// - Parameter path: need not exist. For an unreadable file, and for one with a mistake, the defaults apply.
+    init(at path: String) {
         do {
-            self = try Configuration(text: String(decoding: data, as: UTF8.self))
+            let bytes = try FilePath(path).contents()
+            self = try Configuration(text: String(decoding: bytes, as: UTF8.self))
+        } catch Errno.noSuchFileOrDirectory, Errno.notDirectory {
+            return
         } catch {
-            logger.error("'\(path)' cannot be read, and the usual applies: \(error)")
+            complaints = ["nothing of it applies: \(error)"]
         }
+        complaints = complaints.map { "'\(path)': \($0)" }
     }
 
     /// - Throws: the error in the text.
     init(text: String) throws {
         try ConfigurationSyntax.check(text)
         let file = try TOMLDecoder().decode(File.self, from: text)
+        complaints = file.unknown.map { "\($0) means nothing, and is ignored" }
         if let section = file.materialization {
             if section.usualList == false { rules = MaterializationRules() }
             rules.programs += section.deny ?? []

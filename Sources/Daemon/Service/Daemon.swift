@@ -33,7 +33,8 @@ package final class Daemon: Sendable {
         CrashReports.prepare(places.crashes, logger: logger)
         let store = try DomainStore(in: FilePath(places.stateDirectory))
         store.cleanUp { [logger] in logger.warning("\($0)") }
-        let configuration = Configuration(at: places.configuration, logger: logger)
+        let configuration = Configuration(at: places.configuration)
+        for complaint in configuration.complaints { logger.warning("\(complaint)") }
         let domains = Domains(
             store: store,
             policy: MaterializationPolicy(
@@ -44,7 +45,7 @@ package final class Daemon: Sendable {
                 defaults: configuration.remoteOptions, logger: logger),
             manager: manager, logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: DaemonEnd.self)
-        let service = DaemonService(domains: domains) { end.yield($0) }
+        let service = DaemonService(domains: domains, warnings: configuration.complaints) { end.yield($0) }
         let server = try await ControlServer(
             at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger,
             inherited: manager.takeInherited(Self.controlName)

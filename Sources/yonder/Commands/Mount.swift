@@ -150,12 +150,22 @@ extension Yonder {
                 afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
             try Output(output).print(domain) { [Self.line(for: domain)] }
+            await showWarnings(of: daemon, domain)
             guard let interruptions else { return }
             await stay(with: DomainReference(text: domain.name, path: "/"), daemon, process, until: interruptions)
         }
 
         private static func line(for domain: DomainSummary) -> String {
             "'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"
+        }
+
+        /// Shows what is wrong with the domain or with the daemon, to whom it matters most now.
+        private func showWarnings(of daemon: DaemonConnection, _ domain: DomainSummary) async {
+            let status = ControlCommand.status(DomainReference(text: domain.name, path: "/"))
+            guard case .status(let report)? = try? await daemon.perform(status) else { return }
+            for warning in report.daemon.warnings + report.domains.flatMap(\.warnings) {
+                Output.complain("warning: \(warning)")
+            }
         }
 
         private func mountAll() async throws {

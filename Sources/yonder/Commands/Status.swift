@@ -27,12 +27,17 @@ extension Yonder {
                 }
                 try Output(domain.output).print(report) {
                     report.domains.isEmpty
-                        ? ["no domain is mounted"]
+                        ? ["no domain is mounted"] + Self.lines(for: report.daemon)
                         : report.domains.flatMap(Self.lines) + Self.lines(for: report.readers)
+                            + Self.lines(for: report.daemon)
                 }
                 guard watch else { return }
                 try await Task.sleep(for: .seconds(1))
             }
+        }
+
+        private static func lines(for daemon: DaemonStatus) -> [String] {
+            daemon.warnings.map { "warning  \(Output.shown($0))" }
         }
 
         private static func lines(for readers: [ReaderStatus]) -> [String] {
