@@ -21,6 +21,13 @@ package enum Machine {
         }
     }
 
+    /// The last component of the path by which this process was started; empty if there is none.
+    package static var programName: String {
+        guard CommandLine.argc > 0, let word = CommandLine.unsafeArgv[0] else { return "" }
+        let path = FileNameText.text(of: UnsafeRawBufferPointer(start: word, count: strlen(word)))
+        return path.split(separator: "/").last.map(String.init) ?? ""
+    }
+
     /// The current directory, encoded by ``FileNameText``. (getcwd)
     package static var currentDirectory: String {
         guard let path = getcwd(nil, 0) else { return "/" }

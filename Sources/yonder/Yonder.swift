@@ -28,7 +28,16 @@ struct Yonder: AsyncParsableCommand {
     static func main() async {
         // A write to a closed pipe fails with EPIPE instead of a signal.
         signal(SIGPIPE, SIG_IGN)
-        let arguments = Machine.arguments
+        var arguments = Machine.arguments
+        if Machine.programName == MountHelper.name {
+            do throws(MountHelper.Mistake) {
+                guard let translated = try MountHelper.arguments(arguments) else { return }
+                arguments = translated
+            } catch {
+                Output.complain(error.text)
+                Glibc.exit(64)
+            }
+        }
         if let word = arguments.first, !word.hasPrefix("-"), word != "help", !names.contains(word) {
             let suggestion = CommandNames.suggestion(for: word, among: names).map { "; did you mean '\($0)'?" }
             Output.complain("there is no command '\(word)'" + (suggestion ?? "; 'yonder --help' lists all"))

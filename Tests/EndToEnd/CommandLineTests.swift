@@ -47,6 +47,43 @@ extension RealMount {
             }
         }
 
+        @Test("MOUNT-8: mount(8) finds a helper that takes options of fstab and of yonder mount")
+        func mountHelper() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                let helper = yonder.directory["mount.fuse.yonder"].string
+                try FileManager.default.createSymbolicLink(atPath: helper, withDestinationPath: Installation.program)
+                func mount(_ words: String...) async throws -> Command.Outcome {
+                    try await Command(
+                        [helper, yonder.source.string, yonder.mount.string] + words, environment: yonder.environment,
+                        seconds: 30
+                    ).run()
+                }
+                let plain = "defaults,nofail,_netdev,x-systemd.automount,x-gvfs-hide,noatime"
+                let fake = try await mount("-f", "-o", "ro")
+                #expect(fake.status == 0 && yonder.daemon == nil, "\(fake.errors)")
+                for (option, words) in [
+                    ("noexec", "'noexec' is not supported"), ("user", "mounts with 'yonder mount'"),
+                    ("remount,ro", "'yonder set' changes"), ("frobnicate=5", "Unknown option '--frobnicate'"),
+                    ("cache_limit=10", "give a unit"),
+                ] {
+                    let refused = try await mount("-o", option)
+                    #expect(refused.status == 64 && refused.errors.contains(words), "\(option): \(refused.errors)")
+                }
+                let mounted = try await mount(
+                    "-n", "-t", "fuse.yonder", "-o", "\(plain),ro,cache_limit=10G,name=other,ignore=\"*.a,b\"")
+                #expect(mounted.status == 0 && mounted.output + mounted.errors == "", "\(mounted.errors)")
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                #expect(try await Command.run("touch", yonder["new"]).errors.contains("Read-only file system"))
+                let shown = try await yonder.yonder("show", "other").output
+                for line in ["cache-limit=\(10 << 30)", "ignore=*.a,b", "read-only=yes"] {
+                    #expect(shown.contains(line + "\n"), "\(shown)")
+                }
+                // As 'mount -a' does it.
+                #expect(try await mount("-o", "\(plain),ro,name=other").status == 0)
+            }
+        }
+
         @Test("CMD-12: what of the configuration file has no effect is told by mount and status, and the rest applies")
         func configuration() async throws {
             try await Installation.run { yonder in

@@ -97,6 +97,9 @@ extension Yonder {
         @Flag(help: "Stay in the foreground until the domain is unmounted; Ctrl-C unmounts it.")
         var foreground = false
 
+        @Flag(name: .shortAndLong, help: "Print only errors and warnings.")
+        var quiet = false
+
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
@@ -149,7 +152,7 @@ extension Yonder {
                 .mount(arguments),
                 afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
-            try Output(output).print(domain) { [Self.line(for: domain)] }
+            if !quiet { try Output(output).print(domain) { [Self.line(for: domain)] } }
             await showWarnings(of: daemon, domain)
             guard let interruptions else { return }
             await stay(with: DomainReference(text: domain.name, path: "/"), daemon, process, until: interruptions)
@@ -180,7 +183,7 @@ extension Yonder {
                 guard case .mounted(let domain) = result else { throw unexpected(result) }
                 return domain
             }
-            try Output(output).print(mounted) { mounted.map(Self.line) }
+            if !quiet { try Output(output).print(mounted) { mounted.map(Self.line) } }
             if !isComplete { throw ExitCode(1) }
         }
 
