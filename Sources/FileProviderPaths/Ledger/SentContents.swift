@@ -159,19 +159,18 @@ package final class SentContents: Sendable {
         if let removed { kept.remove(removed.key) }
     }
 
+    /// Whether nothing is recorded, as is usual: nothing has to be looked for then.
+    package var isEmpty: Bool { state.withLock { $0.contents.isEmpty } }
+
     /// The date of the content with a tag; nil for all other contents.
     package func date(_ place: String, tag: [UInt8]) -> FileTimestamp? {
-        state.withLock { state in
-            if state.contents.isEmpty { return nil }
-            return state.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.date
-        }
+        state.withLock { $0.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.date }
     }
 
     /// The contents without a known tag that a file may hold.
     package func candidates(_ place: String, size: Int64, tag: [UInt8]) -> [Content] {
         state.withLock { state in
-            if state.contents.isEmpty { return [] }
-            return (state.contents[Array(place.utf8)] ?? []).filter { $0.size == size && !$0.strangers.contains(tag) }
+            (state.contents[Array(place.utf8)] ?? []).filter { $0.size == size && !$0.strangers.contains(tag) }
         }
     }
 

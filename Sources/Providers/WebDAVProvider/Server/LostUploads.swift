@@ -40,13 +40,15 @@ struct LostUploads: Sendable {
     }
 
     /// The date of the content with a tag, if its upload had no response; nil for all other contents.
-    func date(at path: RemotePath, tag: [UInt8]) -> FileTimestamp? { contents.date(Self.place(path), tag: tag) }
+    func date(at path: RemotePath, tag: [UInt8]) -> FileTimestamp? {
+        contents.isEmpty ? nil : contents.date(Self.place(path), tag: tag)
+    }
 
     private static func place(_ path: RemotePath) -> String { path.names.joined(separator: "/") }
 
     /// The entry with the local date, if the file's upload had no response.
     func recognized(_ entry: RemoteEntry, at path: RemotePath) async throws -> RemoteEntry {
-        guard entry.kind == .file, let size = entry.size else { return entry }
+        guard entry.kind == .file, let size = entry.size, !contents.isEmpty else { return entry }
         var own = entry
         let place = Self.place(path)
         let candidates = contents.candidates(place, size: size, tag: entry.tag)
