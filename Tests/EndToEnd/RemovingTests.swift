@@ -271,6 +271,56 @@ extension RealMount {
             }
         }
 
+        @Test("IMPORT-3: an import that copies leaves the folder as it is, and the copy is another file")
+        func copies() async throws {
+            try await Installation.run { yonder async throws in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                _ = try await Command.shell("cd \"$1\" && mkdir d && printf here > d/file", folder)
+                let same = try await yonder.yonder("import", "--copy", folder, yonder.source.string, folder)
+                #expect(same.status == 1 && same.errors.contains("mount on another directory"), "\(same.errors)")
+                let report = try await yonder.json(
+                    ImportReport.self, "import", "--copy", folder, yonder.source.string, yonder.mount.string)
+                #expect(!report.isTaken && report.items == 2 && report.left == [])
+                let written = try await Command.shell(
+                    "printf else > \"$1/d/file\" && stat -c %h \"$1/d/file\"", folder)
+                #expect(written.line == "1")
+                #expect(try await Command.run("cat", yonder["d/file"]).output == "here")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(yonder.sourceText("d/file") == "here")
+            }
+        }
+
+        @Test("IMPORT-3: on a terminal an import asks before it moves a folder's files")
+        func asks() async throws {
+            try await Installation.run { yonder async throws in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                _ = try await Command.shell("printf here > \"$1/file\"", folder)
+                let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                    .appendingPathComponent("Programs/terminal/ask.py").path
+                func answer(_ answer: String, _ more: String...) async throws -> String {
+                    let words = ["import", folder, yonder.source.string, yonder.mount.string] + more
+                    let outcome = try await Command(
+                        ["python3", script, answer, Installation.program] + words, environment: yonder.environment,
+                        seconds: 60
+                    ).run()
+                    return outcome.output
+                }
+                for refusal in ["n\n", "\n"] {
+                    let said = try await answer(refusal)
+                    #expect(said.contains("\"status\": 1, ") && said.contains("nothing was changed"), "\(said)")
+                    #expect(try await yonder.yonder("domains").output == "")
+                    #expect(try await Command.run("cat", folder + "/file").output == "here")
+                }
+                let said = try await answer("y\n")
+                #expect(said.contains("\"status\": 0, ") && said.contains("and '\(folder)' is removed"), "\(said)")
+                #expect(!FileManager.default.fileExists(atPath: folder))
+                #expect(try await Command.run("cat", yonder["file"]).output == "here")
+                #expect(try await yonder.yonder("remove", "mount", "--keep", "downloaded", "--to", folder).status == 0)
+                let unasked = try await answer("", "--yes")
+                #expect(unasked.contains("\"status\": 0, ") && unasked.contains("\"asked\": false"), "\(unasked)")
+            }
+        }
+
         @Test("REIMPORT-1: an import that cannot be done leaves the folder as it was")
         func refused() async throws {
             try await Installation.run { yonder async throws in

@@ -146,8 +146,9 @@ struct DaemonService: ControlService {
             return .reimported(
                 try await ReimportCommand(host: try await domains.mountedHost(of: path), progress: progress)
                     .perform(path, waits: waits))
-        case .importFolder(let folder, let arguments):
-            return .imported(try await domains.importFolder(folder, arguments, progress: progress))
+        case .importFolder(let folder, let arguments, let isCopied):
+            return .imported(
+                try await domains.importFolder(folder, arguments, isCopied: isCopied, progress: progress))
         case .remove(let arguments):
             return .removed(try await domains.remove(arguments, progress: progress))
         case .tellKernel:

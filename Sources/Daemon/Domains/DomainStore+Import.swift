@@ -25,7 +25,7 @@ extension DomainStore {
         do {
             let replica = try Replica(at: place, readers: 4, logger: logger)
             do {
-                var importing = try Importing(replica, from: folder)
+                var importing = try Importing(replica, from: folder, isCopying: !isTaken)
                 summary = try importing.run(progress: progress)
                 try replica.database.set(.source, to: domain.source)
                 try replica.database.set(.mountpoint, to: mountpoint)

@@ -98,9 +98,11 @@ extension Domains {
 
     /// Imports a folder as the replica of a new domain, and mounts it.
     ///
+    /// - Parameter isCopied: whether the folder stays as it is, also where its files could be moved.
     /// - Throws: `failed` with the reason; the folder is then unchanged.
     func importFolder(
-        _ folder: String, _ arguments: MountArguments, progress: @escaping @Sendable (ControlEvent) -> Void
+        _ folder: String, _ arguments: MountArguments, isCopied: Bool,
+        progress: @escaping @Sendable (ControlEvent) -> Void
     ) async throws -> ImportReport {
         guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         guard let source = arguments.source, let directory = arguments.directory else {
@@ -119,7 +121,8 @@ extension Domains {
         let options = DomainOptions().merging(arguments)
         try ProviderCatalog.check(options, of: source)
         let imported = try await Task.detached {
-            let isTaken = try checkFolder(folder, source, directory, in: store, mounted: mounted)
+            let isTaken = try checkFolder(
+                folder, source, directory, isCopied: isCopied, in: store, mounted: mounted)
             do {
                 try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
                 return try store.importFolder(
@@ -227,9 +230,9 @@ extension FilePath {
 
 /// Checks the preconditions of an import.
 ///
-/// - Returns: whether the files can be moved instead of copied.
+/// - Returns: whether the files are moved instead of copied.
 private func checkFolder(
-    _ folder: String, _ source: String, _ directory: String, in store: DomainStore, mounted: [String]
+    _ folder: String, _ source: String, _ directory: String, isCopied: Bool, in store: DomainStore, mounted: [String]
 ) throws -> Bool {
     func refuse(_ reason: String) -> ControlError { ControlError(.failed, reason, path: folder) }
     guard let status = try? FileStatus(at: FilePath(folder)), status.kind == .directory else {
@@ -253,8 +256,9 @@ private func checkFolder(
     }
     let state = store.kept.removingLastComponent()
     guard !Mountpoint.contains(folder, state.string) else { throw refuse("the daemon's state lies in it") }
-    let isTaken = try FileStatus(at: state).device == status.device
+    let isTaken = try !isCopied && FileStatus(at: state).device == status.device
     if isSame {
+        guard !isCopied else { throw refuse("a copy leaves it as it is: mount on another directory") }
         guard isTaken else {
             throw refuse("it lies on another file system than the state, and so cannot be mounted on itself")
         }

@@ -23,6 +23,8 @@ package struct Importing {
     private let files: FilePath
     private let manifest: ManifestReader?
     private let device: UInt64
+    /// Whether the folder's files stay, and so must not be the content.
+    private let isCopying: Bool
     private var summary = ImportSummary()
     /// The inodes of kept items with several names, by the manifest's number.
     private var links: [Int64: InodeNumber] = [:]
@@ -31,9 +33,12 @@ package struct Importing {
     private var isCompleteAtRoot = true
     private static let batch = 500
 
-    /// - Parameter replica: new and empty.
+    /// - Parameters:
+    ///   - replica: new and empty.
+    ///   - isCopying: whether the folder's files stay: they are copied, because who writes to one must not write to the content.
     /// - Throws: `Errno` for a folder that cannot be read, or is none.
-    package init(_ replica: Replica, from folder: FilePath) throws {
+    package init(_ replica: Replica, from folder: FilePath, isCopying: Bool = false) throws {
+        self.isCopying = isCopying
         self.replica = replica
         self.folder = folder
         manifest = try ManifestReader(in: folder)
@@ -216,7 +221,7 @@ package struct Importing {
         let status = try FileStatus(at: place)
         let isOurs = status.owner == Machine.userIdentifier || Machine.userIdentifier == 0
         let content = replica.contents.path(of: number)
-        try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs)
+        try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs && !isCopying)
         let taken = try FileStatus(at: content)
         guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }
         if ContentSize.isUnusual(taken.allocated, for: taken.size) {

@@ -1,5 +1,8 @@
 import ArgumentParser
 import Control
+import Foundation
+import Syscalls
+import SystemPackage
 
 extension Yonder {
     struct Remove: AsyncParsableCommand {
@@ -55,8 +58,9 @@ extension Yonder {
             discussion: """
                 FOLDER's files become the content of the domain that mounts SOURCE on DIR; DIR may be FOLDER itself. \
                 Files that SOURCE already has are recognized, missing files are uploaded, and of different files both \
-                versions are kept. A folder on another file system than the daemon's state is copied and stays. A folder \
-                that 'yonder remove' has kept is restored.
+                versions are kept. The files are moved: FOLDER is gone afterwards, or is the mount. On a terminal the \
+                command asks before. With --copy, and on another file system than the daemon's state, they are copied, \
+                and FOLDER stays. A folder that 'yonder remove' has kept is restored.
                 """)
 
         @Argument(help: "The folder to import.", completion: .directory)
@@ -71,6 +75,12 @@ extension Yonder {
         @Option(help: "The domain's name; the directory's by default.")
         var name: String?
 
+        @Flag(help: "Copy the files. FOLDER stays as it is.")
+        var copy = false
+
+        @Flag(name: .shortAndLong, help: "Do not ask whether the files may be moved.")
+        var yes = false
+
         @OptionGroup var remote: RemoteOptions
         @OptionGroup var output: OutputOptions
 
@@ -82,13 +92,14 @@ extension Yonder {
             var arguments = MountArguments(
                 source: try SourcePath.resolving(source), directory: dir.text, name: name)
             try remote.add(to: &arguments, for: source)
+            let path = try SourcePath.resolving(folder)
             let daemon = DaemonConnection()
             _ = try await daemon.start()
-            let path = try SourcePath.resolving(folder)
+            if !copy, !yes { try confirm(path) }
             let result = try await daemon.perform(
-                .importFolder(path, arguments), showing: ProgressLine("imported", options: output)
+                .importFolder(path, arguments, isCopied: copy), showing: ProgressLine("imported", options: output)
             ) { error in
-                try remote.completed(arguments, after: error).map { .importFolder(path, $0) }
+                try remote.completed(arguments, after: error).map { .importFolder(path, $0, isCopied: copy) }
             }
             guard case .imported(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
@@ -98,7 +109,8 @@ extension Yonder {
                         + "\(items), \(ByteText.text(report.bytes)) imported"
                 ]
                 if !report.isTaken {
-                    lines.append("\(Output.shown(folder)) is on another file system: it was copied and stays unchanged")
+                    let reason = copy ? "" : " is on another file system: it"
+                    lines.append("\(Output.shown(folder))\(reason) was copied and stays unchanged")
                 }
                 return lines
             }
@@ -106,6 +118,25 @@ extension Yonder {
                 Output.complain("\(path): left in place, because it was changed or cannot be removed")
             }
             if !report.left.isEmpty { throw ExitCode(1) }
+        }
+
+        /// Asks on a terminal whether the folder's files may be moved, where they would be.
+        ///
+        /// - Throws: `ExitCode` 1 if not.
+        private func confirm(_ path: String) throws {
+            let state = Places(environment: ProcessInfo.processInfo.environment).stateDirectory
+            guard Question.canBeAsked,
+                let device = try? FileStatus(at: FilePath(path)).device,
+                (try? FileStatus(at: FilePath(state)).device) == device
+            else { return }
+            let end = dir.text == path ? "and are seen there through the mount" : "and '\(path)' is removed"
+            guard
+                Question.ask(
+                    "the files of '\(path)' are moved into the new domain, \(end); '--copy' copies them. Go on?")
+            else {
+                Output.complain("nothing was changed")
+                throw ExitCode(1)
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 usage: ask.py ANSWER COMMAND...
 
-ANSWER is typed when the program has turned the echo off; TERM sends SIGTERM instead. The result has the exit status, the text on
+ANSWER is typed when the program has turned the echo off, or has asked for y or N; TERM sends SIGTERM instead. The result has the exit status, the text on
 the terminal, whether a question came, and whether the terminal is at the end as it was.
 """
 import fcntl
@@ -34,7 +34,9 @@ while time.monotonic() < deadline:
         text += os.read(master, 4096)
     elif child.poll() is not None:
         break
-    elif not asked and text.endswith(b": ") and not termios.tcgetattr(slave)[3] & termios.ECHO:
+    elif not asked and (
+        text.endswith(b"[y/N] ") or text.endswith(b": ") and not termios.tcgetattr(slave)[3] & termios.ECHO
+    ):
         asked = True
         if answer == "TERM":
             child.send_signal(signal.SIGTERM)
