@@ -117,13 +117,25 @@ struct TransportFailure: Error {
     }
 
     private static func untrusted(_ host: String, _ cause: String) -> FileProviderError {
+        let words = reason(of: cause)
+        let explanation: String
         // As BoringSSL calls it, also when the server's alert says so.
         if cause.contains("UNSUPPORTED_PROTOCOL") || cause.contains("PROTOCOL_VERSION") {
-            return FileProviderError(
-                .serverUnreachable, "no safe connection to \(host): it offers neither TLS 1.2 nor TLS 1.3 (\(cause))")
+            explanation = "it offers neither TLS 1.2 nor TLS 1.3 (\(words))"
+        } else if cause.contains("WRONG_VERSION_NUMBER") || cause.contains("internal:HTTP_REQUEST") {
+            explanation =
+                "what answers does not speak TLS (\(words)); 'webdav://', or an endpoint with 'http://', connects without"
+        } else {
+            explanation = "\(words); a certificate authority of your own is named in SSL_CERT_FILE"
         }
-        return FileProviderError(
-            .serverUnreachable,
-            "no safe connection to \(host): \(cause); a certificate authority of your own is named in SSL_CERT_FILE")
+        return FileProviderError(.serverUnreachable, "no safe connection to \(host): \(explanation)")
+    }
+
+    /// The reasons that BoringSSL has given, without its own source files and numbers.
+    private static func reason(of cause: String) -> String {
+        let reasons = cause.matches(of: /OPENSSL_internal:([A-Z0-9_]+)/).map { match in
+            match.1.lowercased().replacing("_", with: " ")
+        }
+        return reasons.isEmpty ? cause : reasons.joined(separator: ", ")
     }
 }

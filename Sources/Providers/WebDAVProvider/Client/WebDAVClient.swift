@@ -298,9 +298,13 @@ final class WebDAVClient: Sendable {
             return isChange
                 ? FileProviderError(.cannotSynchronize, "\(host) does not permit changing '\(what)'")
                 : FileProviderError(.fileReadNoPermission, "\(host) does not permit reading '\(what)'")
-        case 405,
-            501 where isChange:
+        case 405 where isChange, 501 where isChange:
             return FileProviderError(.cannotSynchronize, "\(host) cannot be written (\(response.status))")
+        case 405, 501:
+            return FileProviderError(
+                .malformedResponse,
+                "\(host) does not speak WebDAV at '\(what)' (\(response.status)): another path? Nextcloud's is "
+                    + "/remote.php/dav/files/USER")
         case 409 where isChange: return FileProviderError(.noSuchItem, "\(host) has no directory for '\(what)'")
         case 413, 414:
             return FileProviderError(
