@@ -112,6 +112,12 @@ extension RealMount {
                 try "[ignore]\nnames = 5\n".write(toFile: file, atomically: true, encoding: .utf8)
                 #expect(try await mount().hasPrefix("yonder: warning: '\(file)': nothing of it applies: "))
                 #expect(try await yonder.yonder("shutdown").status == 0)
+                let many = (1...7).map { "[unknown\($0)]\n" }.joined()
+                try many.write(toFile: file, atomically: true, encoding: .utf8)
+                let told = try await mount()
+                #expect(told.contains("'unknown5'") && !told.contains("'unknown6'"), "\(told)")
+                #expect(told.hasSuffix("yonder: 2 more warnings: see 'yonder status'\n"), "\(told)")
+                #expect(try await yonder.yonder("shutdown").status == 0)
                 try FileManager.default.removeItem(atPath: file)
                 #expect(try await mount() == "")
             }

@@ -162,12 +162,17 @@ extension Yonder {
             "'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"
         }
 
+        private static let mostWarnings = 5
+
         /// Shows what is wrong with the domain or with the daemon, to whom it matters most now.
         private func showWarnings(of daemon: DaemonConnection, _ domain: DomainSummary) async {
             let status = ControlCommand.status(DomainReference(text: domain.name, path: "/"))
             guard case .status(let report)? = try? await daemon.perform(status) else { return }
-            for warning in report.daemon.warnings + report.domains.flatMap(\.warnings) {
-                Output.complain("warning: \(warning)")
+            let warnings = report.daemon.warnings + report.domains.flatMap(\.warnings)
+            for warning in warnings.prefix(Self.mostWarnings) { Output.complain("warning: \(warning)") }
+            if warnings.count > Self.mostWarnings {
+                let more = Output.count(warnings.count - Self.mostWarnings, "more warning")
+                Output.complain("\(more): see 'yonder status'")
             }
         }
 
