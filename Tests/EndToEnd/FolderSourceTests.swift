@@ -29,7 +29,7 @@ extension RealMount {
                     forWritingTo: URL(fileURLWithPath: yonder.source.appending("two").string))
                 try handle.write(contentsOf: Data("SHARED!".utf8))
                 try handle.close()
-                // Nobody reads meanwhile: a file that is open keeps its version, and the new one gets another inode.
+                // No process reads meanwhile: a file that is open keeps its version, and the new one gets another inode.
                 #expect(try await eventually { try await yonder.shell("stat -c %s two three") == "7\n7\n" })
                 #expect(try await yonder.shell("cat two three") == "SHARED!SHARED!")
                 let kept = try await yonder.shell("stat -c '%i %n' two three")

@@ -35,7 +35,7 @@ package struct Importing {
 
     /// - Parameters:
     ///   - replica: new and empty.
-    ///   - isCopying: whether the folder's files stay: they are copied, because who writes to one must not write to the content.
+    ///   - isCopying: whether the folder's files stay: they are copied, because a later write to one must not change the content.
     /// - Throws: `Errno` for a folder that cannot be read, or is none.
     package init(_ replica: Replica, from folder: FilePath, isCopying: Bool = false) throws {
         self.isCopying = isCopying

@@ -3,7 +3,7 @@ import Foundation
 
 /// A question that the user answers with yes or no.
 enum Question {
-    /// Whether somebody is there to answer.
+    /// Whether questions and answers go through a terminal.
     static var canBeAsked: Bool { Terminal.isStandardInput && Terminal.isStandardError }
 
     /// - Returns: whether the answer is yes. No answer is no.
