@@ -39,7 +39,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// Returns when the request is stored, or when the reimport is complete.
     case reimport(path: String, waits: Bool)
     /// Makes a folder the replica of a new domain, and mounts it. `isCopied`: the folder stays as it is.
-    case importFolder(String, MountArguments, isCopied: Bool)
+    /// A daemon that cannot copy has no argument `arguments`, and refuses the command instead of moving the files.
+    case importFolder(String, arguments: MountArguments, isCopied: Bool)
     case remove(RemoveArguments)
     /// Returns when the mounts show all that is committed now. Limited, because a process that waits for the remote may hold
     /// the lock of a directory.

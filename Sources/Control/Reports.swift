@@ -49,8 +49,8 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
     package var startedAt: String
     /// The number of restarts by the keeper.
     package var restarts: Int
-    /// What of the configuration file has no effect.
-    package var warnings: [String]
+    /// What of the configuration file has no effect. Nil from a daemon of an earlier version.
+    package var warnings: [String]?
 
     package init(worker: Int32, keeper: Int32?, startedAt: String, restarts: Int, warnings: [String]) {
         self.worker = worker

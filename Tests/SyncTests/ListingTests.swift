@@ -136,7 +136,7 @@ extension EngineTests {
                 let names = try await fixture.list()
                 #expect(names == ["other"])
                 #expect(fixture.hasWarning("'one' and 'other' in"))
-                // A listing without twins ends the warning, and only the first one was logged.
+                // A listing without twins ends the warning.
                 fixture.provider.faults.clear()
                 fixture.provider.faults.add(.extraItems([twins[0]]), to: .enumerate)
                 _ = try await fixture.engine.evict(.root, isStrict: false)

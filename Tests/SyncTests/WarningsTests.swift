@@ -21,9 +21,13 @@ import Testing
             warnings.succeeded(.reimport)
             #expect(warnings.texts == ["stays"])
         }
+        for number: Int64 in [1, 2] { warnings.report("both", of: .content(InodeNumber(rawValue: number))) }
+        warnings.succeeded(.content(InodeNumber(rawValue: 1)))
+        #expect(warnings.texts == ["stays", "both (2 times)"])
+        warnings.succeeded(.content(InodeNumber(rawValue: 2)))
         warnings.withdraw("stays")
         #expect(warnings.texts == [])
-        #expect(lines.all.withLock { $0 } == ["stays", "fails", "is odd"])
+        #expect(lines.all.withLock { $0 } == ["stays", "fails", "is odd", "both"])
     }
 
     private final class Lines: Sendable {

@@ -22,8 +22,11 @@ package final class Warnings: Sendable {
 
     private struct Entry {
         var text: String
-        var count: Int
-        var cause: Cause?
+        var count = 0
+        /// What has to succeed, all of it, for the warning to go.
+        var causes: Set<Cause> = []
+        /// Whether it was reported without a cause.
+        var stays = false
     }
 
     private struct State {
@@ -44,12 +47,17 @@ package final class Warnings: Sendable {
     /// - Parameter cause: what has to succeed for the warning to go; nil for one that stays.
     package func report(_ text: String, of cause: Cause? = nil) {
         let isNew = state.withLock { state in
-            if let index = state.entries.firstIndex(where: { $0.text == text }) {
-                state.entries[index].count += 1
+            var entry = Entry(text: text)
+            let index = state.entries.firstIndex { $0.text == text }
+            if let index { entry = state.entries[index] }
+            entry.count += 1
+            if let cause { entry.causes.insert(cause) } else { entry.stays = true }
+            if let index {
+                state.entries[index] = entry
                 return false
             }
             if state.entries.count == Self.limit { state.entries.removeFirst() }
-            state.entries.append(Entry(text: text, count: 1, cause: cause))
+            state.entries.append(entry)
             if state.logged.count == Self.mostLogged { state.logged = [] }
             return state.logged.insert(text).inserted
         }
@@ -64,7 +72,10 @@ package final class Warnings: Sendable {
     /// Something has succeeded: what was wrong with it is not so any more.
     package func succeeded(_ cause: Cause) {
         state.withLock { state in
-            if !state.entries.isEmpty { state.entries.removeAll { $0.cause == cause } }
+            for index in state.entries.indices.reversed() where state.entries[index].causes.remove(cause) != nil {
+                let entry = state.entries[index]
+                if entry.causes.isEmpty, !entry.stays { state.entries.remove(at: index) }
+            }
         }
     }
 

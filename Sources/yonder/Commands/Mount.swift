@@ -164,11 +164,11 @@ extension Yonder {
 
         private static let mostWarnings = 5
 
-        /// Shows what is wrong with the domain or with the daemon, to whom it matters most now.
+        /// Shows the warnings of the domain and of the daemon.
         private func showWarnings(of daemon: DaemonConnection, _ domain: DomainSummary) async {
             let status = ControlCommand.status(DomainReference(text: domain.name, path: "/"))
             guard case .status(let report)? = try? await daemon.perform(status) else { return }
-            let warnings = report.daemon.warnings + report.domains.flatMap(\.warnings)
+            let warnings = (report.daemon.warnings ?? []) + report.domains.flatMap(\.warnings)
             for warning in warnings.prefix(Self.mostWarnings) { Output.complain("warning: \(warning)") }
             if warnings.count > Self.mostWarnings {
                 let more = Output.count(warnings.count - Self.mostWarnings, "more warning")

@@ -97,9 +97,10 @@ extension Yonder {
             _ = try await daemon.start()
             if !copy, !yes { try confirm(path) }
             let result = try await daemon.perform(
-                .importFolder(path, arguments, isCopied: copy), showing: ProgressLine("imported", options: output)
+                .importFolder(path, arguments: arguments, isCopied: copy),
+                showing: ProgressLine("imported", options: output)
             ) { error in
-                try remote.completed(arguments, after: error).map { .importFolder(path, $0, isCopied: copy) }
+                try remote.completed(arguments, after: error).map { .importFolder(path, arguments: $0, isCopied: copy) }
             }
             guard case .imported(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {

@@ -2,8 +2,8 @@
 
 usage: ask.py ANSWER COMMAND...
 
-ANSWER is typed when the program has turned the echo off, or has asked for y or N; TERM sends SIGTERM instead. The result has the exit status, the text on
-the terminal, whether a question came, and whether the terminal is at the end as it was.
+ANSWER is typed when the program has turned the echo off, or has asked for y or N; TERM sends SIGTERM instead. The result has the
+exit status, the text on the terminal, whether a question came, and whether the terminal is at the end as it was.
 """
 import fcntl
 import json
