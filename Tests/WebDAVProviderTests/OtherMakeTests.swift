@@ -62,6 +62,16 @@ struct OtherMakeTests {
         }
     }
 
+    @Test("DAV-4: a server that fails to list its probes for a moment is written to")
+    func listsLater() async throws {
+        try await PlainServer.run("unlisted=2") { server async throws in
+            let session = try server.session()
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            #expect(session.webDAV?.server.capabilityStore.capabilities?.refusesOverwriting == true)
+            await session.provider.invalidate()
+        }
+    }
+
     @Test("DAV-4: a server that breaks the connection of one probe each time is written to")
     func oneProbeBreaksTheConnection() async throws {
         try await PlainServer.run("breaks") { server async throws in

@@ -13,6 +13,7 @@ HABITs:
   many=N      the folder /many has N files more, which are made up as they are listed
   hold=N      after N of them the listing goes on only when /.release was asked for
   late        makes what was broken off, a moment after it was
+  unlisted=N  the first N listings fail, as WsgiDAV's do while a file in the directory disappears
   pathtags    the ETag of a file depends on its path
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 GET /.state tells as JSON: the paths there are, how many connections are open, how many of them have a request, how many
@@ -193,6 +194,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(404)
             places = [self.place]
             if self.headers.get("Depth") != "0":
+                if int(habits.get("unlisted", 0)) > 0:
+                    habits["unlisted"] = int(habits["unlisted"]) - 1
+                    return self.answer(500)
                 places += [one for one in files if one != "/" and self.parent(one) == self.place]
             inner = "".join(self.described(one) for one in places)
         text = '<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">%s</D:multistatus>' % inner

@@ -18,16 +18,19 @@ final class CapabilityProber: Sendable {
         if let capabilities = store.capabilities { return capabilities }
         let task = probe.withLock { probe in
             if let probe { return probe }
-            let task = Task { [changes] in try await CapabilityProbe(changes, in: directory).run() }
+            let task = Task { [changes] in
+                let capabilities = try await CapabilityProbe(changes, in: directory).run()
+                // Once: a caller that is slow to notice the end may not undo what is found out later.
+                store.keep(capabilities)
+                return capabilities
+            }
             probe = task
             return task
         }
         let result = await task.result
         probe.withLock { if $0 == task { $0 = nil } }
         try Task.checkCancellation()
-        let capabilities = try result.get()
-        store.keep(capabilities)
-        return capabilities
+        return try result.get()
     }
 
     /// - Returns: the probe that was in progress.

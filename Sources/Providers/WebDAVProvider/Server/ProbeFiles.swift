@@ -43,8 +43,11 @@ struct ProbeFiles: Sendable {
                     of: parent, in: client.root, .usual, what: parent.name ?? "/",
                     where: { $0.name?.utf8.starts(with: name.utf8) == true })
                 return Set(members.map(\.path))
-            } catch let error as FileProviderError where error.code == .malformedResponse && attempt < 4 {
-                // Some servers cannot list a directory while a file of another client disappears.
+            } catch let error as FileProviderError
+                where [.malformedResponse, .providerDomainTemporarilyUnavailable].contains(error.code) && attempt < 4
+            {
+                // Some servers cannot list a directory while a file in it disappears, of another client or of ours: the
+                // listing is cut, or fails with status 500 (WsgiDAV).
                 try await Task.sleep(for: .milliseconds(100 * attempt))
                 attempt += 1
             }
