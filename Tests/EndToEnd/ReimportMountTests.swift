@@ -28,9 +28,12 @@ extension RealMount {
             try await ProvidedMount.run(Self.fill) { mount async throws in
                 let before = try await Command.run("ls", "-iR", mount.path.string).output
                 #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+                // No listing shows the new identifiers before the call.
+                let listings = mount.provider.faults.hold(.enumerate)
                 mount.provider.change { $0.loseIdentifiers() }
                 let gate = mount.provider.faults.hold(.create)
                 try await mount.host.reimportItems(below: .rootContainer)
+                listings.open()
                 #expect(mount.provider.log.count(of: .importDidFinish) == 0)
                 // What is here can be used while it waits.
                 #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
@@ -46,6 +49,29 @@ extension RealMount {
                 #expect(try await Command.run("cat", mount["d/y"]).output == "first y")
                 let item = try mount.host.item(for: try #require(mount.provider.tree.identifier(at: "d/x")))
                 #expect(item.filename == "x")
+            }
+        }
+
+        @Test("R1 and R2 when a listing has shown new identifiers before the call, inodes and content stay as well")
+        func listedBefore() async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                let before = try await Command.run("ls", "-iR", mount.path.string).output
+                #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+                // The listing is here, and what it does not show is not looked up before the call.
+                let lookups = mount.provider.faults.hold(.item, of: "a")
+                mount.provider.change { $0.loseIdentifiers() }
+                #expect(await eventually { lookups.waiting > 0 })
+                let renamed = try #require(mount.provider.tree.identifier(at: "a"))
+                #expect(throws: Never.self) { try mount.host.item(for: renamed) }
+                try await mount.host.reimportItems(below: .rootContainer)
+                lookups.open()
+                #expect(await eventually { isDone(mount) })
+                try await mount.host.engine.refresh()
+                #expect(try await Command.run("ls", "-iR", mount.path.string).output == before)
+                let fetched = mount.provider.log.count(of: .fetch)
+                #expect(try await Command.run("cat", mount["d/x"]).output == "first x")
+                #expect(mount.provider.log.count(of: .fetch) == fetched)
+                #expect(try mount.host.item(for: try #require(mount.provider.tree.identifier(at: "a"))).filename == "a")
             }
         }
 
