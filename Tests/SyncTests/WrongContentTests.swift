@@ -42,6 +42,7 @@ extension EngineTests {
                 #expect(try await eventually { try fixture.inode("f").content == .dataless })
                 #expect(try await fixture.read("f") == Array(Self.text.utf8))
                 #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                #expect(await eventually { !fixture.hasWarning("of 'f', which has 100") })
             }
         }
 

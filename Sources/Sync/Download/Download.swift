@@ -67,6 +67,8 @@ final class Download: Sendable {
         /// Counts what happens, so that an idle timer knows whether it still is.
         var activity = 0
         var isOver = false
+        /// Whether the last fetch to end has failed.
+        var hasFailed = false
         /// For whom bytes were fetched, in words.
         var causes: [String?] = []
 
@@ -127,6 +129,9 @@ final class Download: Sendable {
 
     /// Whether a reader waits for bytes.
     var isWaitedFor: Bool { state.withLock { !$0.waiters.isEmpty } }
+
+    /// Whether the last fetch to end has failed.
+    var hasFailed: Bool { state.withLock { $0.hasFailed } }
 
     /// Whether anything is under way.
     var isRunning: Bool { state.withLock { !$0.fetches.isEmpty } }
@@ -326,6 +331,7 @@ final class Download: Sendable {
             } else if outcome?.code == .versionNoLongerAvailable {
                 end = .versionGone
             }
+            if !state.isOver { state.hasFailed = failure != nil }
             guard end == nil else {
                 state.isOver = true
                 defer { state.waiters = [:] }

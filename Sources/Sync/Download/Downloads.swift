@@ -47,7 +47,7 @@ actor Downloads: ContentEvictor, SyncPart {
                     throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
                 }
                 if try await download.wait(for: range ?? 0..<download.size, request: request) {
-                    return warnings.succeeded(.content(number))
+                    return
                 }
                 await close(download)
             }
@@ -156,7 +156,13 @@ actor Downloads: ContentEvictor, SyncPart {
         case .begins(let process):
             let name = name(of: download.number)
             events.tell(.downloading, of: download.number, named: name, bytes: download.size, process: process)
-        case .idle: Task { if download.endIfIdle() { await close(download) } }
+        case .idle:
+            Task {
+                guard download.endIfIdle() else { return }
+                // Not when a reader has been served: the fetch that served it may fail afterwards.
+                if !download.hasFailed { warnings.succeeded(.content(download.number)) }
+                await close(download)
+            }
         case .versionGone: Task { await refresh(download) }
         case .overflow(let error):
             warnings.report(error.message, of: .content(download.number))
