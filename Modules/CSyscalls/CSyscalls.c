@@ -194,3 +194,9 @@ int yonder_memfd_create(const char *name)
         descriptor = memfd_create(name, MFD_CLOEXEC);
     return descriptor;
 }
+
+int yonder_columns(int descriptor)
+{
+    struct winsize size = {0};
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}

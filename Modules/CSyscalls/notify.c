@@ -176,6 +176,7 @@ int yonder_signals_open(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
     /* An ignored SIGCHLD would take the exit status from waitpid(2). */
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
@@ -257,6 +258,21 @@ int yonder_listen(const char *path)
     if (fchmod(made, 0600) != 0 || bind(made, (struct sockaddr *)&place, sizeof place) != 0 || listen(made, 256) != 0)
         return close_keeping_errno(made);
     return made;
+}
+
+int yonder_connects(const char *path)
+{
+    struct sockaddr_un place = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof place.sun_path)
+        return 0;
+    strcpy(place.sun_path, path);
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0)
+        return 0;
+    /* EAGAIN: its backlog is full. */
+    int connects = connect(made, (struct sockaddr *)&place, sizeof place) == 0 || errno == EAGAIN;
+    close(made);
+    return connects;
 }
 
 int yonder_listens(int descriptor, const char *path)

@@ -175,6 +175,12 @@ extension FileDescriptor {
         return (Int64(status.st_size), Int64(status.st_blocks) * 512)
     }
 
+    /// Whether each write appends to the file. (fcntl with F_GETFL)
+    package var appends: Bool {
+        let flags = fcntl(rawValue, F_GETFL)
+        return flags >= 0 && flags & O_APPEND != 0
+    }
+
     /// Sets the file's size; an extension is a hole. (ftruncate)
     package func setLength(_ length: Int64) throws(Errno) {
         while Glibc.ftruncate(rawValue, off_t(length)) != 0 {

@@ -1,6 +1,11 @@
 import CSyscalls
 import SystemPackage
 
+extension FilePath {
+    /// Whether a process listens on the Unix socket at the path. (socket, connect)
+    package var acceptsConnections: Bool { yonder_connects(string) != 0 }
+}
+
 /// Listening Unix sockets.
 extension FileDescriptor {
     /// Listens on a path that does not exist; only this user can connect. (socket, fchmod, bind, listen)

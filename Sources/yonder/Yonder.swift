@@ -12,17 +12,12 @@ struct Yonder: AsyncParsableCommand {
             "Mounts a remote as a directory. All items are visible at once; content is downloaded when it is read.",
         version: Version.current,
         subcommands: [
-            Mount.self, Unmount.self, Domains.self, Providers.self, Provider.self, Status.self, List.self, Info.self,
-            Why.self,
-            Download.self,
-            Upload.self,
-            Evict.self, MakeDirectory.self, Rename.self, Move.self, Add.self, Delete.self, Favorite.self, Tag.self,
-            Used.self,
-            Pin.self, Unpin.self, Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self,
-            ShowOptions.self, SetOptions.self,
-            Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self, Remove.self, Events.self,
-            Run.self,
-            Log.self, Daemon.self, Shutdown.self,
+            Mount.self, Unmount.self, Domains.self, Providers.self, Provider.self, Status.self, List.self,
+            DiskUsage.self, Info.self, Why.self, Download.self, Upload.self, Evict.self, MakeDirectory.self,
+            Rename.self, Move.self, Add.self, Delete.self, Favorite.self, Tag.self, Used.self, Pin.self, Unpin.self,
+            Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self, ShowOptions.self,
+            SetOptions.self, Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self,
+            Remove.self, Events.self, Run.self, Log.self, Daemon.self, Shutdown.self,
         ])
 
     static func main() async {

@@ -23,7 +23,7 @@ ssize_t yonder_notify_receive(int socket, pid_t sender, uint8_t *text, size_t si
 /* Sends a message with descriptors to the socket that NOTIFY_SOCKET names. Waits up to 5 seconds for room. */
 int yonder_notify_send(const char *address, const char *text, size_t length, const int *descriptors, int32_t count);
 
-/* Blocks SIGCHLD, SIGTERM, SIGINT and SIGHUP for this thread and ignores SIGPIPE. A descriptor that becomes readable for them. */
+/* Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP and SIGUSR1 for this thread and ignores SIGPIPE. A descriptor that becomes readable for them. */
 int yonder_signals_open(void);
 
 /* The next signal; 0 if there is none. */
@@ -37,6 +37,9 @@ pid_t yonder_start(const char *arguments, size_t size, const int *descriptors, i
 
 /* Binds a unix(7) stream socket with permissions 0600 and listens. */
 int yonder_listen(const char *path);
+
+/* Whether a process listens on a unix(7) stream socket. Does not wait for it. */
+int yonder_connects(const char *path);
 
 /* Whether a descriptor is a listening unix(7) socket that was bound to a path. */
 int yonder_listens(int descriptor, const char *path);

@@ -1,5 +1,7 @@
 import ArgumentParser
 import Control
+import Foundation
+import Synchronization
 
 extension Yonder {
     struct List: AsyncParsableCommand {
@@ -9,28 +11,53 @@ extension Yonder {
         @Flag(name: [.customShort("R"), .long], help: "List recursively.")
         var recursive = false
 
+        @Option(
+            help: ArgumentHelp(
+                "List only items whose content is dataless, partial or materialized.", valueName: "state"),
+            completion: .list(ListedState.allCases.map(\.rawValue)))
+        var state: ListedState?
+
+        @Flag(name: [.customShort("0"), .customLong("null")], help: "Print only names, each with a NUL behind it.")
+        var null = false
+
+        enum ListedState: String, CaseIterable, ExpressibleByArgument {
+            case dataless, partial, materialized
+        }
+
         @Argument(help: "A path in a mount; by default the working directory.")
         var path: AbsolutePath?
 
         @OptionGroup var output: OutputOptions
 
+        func validate() throws {
+            if null, output.json { throw ValidationError("give --null or --json") }
+        }
+
         func run() async throws {
             let path = path?.text ?? AbsolutePath.resolving(".")
+            let (state, null) = (state, null)
             let list = ListOutput<ItemInformation>(Output(output)) { item in
                 [
                     item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
                     Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
                 ] + Self.marks(of: item)
             }
+            let isEmpty = Mutex(true)
+            let add: @Sendable ([ItemInformation]) throws -> Void = { items in
+                if !items.isEmpty { isEmpty.withLock { $0 = false } }
+                let shown = items.filter { state == nil || $0.content == state?.rawValue }
+                guard null else { return try list.add(shown) }
+                for item in shown { Output.write(Self.name(of: item, below: path) + "\0", to: .standardOutput) }
+            }
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
                 .ls(path: path, isRecursive: recursive),
-                onPart: { part in if case .items(let items) = part { try list.add(items) } })
+                onPart: { part in if case .items(let items) = part { try add(items) } })
             guard case .items(let items) = result else { throw unexpected(result) }
-            try list.add(items)
-            try list.finish()
+            try add(items)
+            if !null { try list.finish() }
             // An empty directory and one that was never listed would look the same.
-            if list.isEmpty, case .item(let directory) = try await daemon.perform(.info(path: path)),
+            if isEmpty.withLock({ $0 }), case .item(let directory) = try await daemon.perform(.info(path: path)),
                 directory.content == "dataless"
             {
                 Output.complain("\(path): has not been listed yet; 'ls' or 'yonder download' lists it")

@@ -61,7 +61,7 @@ struct Output: Sendable {
 
     /// Ends the process with status 1 if standard output cannot be written: half a result must not look like all of it. A closed
     /// pipe is no error, because its reader has what it wanted.
-    private static func write(_ bytes: [UInt8], to file: FileHandle) {
+    static func write(_ bytes: [UInt8], to file: FileHandle) {
         do {
             _ = try FileDescriptor(rawValue: file.fileDescriptor).writeAll(bytes)
         } catch {

@@ -7,6 +7,7 @@ final class ProgressLine: Sendable {
     private struct State {
         var isShown = false
         var last = ContinuousClock.now - .seconds(1)
+        var rate = TransferRate()
     }
 
     private let verb: String
@@ -22,18 +23,24 @@ final class ProgressLine: Sendable {
     /// Shows an event, at most ten times a second.
     func show(_ event: ControlEvent) {
         guard isUseful else { return }
-        let isDue = state.withLock { state in
-            guard ContinuousClock.now - state.last > .milliseconds(100) else { return false }
-            state.last = .now
+        let line = state.withLock { state -> String? in
+            let now = ContinuousClock.now
+            guard now - state.last > .milliseconds(100) else { return nil }
+            state.last = now
             state.isShown = true
-            return true
+            return Self.text(verb, event, rate: state.rate.perSecond(event.bytes, at: now), columns: Terminal.columns)
         }
-        guard isDue else { return }
-        let items = Output.count(event.items, "item")
-        let name = event.path.split(separator: "/").last.map(String.init) ?? ""
-        Output.write(
-            "\r\u{1B}[K\(verb) \(items), \(ByteText.text(event.bytes))  \(Output.shown(String(name.prefix(40))))",
-            to: .standardError)
+        if let line { Output.write("\r\u{1B}[K" + line, to: .standardError) }
+    }
+
+    /// The line for an event, which does not reach the last column: some terminals begin another line there.
+    ///
+    /// - Parameter rate: in bytes per second; nil while it is unknown.
+    static func text(_ verb: String, _ event: ControlEvent, rate: Int64?, columns: Int) -> String {
+        let name = LineText.escaped(event.path.split(separator: "/").last.map(String.init) ?? "")
+        let done = "\(verb) \(Output.count(event.items, "item")), \(ByteText.text(event.bytes))"
+        let speed = rate.map { ", \(ByteText.text($0))/s" } ?? ""
+        return String((done + speed + "  " + name).prefix(max(0, columns - 1)))
     }
 
     /// Clears the line.

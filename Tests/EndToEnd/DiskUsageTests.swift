@@ -1,0 +1,57 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import yonder
+
+extension RealMount {
+    @Suite struct DiskUsages {
+        @Test("CMD-13: yonder du sums what is on this machine, and fetches nothing") func sums() async throws {
+            try await Installation.run { yonder in
+                try yonder.write(String(repeating: "x", count: 5000), to: "d/e/large")
+                try yonder.write(String(repeating: "x", count: 300), to: "d/small")
+                try yonder.write("far", to: "f/far")
+                try yonder.write("x", to: "top")
+                try await yonder.mountSource()
+                try await yonder.shell("find . >/dev/null; cat d/e/large d/small top >/dev/null; ln d/e/large d/e/link")
+                func entries(_ words: String...) async throws -> [String] {
+                    let outcome = try await Command(
+                        [Installation.program, "du", "--json", yonder.mount.string] + words,
+                        environment: yonder.environment, seconds: 60
+                    ).run()
+                    let entries = try JSONDecoder().decode([LocalUsage.Entry].self, from: Data(outcome.outputBytes))
+                    return entries.map {
+                        "\($0.local)/\($0.size) \($0.path.dropFirst(yonder.mount.string.count))"
+                    }
+                }
+                #expect(try await entries() == ["5301/5304 ", "5300/5300 /d", "0/3 /f"])
+                #expect(try await entries("-d", "0") == ["5301/5304 "])
+                #expect(
+                    try await entries("-a", "--depth", "3").prefix(5)
+                        == ["5301/5304 ", "5300/5300 /d", "5000/5000 /d/e", "5000/5000 /d/e/large", "300/300 /d/small"])
+                #expect(try await yonder.info("f/far").content == "dataless")
+                let text = try await yonder.yonder("du", yonder["d"]).output
+                #expect(text.hasPrefix("5.2 KiB  of 5.2 KiB  \(yonder["d"])\n"), "\(text)")
+            }
+        }
+
+        @Test("CMD-14: yonder ls --state lists items of one state, and with -0 their names alone") func states()
+            async throws
+        {
+            try await Installation.run { yonder in
+                for name in ["d/a", "d/b\nc", "here"] { try yonder.write("x", to: name) }
+                try await yonder.mountSource()
+                try await yonder.shell("find . >/dev/null; cat here >/dev/null")
+                let far = try await yonder.yonder("ls", "-R", "--state", "dataless", "-0", yonder.mount.string)
+                #expect(far.output == "d/a\0d/b\nc\0")
+                let near = try await yonder.yonder("ls", "-R", "--state", "materialized", "--null", yonder.mount.string)
+                #expect(near.output == "d\0here\0")
+                let none = try await yonder.yonder("ls", "--state", "partial", yonder.mount.string)
+                #expect(none.status == 0 && none.output.isEmpty && none.errors.isEmpty)
+                #expect(try await yonder.yonder("ls", "--state", "gone", yonder.mount.string).status == 64)
+            }
+        }
+    }
+}
