@@ -10,6 +10,7 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let inMemoryLogging = Target.Dependency.product(name: "InMemoryLogging", package: "swift-log")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
@@ -164,7 +165,8 @@ let targets: [Target] = [
     .testTarget(
         name: "SyncTests",
         dependencies: [
-            "Sync", "Replica", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", logging, system,
+            "Sync", "Replica", "FileProvider", "FileProviderTesting", "Syscalls", "TestSupport", inMemoryLogging,
+            logging, system,
         ]),
     .testTarget(
         name: "DirectoryProviderTests",
@@ -232,7 +234,7 @@ let targets: [Target] = [
         dependencies: [
             "Control", "Daemon", "FileProvider", "FileProviderTesting", "ProviderDescriptors", "Replica", "SingleFile",
             "Sync",
-            "Syscalls", "TestSupport", "yonder", "yonderd", logging, system,
+            "Syscalls", "TestSupport", "yonder", "yonderd", inMemoryLogging, logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
 

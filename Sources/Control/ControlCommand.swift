@@ -45,6 +45,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// Returns when the mounts show all that is committed now. Limited, because a process that waits for the remote may hold
     /// the lock of a directory.
     case tellKernel
+    /// How much the daemon logs: `debug`, `info`, `notice`, `warning` or `error`.
+    case setLogLevel(String)
     case shutdown
     /// Ends the daemon with this process number so that its service manager starts the installed one. That daemon does
     /// not answer: the client repeats the command, and the next daemon, which has another number, answers.
@@ -58,7 +60,7 @@ extension ControlCommand {
         switch self {
         case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
             .signal, .pending, .wait, .retry, .pause, .resume, .show, .set, .conflicts, .events,
-            .tellKernel, .restart:
+            .tellKernel, .setLogLevel, .restart:
             true
         // Raising a budget twice doubles it; an item may be another after the first time.
         case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown:

@@ -28,13 +28,14 @@ package final class ControlServer: Sendable {
     private let userIdentifier: UInt32
     private let logger: Logger
     private let place: SocketPlace
-    /// The socket file of this server; nil if it was removed at once.
+    /// The socket file of this server; nil if it was removed at once, and for a socket of systemd, which stays.
     private let socket: FileStatus?
     private let isWithdrawn = Mutex(false)
 
     /// Listens on a socket that only this user can access.
     ///
     /// - Parameters:
+    ///   - activation: the socket of a systemd unit, which goes on listening when this server has ended.
     ///   - inherited: the socket of a predecessor, with the clients that wait. The server owns it; it is closed if it
     ///     does not listen on the path.
     ///   - store: receives a new socket, to keep it for a successor.
@@ -42,11 +43,20 @@ package final class ControlServer: Sendable {
     ///   existing file that is not a dead socket of this user.
     package init(
         at path: String, userIdentifier: UInt32, service: any ControlService, logger: Logger,
-        inherited: SystemPackage.FileDescriptor? = nil, store: (SystemPackage.FileDescriptor) -> Void = { _ in }
+        activation: SystemPackage.FileDescriptor? = nil, inherited: SystemPackage.FileDescriptor? = nil,
+        store: (SystemPackage.FileDescriptor) -> Void = { _ in }
     ) async throws {
         let place = SocketPlace(path)
         let listening: SystemPackage.FileDescriptor
-        if let inherited, inherited.isListening(at: FilePath(path)), try place.status()?.isSocket == true {
+        if let activation {
+            try? inherited?.close()
+            guard activation.isListening(at: FilePath(path)) else {
+                throw ControlError(
+                    .failed, "the socket of the systemd unit is another; set YONDER_SOCKET in the service to its path",
+                    path: path)
+            }
+            listening = activation
+        } else if let inherited, inherited.isListening(at: FilePath(path)), try place.status()?.isSocket == true {
             listening = inherited
         } else {
             try? inherited?.close()
@@ -66,7 +76,7 @@ package final class ControlServer: Sendable {
                 }
             }
         self.place = place
-        socket = try place.status()
+        socket = activation == nil ? try place.status() : nil
         self.userIdentifier = userIdentifier
         self.service = service
         self.logger = logger

@@ -1,3 +1,4 @@
+import Syscalls
 import SystemPackage
 
 /// The paths of the daemon's files, from the environment.
@@ -6,6 +7,8 @@ package struct Places: Hashable, Sendable {
     package var stateDirectory: String
     package var socket: String
     package var configuration: String
+    /// The socket of a daemon without XDG_RUNTIME_DIR.
+    private let socketInState: String?
 
     /// - Parameter environment: that of the process, or of a test.
     package init(environment: [String: String]) {
@@ -16,11 +19,21 @@ package struct Places: Hashable, Sendable {
         let home = value("HOME") ?? "/root"
         stateDirectory =
             value("YONDER_STATE_DIR") ?? (value("XDG_STATE_HOME") ?? home + "/.local/state") + "/yonder"
+        let inState = stateDirectory + "/control.sock"
         socket =
-            value("YONDER_SOCKET") ?? value("XDG_RUNTIME_DIR").map { $0 + "/yonder/control.sock" }
-            ?? stateDirectory + "/control.sock"
+            value("YONDER_SOCKET") ?? value("XDG_RUNTIME_DIR").map { $0 + "/yonder/control.sock" } ?? inState
+        socketInState = value("YONDER_SOCKET") == nil && socket != inState ? inState : nil
         configuration =
             value("YONDER_CONFIG") ?? (value("XDG_CONFIG_HOME") ?? home + "/.config") + "/yonder/config.toml"
+    }
+
+    /// The same, with the socket of the daemon that runs: one that the system has started has no XDG_RUNTIME_DIR. It comes first,
+    /// because systemd listens on the other one for a daemon that does not run.
+    package var ofRunningDaemon: Places {
+        guard let socketInState, FilePath(socketInState).acceptsConnections else { return self }
+        var places = self
+        places.socket = socketInState
+        return places
     }
 
     /// The directory of stored credentials, one file per domain.

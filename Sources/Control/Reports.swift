@@ -51,8 +51,13 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
     package var restarts: Int
     /// What of the configuration file has no effect. Nil from a daemon of an earlier version.
     package var warnings: [String]?
+    /// Where the daemon keeps its domains. Nil from a daemon of an earlier version.
+    package var stateDirectory: String?
 
-    package init(worker: Int32, keeper: Int32?, startedAt: String, restarts: Int, warnings: [String]) {
+    package init(
+        worker: Int32, keeper: Int32?, startedAt: String, restarts: Int, warnings: [String], stateDirectory: String
+    ) {
+        self.stateDirectory = stateDirectory
         self.worker = worker
         self.keeper = keeper
         self.startedAt = startedAt

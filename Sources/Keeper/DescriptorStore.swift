@@ -1,18 +1,26 @@
 import Glibc
 
-/// The descriptors that the worker has stored, for its successor.
+/// The descriptors that the worker has stored, for its successor. The service manager, if there is one, has a copy of each.
 package struct DescriptorStore: Sendable {
     package struct Entry: Hashable, Sendable {
         package var name: String
         package var descriptor: Int32
     }
 
-    package private(set) var entries: [Entry] = []
+    package private(set) var entries: [Entry]
     private let limit: Int
+    private let manager: ServiceManager?
 
-    /// - Parameter limit: the maximum number of descriptors.
-    package init(limit: Int = 1024) {
+    /// The maximum number of descriptors.
+    package static let most: Int32 = 1024
+
+    /// - Parameters:
+    ///   - limit: the maximum number of descriptors.
+    ///   - inherited: those that the service manager has already.
+    package init(limit: Int = Int(most), inherited: [Entry] = [], manager: ServiceManager? = nil) {
         self.limit = limit
+        self.manager = manager
+        entries = inherited
     }
 
     /// Stores a descriptor, which the store owns from now on.
@@ -24,16 +32,20 @@ package struct DescriptorStore: Sendable {
             return false
         }
         entries.append(Entry(name: name, descriptor: descriptor))
+        manager?.store(descriptor, as: name)
         return true
     }
 
     /// Closes all descriptors with a name.
-    package mutating func remove(_ name: String) { remove { $0.name == name } }
+    package mutating func remove(_ name: String) {
+        for entry in entries where entry.name == name { close(entry.descriptor) }
+        entries.removeAll { $0.name == name }
+        manager?.remove(name)
+    }
 
-    package mutating func removeAll() { remove { _ in true } }
-
-    private mutating func remove(where isRemoved: (Entry) -> Bool) {
-        for entry in entries where isRemoved(entry) { close(entry.descriptor) }
-        entries.removeAll(where: isRemoved)
+    /// Closes all descriptors. The service manager keeps its copies.
+    package mutating func closeAll() {
+        for entry in entries { close(entry.descriptor) }
+        entries = []
     }
 }

@@ -7,9 +7,11 @@ import Glibc
 /// One thread, no database, no network; a message of the worker is data that is verified.
 package struct Keeper: ~Copyable {
     private let options: Options
+    /// Nil for a keeper that no service manager has started.
+    private var manager: ServiceManager?
     private let signals: Int32
     private let socket: Int32
-    private var store = DescriptorStore()
+    private var store: DescriptorStore
     private var schedule: RestartSchedule
     private var worker: Worker?
     /// Killed workers of which a thread is left: it waits in the kernel for a page of its own mount, which only the next worker's
@@ -22,8 +24,10 @@ package struct Keeper: ~Copyable {
     private var nextStart: Int?
     private var restarts = 0
     private var wasReady = false
-    /// Whether SIGTERM or SIGINT has come.
+    /// Whether a signal has come that ends the keeper.
     private var isEnding = false
+    /// Whether the service manager starts the next keeper at once, which takes the mounts over.
+    private var isHandingOver = false
 
     /// The time that a worker has to end after SIGABRT, in milliseconds: it writes its backtrace.
     private static let patienceAfterAbort = 30_000
@@ -33,16 +37,18 @@ package struct Keeper: ~Copyable {
     /// announced its end, whose exit status counts.
     private static let (patienceAfterKill, patienceAfterExit) = (200, 10_000)
 
-    /// Sets variables of this process, which the workers inherit. Those of another service manager are removed.
+    /// Takes the descriptors that this process has inherited: those of a keeper before it, and the socket that a unit listens on.
+    /// Must be called before the process opens descriptors of its own. Sets variables of this process, which the workers inherit.
     ///
     /// - Returns: nil if the kernel refuses a socket.
     package init?(_ options: Options) {
+        manager = ServiceManager()
+        store = DescriptorStore(inherited: ServiceManager.takeInherited(), manager: manager)
         yonder_raise_file_limit()
         signals = yonder_signals_open()
         var address = [CChar](repeating: 0, count: 108)
         socket = yonder_notify_open(&address, address.count)
         guard signals >= 0, socket >= 0 else { return nil }
-        for name in ["LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID"] { unsetenv(name) }
         setenv("NOTIFY_SOCKET", address, 1)
         self.options = options
         crashReport = CrashReport(path: options.crashReport)
@@ -54,7 +60,8 @@ package struct Keeper: ~Copyable {
         close(socket)
     }
 
-    /// Runs workers until one ends orderly, or SIGTERM or SIGINT has ended it.
+    /// Runs workers until one ends orderly, or a signal has ended it: SIGTERM and SIGINT unmount; SIGUSR1 leaves the mounts to the
+    /// next keeper of the service manager.
     ///
     /// - Returns: the exit status of the last worker.
     package mutating func run() -> Int32 {
@@ -79,9 +86,9 @@ package struct Keeper: ~Copyable {
     }
 
     private mutating func end(_ status: Int32) -> Int32 {
-        store.removeAll()
+        store.closeAll()
         crashReport.remove()
-        return status
+        return isHandingOver ? 0 : status
     }
 
     // MARK: - The worker
@@ -198,6 +205,7 @@ package struct Keeper: ~Copyable {
                 worker.mainThreadEndedAt.map { $0 + Self.patience(with: worker) } ?? Clock.now + Self.lookInterval
             due = min(due ?? look, look)
         }
+        if let next = manager?.reportLife(at: Clock.now) { due = min(due ?? next, next) }
         let refused = store.entries.filter { isRefused($0) }
         var polled = [
             pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
@@ -237,6 +245,9 @@ package struct Keeper: ~Copyable {
             case let number where number == SIGTERM || number == SIGINT:
                 isEnding = true
                 if let worker { kill(worker.process, number) }
+            case SIGUSR1 where manager != nil:
+                (isEnding, isHandingOver) = (true, true)
+                if let worker { kill(worker.process, SIGUSR1) }
             default: break
             }
         }
@@ -282,11 +293,15 @@ package struct Keeper: ~Copyable {
         if message.isReady, worker.readySince == nil {
             worker.readySince = Clock.now
             worker.lastSignOfLife = Clock.now
+            if !wasReady { manager?.ready() }
             wasReady = true
             crashReport.remove()
         }
         if message.isStopping { worker.isStopping = true }
-        if let status = message.status { Log.write("the worker \(worker.process): \(status)") }
+        if let status = message.status {
+            Log.write("the worker \(worker.process): \(status)")
+            manager?.tell(status: status)
+        }
         switch message.watchdog {
         case .alive: if worker.lastSignOfLife != nil { worker.lastSignOfLife = Clock.now }
         case .failed:

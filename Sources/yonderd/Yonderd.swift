@@ -36,13 +36,20 @@ struct Yonderd: AsyncParsableCommand {
             }
         }
         // Before anything is opened, and before the variables are removed.
-        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
+        let environment = ProcessInfo.processInfo.environment
+        let manager = ServiceManager(environment: environment)
+        let hasJournal = JournalLogHandler.isStandardError(environment: environment)
         // Also when something else than 'yonder' has started it.
         Machine.removeEnvironmentVariables(except: DaemonEnvironment.keeps)
         if background { Machine.leaveTerminal() }
-        LoggingSystem.bootstrap { label in EscapingLogHandler(StreamLogHandler.standardError(label: label)) }
-        var logger = Logger(label: "yonderd")
-        logger.logLevel = level
+        let logLevel = AdjustableLogLevel(level)
+        let logFile = LogFile(at: places.log)
+        LoggingSystem.bootstrap { label in
+            let errors = StreamLogHandler.standardError(label: label)
+            return EscapingLogHandler(
+                hasJournal ? JournalLogHandler(fallback: errors) : errors, level: logLevel, file: logFile)
+        }
+        let logger = Logger(label: "yonderd")
         do {
             try Machine.forbidCoreDumps()
         } catch {
@@ -50,7 +57,7 @@ struct Yonderd: AsyncParsableCommand {
         }
         do {
             let end = try await Daemon(
-                places: places, manager: manager, logger: logger
+                places: places, manager: manager, logger: logger, logLevel: logLevel
             ).run()
             // At once: the mounts are served until the process has ended, and nothing may be taken down below them.
             if end == .restart { _exit(end.exitStatus) }

@@ -1,21 +1,13 @@
 import Control
 import Foundation
+import InMemoryLogging
 import Logging
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Daemon
-
-/// A place for a log.
-private final class Page: Sendable {
-    private let content = Mutex("")
-
-    var text: String { content.withLock { $0 } }
-
-    func write(_ string: String) { content.withLock { $0 += string } }
-}
+@testable import Syscalls
 
 private struct Failure: Error, CustomStringConvertible {
     var description: String
@@ -23,37 +15,147 @@ private struct Failure: Error, CustomStringConvertible {
 
 @Suite struct OneLineLogTests {
     @Test("LOG-1: what comes from outside makes no line of its own in the log") func isOneLineEach() {
-        let page = Page()
-        var logger = Logger(label: "test") { _ in EscapingLogHandler(Lines(page: page)) }
+        let log = InMemoryLogHandler()
+        var logger = Logger(label: "test") { _ in EscapingLogHandler(log, level: AdjustableLogLevel(.info)) }
         logger[metadataKey: "one"] = "x\ny"
         logger.warning("a\nb \u{1B}[31m", metadata: ["two": ["p\nq"]])
         logger.log(level: .error, "failed", error: Failure(description: "1\n2"))
-        let lines = page.text.split(separator: "\n", omittingEmptySubsequences: false)
-        #expect(lines.count == 3 && lines.last == "", "\(page.text)")
-        #expect(page.text.contains("a\\nb \\x{1b}[31m") && !page.text.contains("\u{1B}"), "\(page.text)")
+        let lines = log.entries.map { "\($0.message) \($0.metadata) \($0.error.map { "\($0)" } ?? "")" }
+        #expect(lines.count == 2)
+        #expect(!lines.contains { $0.contains { $0.isNewline || $0 == "\u{1B}" } }, "\(lines)")
+        #expect(lines.first?.contains("a\\nb \\x{1b}[31m") == true)
+    }
+}
+
+@Suite struct LogFileTests {
+    @Test("LOG-4: the content of a long log moves, and both processes go on appending") func rotates() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let path = directory["log"]
+        func open(_ options: FileDescriptor.OpenOptions) throws -> FileDescriptor {
+            try FileDescriptor.open(path, .writeOnly, options: options, permissions: .ownerReadWrite)
+        }
+        func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+        let (keeper, daemon) = (try open([.append, .create]), try open([.append]))
+        defer { for file in [keeper, daemon] { try? file.close() } }
+        let log = try #require(LogFile(at: path.string, openAs: daemon, limit: 10))
+        for number in 1...3 {
+            try keeper.writeAll("k\(number)\n".utf8)
+            log.append(6) { _ = try? daemon.writeAll("d\(number)\n".utf8) }
+        }
+        #expect(try text(path.string) == "k3\nd3\n")
+        #expect(try text(LogFile.older(path.string)) == "k1\nd1\nk2\nd2\n")
+        log.append(6) {}
+        #expect(try text(path.string).isEmpty)
+        #expect(try text(LogFile.older(path.string)) == "k3\nd3\n")
+        let attributes = try FileManager.default.attributesOfItem(atPath: LogFile.older(path.string))
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    /// Writes all that a log has been given.
-    private struct Lines: LogHandler {
-        let page: Page
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.trace
-
-        init(page: Page) { self.page = page }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
+    @Test("only a file that the daemon appends to is its log") func isOwn() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let (log, other) = (directory["log"], directory["other"])
+        for path in [log, other] {
+            let file = try FileDescriptor.open(
+                path, .writeOnly, options: path == log ? .create : [.create, .append], permissions: .ownerReadWrite)
+            defer { try? file.close() }
+            #expect(LogFile(at: log.string, openAs: file) == nil)
         }
+    }
+}
 
-        func log(event: LogEvent) {
-            page.write("\(event.message) \(metadata) \(event.metadata ?? [:]) \(event.error.map { "\($0)" } ?? "")\n")
+@Suite struct JournalLogTests {
+    @Test("LOG-2: the journal gets priority and metadata as fields, and what it does not take goes to the other log")
+    func fields() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let path = directory["journal"].string
+        let program = """
+            import socket, sys
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind(sys.argv[1])
+            with open(sys.argv[1] + '.log', 'wb') as log: log.write(s.recv(1 << 20))
+            """
+        let receiver = try BackgroundProgram("python3", "-c", program, path)
+        defer { receiver.kill() }
+        #expect(await eventually { FileManager.default.fileExists(atPath: path) })
+        let other = InMemoryLogHandler()
+        func logger(_ path: String) -> Logger {
+            Logger(label: "test") { _ in
+                EscapingLogHandler(
+                    JournalLogHandler(socket: path, fallback: other), level: AdjustableLogLevel(.info))
+            }
         }
+        var domain = logger(path)
+        domain[metadataKey: "domain"] = "a\nPRIORITY=0"
+        domain.warning("b\nMESSAGE=c", metadata: ["an item": "d"], source: "Sync")
+        #expect(await receiver.ends())
+        #expect(
+            try String(contentsOfFile: path + ".log", encoding: .utf8) == """
+                MESSAGE=a\\nPRIORITY=0: b\\nMESSAGE=c
+                PRIORITY=4
+                SYSLOG_IDENTIFIER=yonderd
+                YONDER_MODULE=Sync
+                YONDER_AN_ITEM=d
+                YONDER_DOMAIN=a\\nPRIORITY=0
+
+                """)
+        #expect(other.entries.isEmpty)
+        domain = logger(directory["nothing"].string)
+        domain.error("lost")
+        #expect(other.entries.map { "\($0.message)" } == ["lost"])
+    }
+
+    @Test("standard error is the journal's only where JOURNAL_STREAM names it") func standardError() throws {
+        let status = try FileStatus(of: .standardError)
+        func isJournal(_ stream: String?) -> Bool {
+            JournalLogHandler.isStandardError(environment: stream.map { ["JOURNAL_STREAM": $0] } ?? [:])
+        }
+        #expect(isJournal("\(status.device):\(status.inode)"))
+        #expect(!isJournal("\(status.device):\(status.inode + 1)") && !isJournal("") && !isJournal(nil))
     }
 }
 
 extension RealMount {
     @Suite struct Logs {
+        @Test("LOG-4: yonder log prints the older content first", arguments: [nil, 0, 1, 2, 3, 4, 5, 9])
+        func older(_ count: Int?) async throws {
+            try await Installation.run { yonder in
+                let log = try yonder.directory.makeDirectory("state").appending("yonderd.log").string
+                try Data("3\n4\n".utf8).write(to: URL(fileURLWithPath: log))
+                try Data("1\n2\n".utf8).write(to: URL(fileURLWithPath: LogFile.older(log)))
+                let shown = try await yonder.run("yonder log \(count.map { "-n \($0)" } ?? "")")
+                let all = ["1\n", "2\n", "3\n", "4\n"]
+                #expect(shown.output == all.suffix(count ?? 4).joined() && shown.status == 0)
+                let full = try await yonder.run("yonder log > /dev/full")
+                #expect(full.status == 1 && full.errors.contains("the output cannot be written"))
+            }
+        }
+
+        @Test("LOG-3: yonder log --level changes how much the running daemon logs") func level() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                func count() async throws -> Int {
+                    try await yonder.yonder("log").output.split(separator: "\n").count
+                }
+                /// How many lines an unmount and a mount add.
+                func added() async throws -> Int {
+                    let before = try await count()
+                    #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                    #expect(try await yonder.yonder("mount", "mount").status == 0)
+                    return try await count() - before
+                }
+                #expect(try await added() > 0)
+                let quiet = try await yonder.yonder("log", "--level", "error")
+                #expect(quiet.status == 0 && quiet.output.isEmpty)
+                #expect(try await added() == 0)
+                #expect(try await yonder.yonder("log", "--level", "debug").status == 0)
+                #expect(try await added() > 0)
+                let wrong = try await yonder.yonder("log", "--level", "loud")
+                #expect(wrong.status == 64 && wrong.errors.contains("'loud' is no level"), "\(wrong.errors)")
+            }
+        }
+
         @Test("LOG-1: a server cannot forge lines of the log") func hrefs() async throws {
             let server = try await ScriptedServer("odd_server.py")
             defer { server.stop() }

@@ -60,7 +60,7 @@ import Testing
         let all = (0..<3).map { _ in descriptor() }
         #expect(all.map { store.store($0, as: "a") } == [true, true, false])
         #expect(store.entries.map(\.descriptor) == Array(all.prefix(2)) && !isOpen(all[2]))
-        store.removeAll()
+        store.closeAll()
     }
 
     @Test func removesByName() {
@@ -69,7 +69,7 @@ import Testing
         for (name, descriptor) in zip(["a", "b", "b", "c"], all) { _ = store.store(descriptor, as: name) }
         store.remove("b")
         #expect(store.entries.map(\.name) == ["a", "c"] && !isOpen(all[1]) && !isOpen(all[2]))
-        store.removeAll()
+        store.closeAll()
         #expect(store.entries.isEmpty && !isOpen(all[3]))
     }
 }

@@ -1,14 +1,14 @@
+import InMemoryLogging
 import Logging
 import Replica
-import Synchronization
 import Testing
 
 @testable import Sync
 
 @Suite struct WarningsTests {
     @Test("a warning goes when its cause succeeds, and is logged once") func causes() {
-        let lines = Lines()
-        let warnings = Warnings(logger: Logger(label: "test") { _ in Handler(lines: lines) })
+        let log = InMemoryLogHandler()
+        let warnings = Warnings(logger: Logger(label: "test") { _ in log })
         warnings.report("stays")
         for _ in 0..<2 {
             warnings.report("fails", of: .reimport)
@@ -27,25 +27,6 @@ import Testing
         warnings.succeeded(.content(InodeNumber(rawValue: 2)))
         warnings.withdraw("stays")
         #expect(warnings.texts == [])
-        #expect(lines.all.withLock { $0 } == ["stays", "fails", "is odd", "both"])
-    }
-
-    private final class Lines: Sendable {
-        let all = Mutex<[String]>([])
-    }
-
-    private struct Handler: LogHandler {
-        let lines: Lines
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.trace
-
-        init(lines: Lines) { self.lines = lines }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { lines.all.withLock { $0.append("\(event.message)") } }
+        #expect(log.entries.map { "\($0.message)" } == ["stays", "fails", "is odd", "both"])
     }
 }

@@ -26,14 +26,21 @@ package enum DaemonEnd: Hashable, Sendable {
 /// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
+    private let logLevel: AdjustableLogLevel
+    private let places: Places
     /// What is to be told of the daemon itself.
     private let warnings: [String]
     private let startedAt = Timestamp.text(Replica.now)
     /// Ends the daemon; returns at once.
     let end: @Sendable (DaemonEnd) -> Void
 
-    init(domains: Domains, warnings: [String] = [], end: @escaping @Sendable (DaemonEnd) -> Void) {
+    init(
+        domains: Domains, places: Places, logLevel: AdjustableLogLevel, warnings: [String] = [],
+        end: @escaping @Sendable (DaemonEnd) -> Void
+    ) {
         self.domains = domains
+        self.places = places
+        self.logLevel = logLevel
         self.warnings = warnings
         self.end = end
     }
@@ -154,6 +161,12 @@ struct DaemonService: ControlService {
         case .tellKernel:
             for host in try await domains.hosts(nil) { await host.tellKernel() }
             return .done
+        case .setLogLevel(let name):
+            guard let level = Logger.Level(rawValue: name) else {
+                throw ControlError(.usage, "'\(name)' is no level: use debug, info, notice, warning or error")
+            }
+            logLevel.current = level
+            return .done
         case .shutdown:
             end(.shutdown)
             await domains.waitUntilShutDown()
@@ -210,7 +223,8 @@ struct DaemonService: ControlService {
         var report = StatusReport(
             daemon: DaemonStatus(
                 worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
-                startedAt: startedAt, restarts: domains.manager.restarts, warnings: warnings),
+                startedAt: startedAt, restarts: domains.manager.restarts, warnings: warnings,
+                stateDirectory: places.stateDirectory),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report

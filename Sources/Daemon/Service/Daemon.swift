@@ -11,15 +11,18 @@ package final class Daemon: Sendable {
     private let places: Places
     private let manager: ServiceManager
     private let logger: Logger
+    private let logLevel: AdjustableLogLevel
 
-    package init(places: Places, manager: ServiceManager, logger: Logger) {
+    /// - Parameter logLevel: that of `logger`, which `yonder log --level` changes.
+    package init(places: Places, manager: ServiceManager, logger: Logger, logLevel: AdjustableLogLevel) {
         self.places = places
         self.manager = manager
         self.logger = logger
+        self.logLevel = logLevel
     }
 
-    /// Serves until `yonder shutdown`, SIGTERM or SIGINT, then unmounts all domains; or until `yonder daemon restart`,
-    /// which leaves the mounts to the next process.
+    /// Serves until `yonder shutdown`, SIGTERM or SIGINT, then unmounts all domains; or until `yonder daemon restart` or
+    /// SIGUSR1, which leave the mounts to the next process.
     ///
     /// - Throws: ``ControlError``: `alreadyRunning`; `notPermitted` for directories that other users own or can
     ///   write; the error of creating the state directory.
@@ -28,7 +31,14 @@ package final class Daemon: Sendable {
         try places.check()
         try FileManager.default.createDirectory(
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let lock = try await lock()
+        let activation = manager.takeInherited(Self.activationName)
+        let lock: FileLock
+        do {
+            lock = try await self.lock(isActivated: activation != nil)
+        } catch {
+            if let activation { await refuseClients(of: activation, error) }
+            throw error
+        }
         defer { withExtendedLifetime(lock) {} }
         CrashReports.prepare(places.crashes, logger: logger)
         let store = try DomainStore(in: FilePath(places.stateDirectory))
@@ -45,18 +55,33 @@ package final class Daemon: Sendable {
                 defaults: configuration.remoteOptions, logger: logger),
             manager: manager, logger: logger)
         let (ending, end) = AsyncStream.makeStream(of: DaemonEnd.self)
-        let service = DaemonService(domains: domains, warnings: configuration.complaints) { end.yield($0) }
+        let service = DaemonService(
+            domains: domains, places: places, logLevel: logLevel, warnings: configuration.complaints
+        ) { end.yield($0) }
         let server = try await ControlServer(
             at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger,
-            inherited: manager.takeInherited(Self.controlName)
+            activation: activation, inherited: manager.takeInherited(Self.controlName)
         ) { [manager] socket in
             manager.remove(Self.controlName)
             // Without it, commands fail instead of waiting while the daemon is restarted.
             try? manager.store(socket, as: Self.controlName)
         }
-        let signals = TerminationSignals { [logger] name in
-            logger.notice("\(name): shutting down")
-            end.yield(.shutdown)
+        let signals = TerminationSignals { [logger, manager] number in
+            guard number == SIGUSR1 else {
+                logger.notice("signal \(number): the daemon ends")
+                end.yield(.shutdown)
+                return
+            }
+            // Without a keeper there is no next process.
+            guard manager.keeper != nil else { return }
+            Task {
+                do {
+                    try await UpgradeCheck.run()
+                    end.yield(.restart)
+                } catch {
+                    logger.error("\(error)")
+                }
+            }
         }
         defer { signals.stop() }
         await domains.takeOver(manager.takeInheritedMounts())
@@ -103,24 +128,45 @@ package final class Daemon: Sendable {
         }
     }
 
-    /// The name under which the service manager stores the control socket.
+    /// Answers the clients that wait for this process. They would wait for ever, because systemd goes on listening.
+    private func refuseClients(of socket: FileDescriptor, _ error: any Error) async {
+        let refusal = error as? ControlError ?? ControlError(.failed, "\(error)")
+        guard
+            let server = try? await ControlServer(
+                at: places.socket, userIdentifier: Machine.userIdentifier, service: RefusingService(error: refusal),
+                logger: logger, activation: socket)
+        else { return }
+        let serving = Task { try await server.run() }
+        try? await Task.sleep(for: Self.timeForRefusals)
+        await server.close(isWithdrawing: false)
+        serving.cancel()
+        _ = await serving.result
+    }
+
+    private static let timeForRefusals = Duration.seconds(1)
+
+    /// The name of the control socket that systemd listens on, and has passed to this process (`FileDescriptorName=`).
+    private static let activationName = "activation"
+    /// The name under which the service manager stores a control socket that the daemon made.
     private static let controlName = "control"
     /// That of the lock of the state directory. A killed predecessor may keep its own until the kernel has got an answer of this
     /// process: one of its threads may wait for a page that is being read from its mount.
     private static let lockName = "lock"
 
     /// Locks the state directory, also for the next process of the service manager. Waits for a daemon that is shutting down.
-    private func lock() async throws -> FileLock {
+    ///
+    /// - Parameter isActivated: whether this process listens on the control socket already, without answering.
+    private func lock(isActivated: Bool) async throws -> FileLock {
         if let inherited = manager.takeInherited(Self.lockName), let lock = try? FileLock(inherited: inherited) {
             return lock
         }
-        let lock = try await newLock()
+        let lock = try await newLock(isActivated: isActivated)
         manager.remove(Self.lockName)
         try? manager.store(lock.file, as: Self.lockName)
         return lock
     }
 
-    private func newLock() async throws -> FileLock {
+    private func newLock(isActivated: Bool) async throws -> FileLock {
         let path = FilePath(places.stateDirectory).appending("yonderd.lock")
         let deadline = ContinuousClock.now + Self.patienceWithPredecessor
         while true {
@@ -131,7 +177,8 @@ package final class Daemon: Sendable {
                     throw ControlError(.failed, "cannot be locked: \(error)", path: path.string)
                 }
             }
-            guard ContinuousClock.now < deadline, !(await ControlClient.answers(at: places.socket)) else {
+            let isSure = isActivated ? false : await ControlClient.answers(at: places.socket)
+            guard ContinuousClock.now < deadline, !isSure else {
                 throw ControlError(
                     .alreadyRunning, "another daemon uses this state directory", path: places.stateDirectory)
             }
@@ -142,19 +189,32 @@ package final class Daemon: Sendable {
     private static let patienceWithPredecessor = Duration.seconds(8)
 }
 
-/// Handles SIGTERM and SIGINT, and ignores SIGPIPE, so that a write to a closed pipe fails with EPIPE.
+/// Answers every command with an error.
+private struct RefusingService: ControlService {
+    let error: ControlError
+
+    func perform(
+        _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
+        part: @escaping @Sendable (ControlResult) async throws -> Void
+    ) async throws -> ControlResult {
+        throw error
+    }
+}
+
+/// Handles SIGTERM, SIGINT and SIGUSR1, and ignores SIGPIPE, so that a write to a closed pipe fails with EPIPE.
 final class TerminationSignals: Sendable {
     // Retained until they are cancelled.
     private let sources: Mutex<[any DispatchSourceSignal]>
 
-    init(_ action: @escaping @Sendable (String) -> Void) {
+    /// - Parameter action: gets the number of the signal.
+    init(_ action: @escaping @Sendable (Int32) -> Void) {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGHUP, SIG_IGN)
         var sources: [any DispatchSourceSignal] = []
-        for (number, name) in [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT")] {
+        for number in [SIGTERM, SIGINT, SIGUSR1] {
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { action(name) }
+            source.setEventHandler { action(number) }
             source.resume()
             sources.append(source)
         }

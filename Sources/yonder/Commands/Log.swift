@@ -1,18 +1,27 @@
 import ArgumentParser
 import Control
 import Foundation
+import Syscalls
+import SystemPackage
 
 extension Yonder {
     struct Log: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the log of a daemon in the background.",
-            discussion: "A daemon that systemd has started writes to the journal instead: journalctl -u yonderd.")
+            abstract: "Print the daemon's log.",
+            discussion: "The log of a daemon that systemd has started is in the journal: this runs journalctl then.")
 
         @Flag(name: .shortAndLong, help: "Go on with new lines as they are written.")
         var follow = false
 
         @Option(name: [.customShort("n"), .long], help: "The number of last lines to begin with; all by default.")
         var lines: Int?
+
+        @Option(
+            help: ArgumentHelp(
+                "Change how much the daemon logs, until it is restarted: debug, info, notice, warning or error. Without "
+                    + "--follow, prints nothing.", valueName: "level"),
+            completion: .list(["debug", "info", "notice", "warning", "error"]))
+        var level: String?
 
         private static let piece = 1 << 16
 
@@ -21,24 +30,71 @@ extension Yonder {
         }
 
         func run() async throws {
+            var lines = lines
+            if let level {
+                _ = try await DaemonConnection().perform(.setLogLevel(level))
+                guard follow else { return }
+                lines = lines ?? 0
+            }
+            if let unit = await Self.unitOfDaemon() { return try showJournal(of: unit, lines: lines) }
             let path = Places(environment: ProcessInfo.processInfo.environment).log
             guard let file = FileHandle(forReadingAtPath: path) else {
                 Output.complain("\(path): there is no log; a daemon in the background writes one")
                 throw ExitCode(1)
             }
-            if let lines { try skip(to: lines, in: file) }
+            let missing = try lines.map { try skip(to: $0, in: file) }
+            // The daemon moves the content there when there is much.
+            if missing != 0, let older = FileHandle(forReadingAtPath: path + ".1") {
+                if let missing { _ = try skip(to: missing, in: older) }
+                try copy(older)
+            }
             repeat {
-                while let text = try file.read(upToCount: Self.piece), !text.isEmpty {
-                    FileHandle.standardOutput.write(text)
-                }
+                try copy(file)
                 if follow { try await Task.sleep(for: .milliseconds(250)) }
+                // It was truncated. What came between the last look and that is in the older one.
+                let length = try FileDescriptor(rawValue: file.fileDescriptor).lengths().size
+                if try file.offset() > length { try file.seek(toOffset: 0) }
             } while follow
         }
 
+        /// Prints the rest of a file.
+        private func copy(_ file: FileHandle) throws {
+            while let text = try file.read(upToCount: Self.piece), !text.isEmpty {
+                Output.write([UInt8](text), to: .standardOutput)
+            }
+        }
+
+        /// The unit in which the running daemon is; nil for a daemon that systemd has not started.
+        private static func unitOfDaemon() async -> UnitName? {
+            let places = Places(environment: ProcessInfo.processInfo.environment).ofRunningDaemon
+            guard await ControlClient.answers(at: places.socket),
+                case .status(let report) = try? await ControlClient(socket: places.socket).perform(.status(nil)),
+                let groups = try? String(contentsOfFile: "/proc/\(report.daemon.worker)/cgroup", encoding: .utf8)
+            else { return nil }
+            return UnitName(controlGroups: groups)
+        }
+
+        /// Becomes journalctl.
+        private func showJournal(of unit: UnitName, lines: Int?) throws {
+            let words =
+                ["journalctl"] + (unit.isOfUser ? ["--user"] : []) + ["--unit", unit.name, "--output", "short-iso"]
+                + (follow ? ["--follow"] : []) + ["--lines", lines.map(String.init) ?? "all"]
+            let failure = Machine.become(words)
+            Output.complain("journalctl cannot be started: \(failure)")
+            throw ExitCode(1)
+        }
+
         /// Moves to the beginning of the last lines.
-        private func skip(to count: Int, in file: FileHandle) throws {
+        ///
+        /// - Returns: how many lines fewer there are.
+        private func skip(to count: Int, in file: FileHandle) throws -> Int {
+            guard count > 0 else {
+                try file.seekToEnd()
+                return 0
+            }
             let end = try file.seekToEnd()
-            var (position, found) = (end, 0)
+            // The first line has no end of another before it.
+            var (position, found) = (end, end > 0 ? 1 : 0)
             while position > 0 {
                 let start = position - min(position, UInt64(Self.piece))
                 try file.seek(toOffset: start)
@@ -47,12 +103,16 @@ extension Yonder {
                     let next = start + UInt64(index) + 1
                     // The last line ends with the file.
                     if next == end { continue }
+                    if found == count {
+                        try file.seek(toOffset: next)
+                        return 0
+                    }
                     found += 1
-                    if found == count { return try file.seek(toOffset: next) }
                 }
                 position = start
             }
-            try file.seek(toOffset: count == 0 ? end : 0)
+            try file.seek(toOffset: 0)
+            return count - found
         }
     }
 }

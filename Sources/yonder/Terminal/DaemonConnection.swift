@@ -2,16 +2,13 @@ import ArgumentParser
 import Control
 import Foundation
 import Synchronization
+import SystemPackage
 
 /// The connection of a command to the daemon. Starts the daemon if needed, and turns its errors into exit codes.
 struct DaemonConnection: Sendable {
-    private let places: Places
-    private let client: ControlClient
-
-    init() {
-        places = Places(environment: ProcessInfo.processInfo.environment)
-        client = ControlClient(socket: places.socket)
-    }
+    /// Asked for each time: a daemon that systemd has started meanwhile may have another socket.
+    private var places: Places { Places(environment: ProcessInfo.processInfo.environment).ofRunningDaemon }
+    private var client: ControlClient { ControlClient(socket: places.socket) }
 
     /// Executes a command. A command that can be repeated is repeated if the daemon dies during it and is restarted.
     ///
@@ -99,8 +96,16 @@ struct DaemonConnection: Sendable {
             Output.complain("'yonderd' is neither beside this program nor in PATH")
             throw ExitCode(69)
         }
+        let keeper = Self.program(named: "yonder-keeper")
+        let environment = ProcessInfo.processInfo.environment
+        if !inForeground, let keeper,
+            let unit = await SystemdUnit(for: places, keeper: keeper, environment: environment)
+        {
+            try await start(unit)
+            return nil
+        }
         // Without the keeper the daemon runs, too, and is not restarted after a crash.
-        if let keeper = Self.program(named: "yonder-keeper") {
+        if let keeper {
             process.executableURL = URL(fileURLWithPath: keeper)
             let report = places.crashLoop.hasPrefix("/") ? ["--crash-report", places.crashLoop] : []
             process.arguments = (inForeground ? [] : ["--background"]) + report + ["--", program]
@@ -108,7 +113,7 @@ struct DaemonConnection: Sendable {
             process.executableURL = URL(fileURLWithPath: program)
             process.arguments = inForeground ? [] : ["--background"]
         }
-        process.environment = DaemonEnvironment.of(ProcessInfo.processInfo.environment)
+        process.environment = DaemonEnvironment.of(environment)
         if let settings = places.backtraceSettings { process.environment?["SWIFT_BACKTRACE"] = settings }
         process.standardInput = FileHandle.nullDevice
         if !inForeground {
@@ -124,7 +129,7 @@ struct DaemonConnection: Sendable {
             Output.complain("'\(program)' cannot be started: \(error.localizedDescription)")
             throw ExitCode(69)
         }
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + Self.patience
         while !(await answers()) {
             // A process that has ended may have found another daemon.
             let isLate = ContinuousClock.now > deadline
@@ -141,6 +146,21 @@ struct DaemonConnection: Sendable {
         return process
     }
 
+    private func start(_ unit: SystemdUnit) async throws {
+        await unit.start()
+        let deadline = ContinuousClock.now + Self.patience
+        while !(await answers()) {
+            guard ContinuousClock.now < deadline else {
+                Output.complain(
+                    "the daemon of the unit '\(unit.name)' does not respond; see 'systemctl status \(unit.name)'")
+                throw ExitCode(69)
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private static let patience = Duration.seconds(10)
+
     private func logOrComplaint() throws -> FileHandle {
         do {
             return try log()
@@ -156,12 +176,10 @@ struct DaemonConnection: Sendable {
         let files = FileManager.default
         try files.createDirectory(
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        if !files.fileExists(atPath: places.log) {
-            _ = files.createFile(atPath: places.log, contents: nil, attributes: [.posixPermissions: 0o600])
-        }
-        let log = try FileHandle(forWritingTo: URL(fileURLWithPath: places.log))
-        try log.seekToEnd()
-        return log
+        // It appends: the daemon truncates it when it is too long.
+        let log = try FileDescriptor.open(
+            places.log, .writeOnly, options: [.append, .create, .closeOnExec], permissions: .ownerReadWrite)
+        return FileHandle(fileDescriptor: log.rawValue, closeOnDealloc: true)
     }
 
     /// The absolute path of a program: beside this one, else the first in PATH.

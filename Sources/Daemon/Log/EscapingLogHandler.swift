@@ -5,9 +5,16 @@ import Logging
 /// addresses); control characters are escaped here, where the log is written.
 package struct EscapingLogHandler: LogHandler {
     private var handler: any LogHandler
+    private let level: AdjustableLogLevel
+    private let file: LogFile?
 
-    package init(_ handler: any LogHandler) {
+    /// - Parameters:
+    ///   - level: that of all loggers with this handler.
+    ///   - file: to which the handler writes, where that is to be limited.
+    package init(_ handler: any LogHandler, level: AdjustableLogLevel, file: LogFile? = nil) {
         self.handler = handler
+        self.level = level
+        self.file = file
     }
 
     package var metadata: Logger.Metadata {
@@ -21,8 +28,8 @@ package struct EscapingLogHandler: LogHandler {
     }
 
     package var logLevel: Logger.Level {
-        get { handler.logLevel }
-        set { handler.logLevel = newValue }
+        get { level.current }
+        set { level.current = newValue }
     }
 
     package func log(event: LogEvent) {
@@ -35,8 +42,12 @@ package struct EscapingLogHandler: LogHandler {
             event.metadata = (event.metadata ?? [:]).merging(
                 ["error": .string(LineText.escaped("\(error)"))], uniquingKeysWith: { one, _ in one })
         }
-        handler.log(event: event)
+        guard let file else { return handler.log(event: event) }
+        file.append("\(event.message)".utf8.count + Self.surroundings) { handler.log(event: event) }
     }
+
+    /// About the length in bytes of the time, the level and the metadata of a line.
+    private static let surroundings = 80
 
     private static func escaped(_ value: Logger.MetadataValue) -> Logger.MetadataValue {
         .string(LineText.escaped(value.description))
