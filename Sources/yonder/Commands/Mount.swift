@@ -168,7 +168,10 @@ extension Yonder {
         private func showWarnings(of daemon: DaemonConnection, _ domain: DomainSummary) async {
             let status = ControlCommand.status(DomainReference(text: domain.name, path: "/"))
             guard case .status(let report)? = try? await daemon.perform(status) else { return }
-            let warnings = (report.daemon.warnings ?? []) + report.domains.flatMap(\.warnings)
+            let places = Places(environment: ProcessInfo.processInfo.environment)
+            let warnings =
+                (report.daemon.otherState(than: places).map { [$0] } ?? []) + (report.daemon.warnings ?? [])
+                + report.domains.flatMap(\.warnings)
             for warning in warnings.prefix(Self.mostWarnings) { Output.complain("warning: \(warning)") }
             if warnings.count > Self.mostWarnings {
                 let more = Output.count(warnings.count - Self.mostWarnings, "more warning")

@@ -1,0 +1,80 @@
+import Control
+import Foundation
+import Syscalls
+
+/// The daemon, its domains, and mounts that it has left behind.
+struct DaemonExamination {
+    let places: Places
+    var mounts: [MountTable.Mount] = (try? MountTable().mounts) ?? []
+
+    func findings() async -> [Finding] {
+        if let loop = CrashLoop(in: places) {
+            return [.error("daemon", loop.description)]
+        }
+        let client = ControlClient(socket: places.socket)
+        do {
+            guard let answer = try await Self.answer(of: client) else {
+                return [.error("daemon", "it does not answer", "look at 'yonder log'")]
+            }
+            guard case .status(let report) = answer else { return [] }
+            let mounted = Set(report.domains.map(\.mountpoint))
+            return daemon(report) + dead(except: mounted)
+                + report.domains.flatMap { DomainExamination(domain: $0).findings }
+        } catch let error as ControlError where error.code == .unavailable {
+            return [.warning("daemon", "none runs, and nothing is mounted", "'yonder mount' starts it")]
+                + dead(except: [])
+        } catch let error as ControlError where error.code == .version {
+            return [.error("daemon", error.message, "yonder shutdown, then yonder mount")]
+        } catch {
+            return [.error("daemon", "\(error)")]
+        }
+    }
+
+    /// - Returns: nil when there is none in time.
+    private static func answer(of client: ControlClient) async throws -> ControlResult? {
+        try await withThrowingTaskGroup(of: ControlResult?.self) { group in
+            group.addTask { try await client.perform(.status(nil)) }
+            group.addTask {
+                try await Task.sleep(for: patience)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+    }
+
+    private static let patience = Duration.seconds(20)
+
+    private func daemon(_ report: StatusReport) -> [Finding] {
+        let daemon = report.daemon
+        var findings: [Finding] = [.ok("daemon", "process \(daemon.worker), since \(daemon.startedAt)")]
+        if report.version != Version.current {
+            findings.append(
+                .warning(
+                    "daemon", "it is version \(report.version), and this is \(Version.current)", "yonder daemon restart"
+                ))
+        }
+        if let other = daemon.otherState(than: places) { findings.append(.warning("daemon", other)) }
+        if daemon.keeper == nil {
+            findings.append(
+                .warning(
+                    "daemon", "no process would start it again after a crash",
+                    "install yonder-keeper beside yonderd, then: yonder shutdown; yonder mount --all"))
+        }
+        let reports = (try? FileManager.default.contentsOfDirectory(atPath: places.crashes)) ?? []
+        if !reports.isEmpty {
+            findings.append(
+                .warning(
+                    "daemon", "it has crashed: \(Output.count(reports.count, "report")) in '\(places.crashes)'",
+                    "please report it, with the newest file"))
+        }
+        return findings + (daemon.warnings ?? []).map { .warning("configuration", $0) }
+    }
+
+    /// Mounts of ours that no daemon serves.
+    private func dead(except mounted: Set<String>) -> [Finding] {
+        mounts.filter { $0.type == "fuse.yonder" }.map { String(decoding: $0.path, as: UTF8.self) }
+            .filter { !mounted.contains($0) && MountProbe.ask($0) == .isDead }
+            .map { .error($0, "a mount that no daemon serves", "mount it again, or: umount -l '\($0)'") }
+    }
+}

@@ -1,0 +1,141 @@
+import Control
+import Foundation
+@testable import Syscalls
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import yonder
+
+@Suite struct MachineExaminations {
+    private func findings(
+        kernel: String = "6.12.0-1-amd64", hasDevice: Bool = true, fusermount: Int? = 0o4755, isRoot: Bool = false
+    ) throws -> [Finding] {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        for (name, text) in [("proc/sys/kernel/osrelease", kernel + "\n")] + (hasDevice ? [("dev/fuse", "")] : []) {
+            let path = directory[name]
+            try FileManager.default.createDirectory(
+                atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path.string))
+        }
+        if let fusermount {
+            let path = directory["fusermount3"].string
+            try Data().write(to: URL(fileURLWithPath: path))
+            try FileManager.default.setAttributes([.posixPermissions: fusermount], ofItemAtPath: path)
+        }
+        return MachineExamination(root: directory.path.string, path: directory.path.string, isRoot: isRoot).findings
+    }
+
+    private func grades(_ findings: [Finding]) -> [Finding.Grade] { findings.map(\.grade) }
+
+    @Test(
+        "DOCTOR-1: a kernel before 6.9 is a warning",
+        arguments: [("6.8.0", true), ("5.15.1", true), ("6.9.0", false), ("7.0", false), ("10.1-x", false)])
+    func kernel(_ release: String, isOld: Bool) throws {
+        let finding = try #require(try findings(kernel: release).first)
+        #expect(finding.grade == (isOld ? .warning : .ok) && finding.text.contains(release))
+        #expect((finding.advice != nil) == isOld)
+    }
+
+    @Test("DOCTOR-1: without /dev/fuse, and as an ordinary user without fusermount3, nothing can be mounted")
+    func fuse() throws {
+        // A file of another user is not set-user-ID root.
+        let whole: Finding.Grade = Machine.userIdentifier == 0 ? .ok : .error
+        #expect(grades(try findings()) == [.ok, .ok, whole])
+        #expect(grades(try findings(hasDevice: false)) == [.ok, .error, whole])
+        #expect(grades(try findings(fusermount: 0o755)) == [.ok, .ok, .error])
+        #expect(grades(try findings(fusermount: nil)) == [.ok, .ok, .error])
+        #expect(grades(try findings(fusermount: nil, isRoot: true)) == [.ok, .ok])
+    }
+}
+
+@Suite struct StateExaminations {
+    @Test(
+        "DOCTOR-1: a state directory in memory, or on a network, is told",
+        arguments: [("ext4", nil), ("tmpfs", "error"), ("nfs4", "warning"), ("fuse.sshfs", "warning")])
+    func fileSystem(_ type: String, _ grade: String?) throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        func mount(_ path: String, _ type: String) -> MountTable.Mount {
+            MountTable.Mount(device: "0:1", path: Array(path.utf8), type: type, source: "x")
+        }
+        // The last mount of the longest path.
+        let mounts = [
+            mount("/", "proc"), mount(directory.path.string, "nfs"), mount(directory.path.string, type),
+            mount(directory.path.string + "/state2", "nfs"),
+        ]
+        let places = Places(environment: [
+            "YONDER_STATE_DIR": directory["state/not/made"].string, "HOME": "/nonexistent",
+        ])
+        let findings = StateExamination(places: places, mounts: mounts).findings
+        #expect(findings.dropFirst().map(\.grade.rawValue) == (grade.map { [$0] } ?? []))
+    }
+}
+
+extension RealMount {
+    @Suite struct Doctors {
+        /// What it has found, but for dead mounts of other tests.
+        private func findings(_ yonder: Installation) async throws -> (all: [Finding], isBad: Bool) {
+            let outcome = try await yonder.yonder("doctor", "--json")
+            let all = try JSONDecoder().decode([Finding].self, from: Data(outcome.outputBytes))
+            #expect(outcome.status == (all.contains { $0.grade == .error } ? 1 : 0))
+            let own = all.filter {
+                !$0.text.contains("no daemon serves") || $0.subject.hasPrefix(yonder.directory.path.string)
+            }
+            return (own, own.contains { $0.grade == .error })
+        }
+
+        @Test("DOCTOR-1: yonder doctor finds what does not work, and says what to do") func finds() async throws {
+            try await Installation.run { yonder in
+                let before = try await findings(yonder)
+                #expect(!before.isBad && before.all.contains { $0.text.contains("none runs") })
+                try await yonder.mountSource()
+                let healthy = try await findings(yonder)
+                #expect(!healthy.isBad, "\(healthy.all)")
+                #expect(healthy.all.contains { $0.subject == "mount" && $0.grade == .ok })
+                _ = try await yonder.yonder("pause", "mount")
+                let paused = try await findings(yonder).all
+                #expect(paused.contains { $0.advice == "yonder resume mount" })
+                _ = try await yonder.yonder("resume", "mount")
+                try FileManager.default.moveItem(
+                    atPath: yonder.source.string, toPath: yonder.directory["away"].string)
+                _ = try await yonder.yonder("signal", "mount", "--wait")
+                let offline = try await findings(yonder)
+                #expect(offline.isBad)
+                #expect(offline.all.contains { $0.grade == .error && $0.text.contains("does not answer") })
+                let text = try await yonder.yonder("doctor").output
+                #expect(text.contains("error    mount: the remote does not answer"), "\(text)")
+                _ = try await yonder.killDaemonAndKeeper()
+                let dead = try await findings(yonder)
+                #expect(dead.all.contains { $0.subject == yonder.mount.string && $0.grade == .error })
+            }
+        }
+
+        @Test("CMD-16: a daemon that keeps its domains elsewhere than the shell says is told by mount and doctor")
+        func otherState() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let same = try await yonder.with(["YONDER_STATE_DIR": yonder.directory["state"].string + "/"])
+                    .yonder("mount", "mount")
+                #expect(same.status == 0 && !same.errors.contains("keeps its domains"), "\(same.errors)")
+                let other = yonder.with(["YONDER_STATE_DIR": yonder.directory["other"].string])
+                let mounted = try await other.yonder("mount", "mount")
+                #expect(mounted.status == 0)
+                #expect(
+                    mounted.errors.contains("keeps its domains in '\(yonder.directory["state"])'"), "\(mounted.errors)")
+                let found = try await findings(other).all
+                #expect(found.contains { $0.grade == .warning && $0.text.contains("keeps its domains") })
+            }
+        }
+
+        @Test("DOCTOR-1: directories that others can write are told") func laxDirectories() async throws {
+            try await Installation.run { yonder in
+                let state = try yonder.directory.makeDirectory("state").string
+                try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: state)
+                let found = try await findings(yonder)
+                #expect(found.all.contains { $0.subject == state && $0.text.contains("chmod 700") })
+            }
+        }
+    }
+}
