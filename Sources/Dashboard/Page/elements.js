@@ -38,7 +38,8 @@ export const isBusy = (button) => button.getAttribute("aria-disabled") === "true
 /** A bar that is filled by a fraction. */
 export function bar(role, label) {
   const fill = element("div", { className: "fill" });
-  const node = element("div", { className: "bar", role, "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "100" }, fill);
+  const range = { "aria-valuemin": "0", "aria-valuemax": "100" };
+  const node = element("div", { className: "bar", role, "aria-label": label, ...range }, fill);
   return {
     node,
     update(fraction, text) {

@@ -1,43 +1,13 @@
 // The page of `yonder dashboard`: it asks for the state once a second, and changes the nodes that differ.
 import {
-  KeyedList, bar, bytes, count, duration, element, isBusy, isolated, lastName, number, secondsUntil, setAttribute, setBusy, setShown,
-  setText, visible,
+  KeyedList, bar, bytes, count, duration, element, isBusy, isolated, lastName, number, secondsUntil, setAttribute, setBusy,
+  setShown, setText, visible,
 } from "./elements.js";
+import { Expired, Refused, Unreachable, isExpired, post, reading, request } from "./requests.js";
 import { TrafficChart, TransferList } from "./traffic.js";
 import { Treemap, localText } from "./treemap.js";
 
 const byId = (id) => document.getElementById(id);
-
-// MARK: Requests
-
-/** The session is over: no request will succeed any more. */
-class Expired extends Error {}
-/** The server did not answer. */
-class Unreachable extends Error {}
-/** The server refused, with a message in words. */
-class Refused extends Error {}
-
-let isExpired = false;
-
-async function request(path, options = {}) {
-  let response, body;
-  try {
-    response = await fetch(path, { cache: "no-store", credentials: "same-origin", ...options });
-    body = await response.json().catch(() => null);
-  } catch (error) {
-    throw new Unreachable(error.message);
-  }
-  if (response.status === 401 || response.status === 403) {
-    isExpired = true;
-    throw new Expired();
-  }
-  if (!response.ok) throw new Refused(body?.message ?? `The dashboard answered with status ${response.status}.`);
-  if (body === null) throw new Unreachable("The answer ended early.");
-  return body;
-}
-
-const post = (path, body) =>
-  request(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 // MARK: Banner
 
@@ -55,7 +25,9 @@ function showBanner(text, kind = "bad") {
 function showTrouble(error) {
   if (error instanceof Expired || isExpired) showBanner("This page has expired. Run yonder dashboard again.");
   else if (error instanceof Unreachable) {
-    showBanner("The program yonder dashboard has ended, and this page shows the last known state. It tries again every 2 seconds.");
+    showBanner(
+      "The program yonder dashboard has ended: run it again. "
+        + "This page shows the last known state, and tries again every 2 seconds.");
   } else if (error instanceof Refused) showBanner(visible(error.message), "warn");
   else {
     console.error(error);
@@ -79,13 +51,17 @@ async function act(place, path, body, texts = {}) {
   showPlaces();
   try {
     await post(path, body);
-    notes.set(place, { text: texts.after ?? "" });
+    const done = { text: texts.after ?? "" };
+    notes.set(place, done);
+    setTimeout(() => {
+      if (notes.get(place) !== done) return;
+      notes.delete(place);
+      showPlaces();
+    }, 10_000);
   } catch (error) {
     if (error instanceof Refused) notes.set(place, { text: visible(error.message), isError: true });
-    else {
-      notes.delete(place);
-      showTrouble(error);
-    }
+    else if (error instanceof Expired) showTrouble(error);
+    else notes.set(place, { text: "The dashboard did not answer.", isError: true });
   }
   running.delete(place);
   showPlaces();
@@ -158,7 +134,7 @@ const cards = new KeyedList(byId("domains"), (domain) => domain.name, (first) =>
   const message = note();
   const node = element("article", { className: "panel card", "aria-label": visible(first.name) },
     element("div", { className: "title" }, element("h3", {}, name), connection),
-    element("p", { className: "muted route" }, mountpoint, element("span", { className: "from" }, " from "), source),
+    element("p", { className: "muted route" }, "on ", mountpoint), element("p", { className: "muted route" }, "from ", source),
     explanation, local, quota.node,
     element("dl", {}, ...numbers.map((entry) => entry.node)),
     reimport, reimportBar.node, warnings,
@@ -268,8 +244,11 @@ function showStatus() {
 }
 
 async function readStatus() {
+  const { isNewest } = reading("status");
   try {
-    status = await request("/api/status");
+    const answer = await request("/api/status");
+    if (!isNewest()) return;
+    status = answer;
     chart.add(status);
     showStatus();
     showBanner(null);
@@ -359,10 +338,12 @@ const fieldNames = {
   extendedAttributes: "extended attributes", permissions: "mode", ownership: "owner",
 };
 
+const mostRows = 20;
+
 const failures = new KeyedList(byId("failures"), (item) => item.path, () => {
   const [name, path] = [isolated("name"), isolated("path muted")];
   const [message, details] = [element("p", { className: "message bad" }), element("p", { className: "muted" })];
-  const node = element("li", { className: "panel failure" }, element("p", {}, name), message, details, path);
+  const node = element("li", { className: "failure" }, element("p", {}, name), message, details, path);
   return {
     node,
     update(item) {
@@ -381,7 +362,7 @@ const failures = new KeyedList(byId("failures"), (item) => item.path, () => {
 });
 
 const waiting = new KeyedList(byId("waiting"), (reason) => reason.message, () => {
-  const node = element("li", { className: "panel reason" });
+  const node = element("li", { className: "reason" });
   return {
     node,
     update({ message, amount }) {
@@ -391,24 +372,28 @@ const waiting = new KeyedList(byId("waiting"), (reason) => reason.message, () =>
 });
 
 async function readLists() {
+  const { isNewest } = reading("lists");
   const [pending, copies] = await Promise.all([request("/api/pending"), request("/api/conflicts")]);
+  if (!isNewest()) return;
   // An error without an attempt is a reason to wait, such as a remote that is unreachable, and many changes have the same.
   const failed = pending.items.filter((item) => item.error?.attempts > 0);
   const reasons = new Map();
   for (const { error } of pending.items) {
     if (error && !(error.attempts > 0)) reasons.set(error.message, (reasons.get(error.message) ?? 0) + 1);
   }
-  failures.update(failed);
+  failures.update(failed.slice(0, mostRows));
   waiting.update([...reasons].map(([message, amount]) => ({ message, amount })));
   setShown(byId("failures"), failed.length > 0);
   setShown(byId("waiting"), reasons.size > 0);
   setShown(byId("pending-section"), failed.length + reasons.size > 0);
-  const rest = pending.count - pending.items.length;
+  const rest = pending.count - pending.items.length + Math.max(failed.length - mostRows, 0);
   setShown(byId("more-pending"), rest > 0);
   setText(byId("more-pending"), `${count(rest, "more change")}: yonder pending lists all.`);
 
   if (confirming && !copies.some((copy) => copy.path === confirming.path)) confirming = null;
-  conflicts.update(copies);
+  conflicts.update(copies.slice(0, mostRows));
+  setShown(byId("more-conflicts"), copies.length > mostRows);
+  setText(byId("more-conflicts"), `${count(copies.length - mostRows, "more conflict")}: yonder conflicts lists all.`);
   setShown(byId("conflicts-section"), copies.length > 0);
 }
 
@@ -420,8 +405,8 @@ function showPlaces() {
 
 // MARK: Local content
 
-/** The directory that the map shows, and the file that is selected in it. */
-const view = { domain: null, path: null, selected: null, usage: null, message: null };
+/** The directory to show, the file that is selected in it, and what was read last: `{ domain, path, usage, message }`. */
+const view = { domain: null, path: null, selected: null, shown: null };
 
 const choice = byId("usage-domain");
 const domainOptions = new KeyedList(choice, (domain) => domain.name, (domain) => {
@@ -433,7 +418,7 @@ function showDomainChoice(domains) {
   domainOptions.update(domains);
   setShown(byId("usage-choice"), domains.length > 1);
   const domain = domains.find((candidate) => candidate.name === view.domain?.name) ?? domains[0];
-  if (!domain) Object.assign(view, { domain: null, path: null, usage: null });
+  if (!domain) Object.assign(view, { domain: null, path: null, shown: null });
   else if (domain.name !== view.domain?.name || domain.mountpoint !== view.domain?.mountpoint) open(domain, domain.mountpoint);
   if (domain && choice.value !== domain.name) choice.value = domain.name;
 }
@@ -445,8 +430,12 @@ choice.addEventListener("change", () => {
 
 function open(domain, path) {
   Object.assign(view, { domain, path, selected: null });
+  treemap.container.classList.add("loading");
   setBusyActions(1);
-  readUsage().catch(() => {}).then(() => setBusyActions(-1));
+  readUsage().catch(() => {}).then(() => {
+    treemap.container.classList.remove("loading");
+    setBusyActions(-1);
+  });
 }
 
 const treemap = new Treemap(byId("treemap"),
@@ -456,7 +445,7 @@ const treemap = new Treemap(byId("treemap"),
     showUsage();
   },
   () => {
-    if (view.path !== view.domain.mountpoint) open(view.domain, view.path.slice(0, view.path.lastIndexOf("/")));
+    if (view.path.length > view.domain.mountpoint.length) open(view.domain, view.path.slice(0, view.path.lastIndexOf("/")));
   });
 
 const breadcrumbs = new KeyedList(byId("breadcrumbs"), (crumb) => crumb.path, (first) => {
@@ -469,14 +458,14 @@ const breadcrumbs = new KeyedList(byId("breadcrumbs"), (crumb) => crumb.path, (f
     update(current) {
       crumb = current;
       setText(name, visible(crumb.name));
-      if (crumb.path === view.path) go.setAttribute("aria-current", "page");
+      if (crumb.path === view.shown.path) go.setAttribute("aria-current", "page");
       else go.removeAttribute("aria-current");
     },
   };
 });
 
 function crumbs() {
-  const { domain, path } = view;
+  const { domain, path } = view.shown;
   const list = [{ name: domain.name, path: domain.mountpoint }];
   let at = domain.mountpoint;
   for (const name of path.slice(at.length).split("/").filter(Boolean)) {
@@ -493,7 +482,8 @@ const selection = (() => {
   const download = button("Download", () =>
     act(`item ${item.path}`, "/api/download", { path: item.path }, { during: "Downloading …", after: "Downloaded." }));
   const evict = button("Free up space", () =>
-    act(`item ${item.path}`, "/api/evict", { path: item.path }, { during: "Freeing up space …", after: "The space is free." }));
+    act(`item ${item.path}`, "/api/evict", { path: item.path },
+      { during: "Freeing up space …", after: "Freed. Content that is open, pinned or pending stays." }));
   byId("selection").append(
     element("div", { className: "about" }, element("p", {}, name), text),
     element("div", { className: "buttons" }, download, evict), message.node);
@@ -501,7 +491,7 @@ const selection = (() => {
     item = current;
     setShown(byId("selection"), Boolean(item));
     if (!item) return;
-    setText(name, visible(item.name) + (item.kind === "directory" ? "/" : ""));
+    setText(name, visible(item.name));
     const kind = { directory: "Directory", symlink: "Symbolic link" }[item.kind] ?? "File";
     setText(text, `${kind}, ${localText(item)}`);
     const place = `item ${item.path}`;
@@ -512,32 +502,34 @@ const selection = (() => {
 })();
 
 function showSelection() {
-  const { usage, selected } = view;
-  const child = selected && usage?.children.find((candidate) => candidate.path === selected);
+  const usage = view.shown?.usage;
+  const child = usage?.children.find((candidate) => candidate.path === view.selected);
   selection(child || (usage && { ...usage, name: crumbs().at(-1).name, kind: "directory", content: "partial" }));
 }
 
 function showUsage() {
-  breadcrumbs.update(crumbs());
-  treemap.update(view.usage, view.message);
+  const list = crumbs();
+  breadcrumbs.update(list);
+  treemap.update(view.shown.usage, view.shown.message);
   treemap.select(view.selected);
-  setAttribute(treemap.container, "aria-label", `Contents of ${visible(crumbs().at(-1).name)}`);
+  setAttribute(treemap.container, "aria-label", `Contents of ${visible(list.at(-1).name)}`);
   showSelection();
 }
 
 async function readUsage() {
   const { domain, path } = view;
   if (!domain) return;
+  const { isNewest } = reading("usage");
   let [usage, message] = [null, null];
   try {
-    usage = await request(`/api/usage?path=${encodeURIComponent(path)}`);
+    usage = { ...(await request(`/api/usage?path=${encodeURIComponent(path)}`)), path };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     message = visible(error.message);
   }
   // The user may have gone to another directory since.
-  if (view.domain !== domain || view.path !== path) return;
-  Object.assign(view, { usage, message });
+  if (!isNewest() || view.domain !== domain || view.path !== path) return;
+  view.shown = { domain, path, usage, message };
   if (view.selected && !usage?.children.some((child) => child.path === view.selected)) view.selected = null;
   showUsage();
 }
@@ -548,7 +540,8 @@ const pauseFor = (seconds) => new Promise((resolve) => setTimeout(resolve, secon
 
 /** Reads again and again. A slow answer makes the pause longer, so that the page does not keep the daemon busy. */
 async function poll(read, seconds, hasBanner = false) {
-  while (!isExpired) {
+  setBusyActions(1);
+  for (let isFirst = true; !isExpired; isFirst = false) {
     const begin = performance.now();
     let wait = seconds;
     try {
@@ -557,6 +550,7 @@ async function poll(read, seconds, hasBanner = false) {
       wait = Math.max(seconds, 2);
       if (!hasBanner && !(error instanceof Refused || error instanceof Unreachable)) showTrouble(error);
     }
+    if (isFirst) setBusyActions(-1);
     await pauseFor(Math.max(wait, (5 * (performance.now() - begin)) / 1000));
   }
 }

@@ -1,5 +1,7 @@
 // Bytes per second, from counters that are read once a second.
-import { KeyedList, bar, bytes, element, isolated, lastName, rate, setAttribute, setShown, setText, visible } from "./elements.js";
+import {
+  KeyedList, bar, bytes, element, isolated, lastName, rate, setAttribute, setShown, setText, visible,
+} from "./elements.js";
 
 const span = 300;
 const shownTransfers = 30;
@@ -55,7 +57,9 @@ export class TrafficChart {
 
   draw() {
     const { clientWidth: width, clientHeight: height } = this.container;
-    const last = this.samples.at(-1) ?? { received: 0, sent: 0 };
+    const recent = this.samples.slice(-3);
+    const average = (series) => recent.reduce((sum, sample) => sum + sample[series], 0) / Math.max(recent.length, 1);
+    const last = { received: average("received"), sent: average("sent") };
     setText(this.received, rate(last.received));
     setText(this.sent, rate(last.sent));
     setAttribute(this.svg, "aria-label",
@@ -111,23 +115,25 @@ export class TransferList {
         const isDownload = transfer.direction === "download";
         const name = isolated("name");
         const place = isolated("path muted");
-        const numbers = element("span", { className: "numbers" });
+        const [amount, speed] = [element("span", { className: "amount muted" }), element("span", { className: "speed muted" })];
         const progress = bar("progressbar", visible(lastName(transfer.path)));
         const direction = element("span", { className: "direction" }, isDownload ? "↓" : "↑");
         direction.setAttribute("aria-label", isDownload ? "Download" : "Upload");
         direction.setAttribute("role", "img");
         const node = element("li", { className: `transfer ${isDownload ? "download" : "upload"}` },
-          element("div", { className: "line" }, direction, name, numbers), progress.node, place);
+          element("div", { className: "line" }, direction, name, speed), progress.node,
+          element("div", { className: "line" }, place, amount));
         const meter = new RateMeter();
         return {
           node,
           update({ path, done, total, domain }) {
-            const speed = meter.add(done);
-            const amount = total > 0 ? `${bytes(done)} of ${bytes(total)}` : bytes(done);
+            const bytesPerSecond = meter.add(done);
+            const text = total > 0 ? `${bytes(done)} of ${bytes(total)}` : bytes(done);
             setText(name, visible(lastName(path)));
             setText(place, visible(path === lastName(path) ? domain : path));
-            setText(numbers, speed === null ? amount : `${amount}, ${rate(speed)}`);
-            progress.update(total > 0 ? done / total : 0, amount);
+            setText(amount, text);
+            setText(speed, bytesPerSecond === null ? "" : rate(bytesPerSecond));
+            progress.update(total > 0 ? done / total : 0, text);
           },
         };
       });

@@ -59,7 +59,7 @@ export class Treemap {
   constructor(container, choose, leave) {
     Object.assign(this, { container, choose, entries: [], selected: null });
     this.tiles = new KeyedList(container, (entry) => entry.path ?? "", (entry) => this.makeTile(entry));
-    this.message = element("p", { className: "message muted", hidden: true });
+    this.message = element("p", { className: "message muted", hidden: true, tabIndex: -1 });
     container.after(this.message);
     new ResizeObserver(() => this.draw()).observe(container);
     container.addEventListener("keydown", (event) => {
@@ -87,7 +87,8 @@ export class Treemap {
   makeTile(entry) {
     const isLink = entry.path !== undefined;
     const fill = element("span", { className: "fill", "aria-hidden": "true" });
-    const name = isolated("name");
+    const text = isolated();
+    const name = element("span", { className: "name" }, text, entry.kind === "directory" ? "/" : "");
     const size = element("span", { className: "size" });
     const node = element(isLink ? "button" : "div", { className: `tile ${entry.kind}` }, fill, name, size);
     const tile = { node, name, size, entry };
@@ -98,12 +99,12 @@ export class Treemap {
     tile.update = (current) => {
       tile.entry = current;
       node.dataset.name = current.name;
-      setText(name, visible(current.name) + (current.kind === "directory" ? "/" : ""));
+      setText(text, visible(current.name));
       setText(size, localText(current));
       const kind = { directory: "directory", symlink: "symbolic link" }[current.kind];
-      if (isLink) {
-        setAttribute(node, "aria-label", [visible(current.name), kind, localText(current)].filter(Boolean).join(", "));
-      }
+      const label = [visible(current.name), kind, localText(current)].filter(Boolean).join(", ");
+      if (node.title !== label) node.title = label;
+      if (isLink) setAttribute(node, "aria-label", label);
       fill.style.height = `${localShare(current) * 100}%`;
     };
     return tile;
@@ -111,6 +112,7 @@ export class Treemap {
 
   /** Shows the entries of a directory, or a sentence instead. */
   update(usage, message = null) {
+    const hadFocus = this.container.contains(document.activeElement);
     this.entries = (usage?.children ?? []).map((child) => ({ ...child }));
     if (usage?.others?.count > 0) {
       const { count, local, size } = usage.others;
@@ -124,6 +126,7 @@ export class Treemap {
     setText(this.message, text ?? "");
     setShown(this.container, this.entries.length > 0);
     this.tiles.update(this.entries);
+    if (hadFocus && this.container.hidden) this.message.focus({ preventScroll: true });
     this.draw();
     const nodes = this.container.querySelectorAll("button");
     if (![...nodes].some((node) => node.tabIndex === 0)) this.setTabStop(nodes[0]);

@@ -1,21 +1,22 @@
 """Opens the dashboard in a headless Chromium, clicks what it is told to, and prints what a user sees as one JSON object.
 
-usage: visit.py URL [--click TEXT]... [--into NAME]... [--screenshot FILE] [--patience SECONDS] [--width PIXELS] [--height PIXELS]
-                [--dark] [--wait TEXT]... [--seconds SECONDS]
+usage: visit.py URL [--click TEXT]... [--into NAME]... [--wait TEXT]... [--key KEY]... [--seconds SECONDS] [--patience SECONDS]
+                [--screenshot FILE] [--width PIXELS] [--height PIXELS] [--dark]
 
-Needs the Debian package `chromium` (or the path of another Chromium in the variable CHROMIUM) and nothing else: it speaks the DevTools
-protocol through the pipe of --remote-debugging-pipe, one JSON object per message, each ended by a NUL byte.
+Needs the Debian package `chromium` (or the path of another Chromium in the variable CHROMIUM) and nothing else: it speaks the
+DevTools protocol through the pipe of --remote-debugging-pipe, one JSON object per message, each ended by a NUL byte.
 
-Opens URL and waits until the card of a domain, the sentence for no domain, or the banner shows. Then it does the steps in the order
-of the arguments: --click clicks the visible button with this accessible name (or else with this text), when it is there and enabled,
-and waits until the page is idle; --into clicks the directory NAME in the treemap, and waits for its entries; --wait waits until
-TEXT shows anywhere on the page. --seconds lets the page poll for this time before the result is read.
+Opens URL and waits until the card of a domain, the sentence for no domain, or the banner shows. Then it does the steps in the
+order of the arguments: --click clicks the visible button with this accessible name (or else with this text), when it is there
+and enabled, and waits until the page is idle; --into clicks the directory NAME in the treemap, and waits for its entries;
+--wait waits until TEXT shows anywhere on the page; --key presses a key, such as Tab or Enter. --seconds lets the page poll for
+this time before the result is read.
 
-The result has what shows (`banner`, `empty`, `domains`, `warnings`, `pendingErrors`, `waiting`, `transfers`, `breadcrumbs`, `treemap`,
-`selected`, `conflicts`, `readers`, `notes`, `rates`), `buttons` (their accessible names), `focused`, `overflow` (pixels that the page
-is wider than the window), `console` (errors and warnings, also of the Content-Security-Policy) and `foreign` (requests to another
-origin, which the page must not make). Exits with 1 and a sentence on standard error when something did not appear within --patience
-seconds, 20 unless given.
+The result has what shows (`banner`, `empty`, `domains`, `warnings`, `pendingErrors`, `waiting`, `transfers`, `breadcrumbs`,
+`treemap`, `selected`, `conflicts`, `readers`, `notes`, `rates`), `buttons` (their accessible names), `focused`, `overflow`
+(pixels that the page is wider than the window), `console` (errors and warnings, also of the Content-Security-Policy), `failedRequests`
+(those that were answered with an error status, or not at all) and `foreign` (requests to another origin, which the page must not
+make). Exits with 1 and a sentence on standard error when something did not appear within --patience seconds, 20 unless given.
 """
 
 import argparse
@@ -82,7 +83,8 @@ report = """
     name: text(node.querySelector(".name")),
     path: text(node.querySelector(".path")),
     direction: node.classList.contains("upload") ? "upload" : "download",
-    amount: text(node.querySelector(".numbers")),
+    amount: text(node.querySelector(".amount")),
+    rate: text(node.querySelector(".speed")),
   })),
   breadcrumbs: all("#breadcrumbs button").map(text),
   treemap: all("#treemap > *").map((node) => ({
@@ -110,6 +112,13 @@ report = """
 """
 
 
+# The codes of Windows, which Chromium needs for the default action of a key, and the text that the key types.
+keys = {
+    "Backspace": (8, ""), "Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), "End": (35, ""), "Home": (36, ""),
+    "ArrowLeft": (37, ""), "ArrowUp": (38, ""), "ArrowRight": (39, ""), "ArrowDown": (40, ""),
+}
+
+
 class Missing(Exception):
     """Something did not appear."""
 
@@ -131,23 +140,25 @@ class Browser:
             os.close(writing)
 
         arguments = [
-            program, "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={self.profile}", "--no-first-run",
-            "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", "--no-default-browser-check", "--no-proxy-server", "--lang=en-US",
+            program, "--headless=new", "--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={self.profile}",
+            "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-default-browser-check",
+            "--no-proxy-server", "--lang=en-US",
         ]
         # The sandbox of Chromium refuses to run as root.
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
         self.log = open(os.path.join(self.profile, "log"), "w+b")
         self.process = subprocess.Popen(
-            arguments + ["about:blank"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, preexec_fn=take_pipes,
-            close_fds=False, start_new_session=True)
+            arguments + ["about:blank"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            preexec_fn=take_pipes, close_fds=False, start_new_session=True)
         os.close(commands)
         os.close(events)
         self.received = b""
         self.number = 0
         self.session = None
         self.console = []
+        self.failed = []
         self.requested = []
 
     def close(self):
@@ -191,6 +202,8 @@ class Browser:
             self.console.append(details.get("exception", {}).get("description") or details["text"])
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
             self.console.append(" ".join(str(a.get("value", a.get("description"))) for a in parameters["args"]))
+        elif method == "Log.entryAdded" and parameters["entry"]["source"] == "network":
+            self.failed.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}".strip())
         elif method == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
             entry = parameters["entry"]
             self.console.append(f"{entry['text']} {entry.get('url', '')}".strip())
@@ -255,6 +268,13 @@ class Browser:
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, buttons=1, **place)
 
+    def press(self, key):
+        """Presses and releases a key by its name in the DOM."""
+        number, text = keys.get(key, (0, ""))
+        key = {"key": key, "code": key, "windowsVirtualKeyCode": number}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **key, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **key)
+
     def screenshot(self, file):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         image = self.call(
@@ -286,6 +306,9 @@ def perform(browser, step, value, patience):
         browser.click(place)
         browser.until(
             f"all('#breadcrumbs button').length > {path} && !busy()", f"the contents of '{value}'", patience)
+    elif step == "key":
+        browser.press(value)
+        browser.until("!busy()", f"the end of the action of the key {value}", patience)
     elif step == "wait":
         browser.until(f"document.body.innerText.includes({quoted})", f"the text '{value}'", patience)
 
@@ -294,7 +317,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(steps=[])
     parser.add_argument("url")
-    for option in ("--click", "--into", "--wait"):
+    for option in ("--click", "--into", "--wait", "--key"):
         parser.add_argument(option, action=Step)
     parser.add_argument("--screenshot")
     parser.add_argument("--patience", type=float, default=20)
@@ -328,6 +351,7 @@ def main():
         own = ("data", "blob", "about")
         requested = [(url, urllib.parse.urlsplit(url)) for url in browser.requested]
         result["console"] = browser.console
+        result["failedRequests"] = browser.failed
         result["foreign"] = [url for url, parts in requested if parts[0] not in own and parts[:2] != origin]
         result["requests"] = len(requested)
         print(json.dumps(result, indent=2))
@@ -342,4 +366,5 @@ def main():
         browser.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
