@@ -1,7 +1,9 @@
 // The map of what is local: area by size, filled by how much of it is on this machine.
 import { KeyedList, bytes, element, isolated, setAttribute, setShown, setText, visible } from "./elements.js";
 
-/** Smaller items get this share of the area, so that each can be seen and clicked. */
+/** Small items get more area than their size, so that each can be seen and clicked: together at most this share. */
+const enlargedShare = 0.25;
+/** The largest share that one of them gets. */
 const smallestShare = 0.002;
 
 /**
@@ -119,7 +121,8 @@ export class Treemap {
       this.entries.push({ name: `${count} smaller items`, kind: "others", content: "partial", local, size });
     }
     const total = this.entries.reduce((sum, entry) => sum + entry.size, 0);
-    for (const entry of this.entries) entry.weight = Math.max(entry.size, total * smallestShare, 1);
+    const least = Math.max(total * Math.min(smallestShare, enlargedShare / this.entries.length), 1);
+    for (const entry of this.entries) entry.weight = Math.max(entry.size, least);
     this.entries.sort((one, other) => other.weight - one.weight);
     const text = message ?? (usage && !this.entries.length ? "Nothing in this directory is known yet." : null);
     setShown(this.message, Boolean(text));

@@ -14,9 +14,10 @@ this time before the result is read.
 
 The result has what shows (`banner`, `empty`, `domains`, `warnings`, `pendingErrors`, `waiting`, `transfers`, `breadcrumbs`,
 `treemap`, `selected`, `conflicts`, `readers`, `notes`, `rates`), `buttons` (their accessible names), `focused`, `overflow`
-(pixels that the page is wider than the window), `console` (errors and warnings, also of the Content-Security-Policy), `failedRequests`
-(those that were answered with an error status, or not at all) and `foreign` (requests to another origin, which the page must not
-make). Exits with 1 and a sentence on standard error when something did not appear within --patience seconds, 20 unless given.
+(pixels that the page is wider than the window), `console` (errors and warnings, also of the Content-Security-Policy),
+`failedRequests` (those that were answered with an error status, or not at all) and `foreign` (requests to another origin, which
+the page must not make). Exits with 1 and a sentence on standard error when something did not appear within --patience seconds,
+20 unless given.
 """
 
 import argparse
