@@ -315,6 +315,9 @@ class RealMountTests(unittest.TestCase):
         daemon = int((self.scratch / "state/yonderd.lock").read_text())
         os.kill(daemon, signal.SIGSTOP)
         try:
+            # kill(2) returns before all threads have stopped.
+            self.eventually(lambda: all(
+                "State:\tT" in (task / "status").read_text() for task in pathlib.Path(f"/proc/{daemon}/task").iterdir()))
             self.reader = extension.StateReader(timeout=0.2)
             start = time.monotonic()
             path = str(self.mount / "here.txt")
