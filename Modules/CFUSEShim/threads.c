@@ -8,9 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void fuseshim_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
+
+int fuseshim_keep_only(int descriptor)
+{
+    if (unshare(CLONE_FILES) != 0) return errno;
+    /* Before Linux 5.9 there is no close_range(2). */
+    if ((descriptor > 0 && syscall(SYS_close_range, 0, descriptor - 1, 0) != 0) ||
+        syscall(SYS_close_range, descriptor + 1, ~0u, 0) != 0) {
+        for (int other = (int)sysconf(_SC_OPEN_MAX) - 1; other >= 0; other--)
+            if (other != descriptor) close(other);
+    }
+    return 0;
+}
 
 int32_t fuseshim_thread_number(void) { return (int32_t)gettid(); }
 

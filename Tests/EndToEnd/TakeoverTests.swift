@@ -31,7 +31,8 @@ extension RealMount {
                 let large = (remote.folder ?? yonder.source).appending("large").string
                 let hash = try await Self.makeLargeFile(large)
                 if let store = remote.store {
-                    let stored = try await store.ask("ask -T '\(large)' \"$at/bucket/top/large\"")
+                    let stored = try await store.ask(
+                        "ask -T '\(large)' \"$at/bucket/top/large\"", seconds: 600)
                     try #require(stored.status == 0, "\(stored.errors)")
                 }
                 try await remote.mount(yonder)

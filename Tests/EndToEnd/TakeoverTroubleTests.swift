@@ -81,8 +81,12 @@ extension RealMount {
                 guard rename(new, folder.appending("large").string) == 0 else { throw Errno(rawValue: errno) }
                 for pause in [5_000, 3_000] {
                     try await Task.sleep(for: .milliseconds(pause))
+                    let killed = try #require(yonder.daemon)
                     try await kill(yonder)
                     #expect(try await yonder.yonder("domains").status == 0)
+                    // What is left of it must not keep the next daemon from writing to the database.
+                    let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n")
+                    #expect(!locks.contains { $0.contains(" POSIX ") && $0.contains(" \(killed) ") }, "\(locks)")
                 }
                 try await remote.relay.tell("delay 0")
                 for reader in readers {

@@ -1,4 +1,5 @@
 import FUSE
+import Foundation
 import Synchronization
 import SystemPackage
 import TestSupport
@@ -20,6 +21,23 @@ struct NotificationsTests {
             await mount.session.notifications.drain()
             #expect(try await Command.run("cat", mount["file"]).output == "afterwards")
             #expect(try await Command.run("stat", "-c", "%s", mount["file"]).line == "10")
+        }
+    }
+
+    @Test("TAKEOVER-1: the thread that the kernel may block holds no descriptor but the device") func ownDescriptors()
+        async throws
+    {
+        try await Mounted.run { mount async throws in
+            await mount.session.notifications.drain()
+            let files = FileManager.default
+            let threads = try files.contentsOfDirectory(atPath: "/proc/self/task").filter {
+                (try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)) == "fuse-notify\n"
+            }
+            let thread = try #require(threads.first)
+            let descriptors = try files.contentsOfDirectory(atPath: "/proc/self/task/\(thread)/fd")
+            #expect(threads.count == 1 && descriptors.count == 1)
+            let kept = try #require(descriptors.first)
+            #expect(try files.destinationOfSymbolicLink(atPath: "/proc/self/task/\(thread)/fd/\(kept)") == "/dev/fuse")
         }
     }
 

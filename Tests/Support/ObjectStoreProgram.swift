@@ -59,7 +59,7 @@ package struct ObjectStoreProgram: Sendable {
     }
 
     /// Asks Swift by its own interface, which knows nothing of S3: `curl` with these words, `$at` being where the buckets are.
-    package func ask(_ line: String) async throws -> Command.Outcome {
+    package func ask(_ line: String, seconds: Int = 20) async throws -> Command.Outcome {
         let login = """
             head=$(curl -sSi -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' "$1/auth/v1.0" | tr -d '\\r')
             token=$(printf '%s\\n' "$head" | sed -n 's/^X-Auth-Token: //pI')
@@ -67,6 +67,6 @@ package struct ObjectStoreProgram: Sendable {
             ask() { curl -sS -f -H "X-Auth-Token: $token" "$@"; }
 
             """
-        return try await Command.shell(login + line, endpoint)
+        return try await Command.shell(login + line, endpoint, seconds: seconds)
     }
 }

@@ -288,16 +288,20 @@ int64_t fuseshim_data_write(fuseshim_data *data, int descriptor, int64_t offset)
 /* Moves up to `capacity` bytes into memory. Returns the bytes moved or a negative errno. */
 int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
 
-/* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. ---- */
+/* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. `device` is the
+ * session's descriptor. ---- */
 
 /* The kernel looks the name up again on its next use; a dentry in use stays connected. */
-int fuseshim_notify_expire(fuseshim_session *session, uint64_t parent, const char *name, size_t name_length);
-int fuseshim_notify_delete(fuseshim_session *session, uint64_t parent, uint64_t child, const char *name,
-                           size_t name_length);
+int fuseshim_notify_expire(int device, uint64_t parent, const char *name, size_t name_length);
+int fuseshim_notify_delete(int device, uint64_t parent, uint64_t child, const char *name, size_t name_length);
 /* A negative offset means the attributes only, length 0 everything from the offset on. */
-int fuseshim_notify_node(fuseshim_session *session, uint64_t node, int64_t offset, int64_t length);
+int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t length);
 
 /* ---- Threads ---- */
+
+/* Gives the calling thread descriptors of its own, of which it keeps one, under the same number. unshare(2), close_range(2). Returns 0
+ * or errno; the thread then shares the descriptors of the process as before, or has all of them. */
+int fuseshim_keep_only(int descriptor);
 
 /* Names the calling thread; more than 15 bytes are cut off. */
 void fuseshim_name_thread(const char *name);

@@ -1,4 +1,5 @@
 import Control
+import FUSE
 import FileProvider
 import Logging
 import Syscalls
@@ -35,8 +36,7 @@ extension Domains {
         await remountDeadDomains(and: detached)
     }
 
-    /// - Returns: the domain whose mount the session has detached, because the kernel and this program would negotiate other
-    ///   features; nil when the domain is mounted.
+    /// - Returns: the domain whose mount cannot be continued and is detached; nil when the domain is mounted.
     private func takeOver(_ inherited: InheritedMount) async throws -> String? {
         let previous = try PreviousMount(inherited)
         let name = previous.description.domain
@@ -50,9 +50,13 @@ extension Domains {
             options: known.options)
         do {
             _ = try await begin(request, previous: previous)
-        } catch let error as FileProviderError where error.errno == .notSupported {
+        } catch {
             logger.error("'\(name)' is mounted again on '\(request.mountpoint)': \(error)")
             end(inherited)
+            // An access to the mount would wait as long as another process has the device open.
+            if try MountTable().device(at: FilePath(request.mountpoint)) == previous.description.session.device {
+                try? Session.detachMount(at: FilePath(request.mountpoint))
+            }
             return name
         }
         logger.notice("'\(name)' continues on '\(request.mountpoint)'")

@@ -8,6 +8,10 @@ import CFUSEShim
 /// posts very many (a whole tree) awaits ``drain()`` now and then; each takes a few hundred bytes. ENOENT (the kernel does
 /// not know the node) counts as success; other errors are ignored, because no caller waits for them. Nothing is sent
 /// before the session serves or after it has ended.
+///
+/// The thread shares no descriptors with the rest of the process, and has the device alone. If the process is killed while the kernel
+/// blocks a notification, this thread stays until the next process has answered the kernel, and would keep open all that it shares: also
+/// the locks that SQLite holds on the database, so that the next process could not open it.
 package final class Notifications: Sendable {
     private enum Notification: Equatable, Sendable {
         case expiry(parent: NodeID, name: FileName)
@@ -57,10 +61,11 @@ package final class Notifications: Sendable {
         }
     }
 
-    /// Starts to send. The thread retains the connection until ``finish()``; the queue itself never does, so that an
-    /// owner of the queue does not keep /dev/fuse open.
+    /// Starts to send. The thread keeps the device open until ``finish()``.
     func start(over connection: Connection) {
-        thread.start { Self.send($0, over: connection) }
+        let device = fuseshim_session_descriptor(connection.shim)
+        // A failure is no reason to send nothing.
+        thread.start(preparing: { _ = fuseshim_keep_only(device) }) { Self.send($0, to: device) }
     }
 
     func finish() {
@@ -73,16 +78,16 @@ package final class Notifications: Sendable {
         thread.send(notification) { $0 == notification }
     }
 
-    private static func send(_ notification: Notification, over connection: Connection) {
+    private static func send(_ notification: Notification, to device: Int32) {
         switch notification {
         case .expiry(let parent, let name):
-            name.withCString { _ = fuseshim_notify_expire(connection.shim, parent.rawValue, $0, $1) }
+            name.withCString { _ = fuseshim_notify_expire(device, parent.rawValue, $0, $1) }
         case .deletion(let parent, let child, let name):
-            name.withCString { _ = fuseshim_notify_delete(connection.shim, parent.rawValue, child.rawValue, $0, $1) }
+            name.withCString { _ = fuseshim_notify_delete(device, parent.rawValue, child.rawValue, $0, $1) }
         case .contents(let node, let offset, let count):
-            _ = fuseshim_notify_node(connection.shim, node.rawValue, offset, count)
+            _ = fuseshim_notify_node(device, node.rawValue, offset, count)
         case .attributes(let node):
-            _ = fuseshim_notify_node(connection.shim, node.rawValue, -1, 0)
+            _ = fuseshim_notify_node(device, node.rawValue, -1, 0)
         case .marker(let marker):
             marker.resume()
         }

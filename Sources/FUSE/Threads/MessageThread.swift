@@ -3,6 +3,7 @@ final class MessageThread<Message: Sendable>: Sendable {
     private struct State: Sendable {
         var waiting: [Message] = []
         var isFinished = false
+        var isPrepared = false
     }
 
     private let name: String
@@ -15,10 +16,15 @@ final class MessageThread<Message: Sendable>: Sendable {
     /// Starts the thread. Messages that were sent before are handled first. When the system has no threads left, no
     /// message is ever handled; the connection could not be served then either.
     ///
-    /// - Parameter handle: called on the thread for each message; released after ``finish()``.
-    func start(_ handle: @escaping @Sendable (Message) -> Void) {
+    /// - Parameters:
+    ///   - prepare: called on the thread before this returns.
+    ///   - handle: called on the thread for each message; released after ``finish()``.
+    func start(preparing prepare: @escaping @Sendable () -> Void = {}, _ handle: @escaping @Sendable (Message) -> Void)
+    {
         let state = state
         let thread = try? SystemThread.start(name: name) {
+            prepare()
+            state.update { $0.isPrepared = true }
             while true {
                 let batch: [Message]? = state.wait { state in
                     if state.isFinished { return .some(nil) }
@@ -30,7 +36,9 @@ final class MessageThread<Message: Sendable>: Sendable {
                 for message in batch { handle(message) }
             }
         }
-        thread?.detach()
+        guard let thread else { return }
+        thread.detach()
+        state.wait { $0.isPrepared ? () : nil }
     }
 
     /// Queues a message, unless `merge` says that the last queued message covers it. Never blocks.
