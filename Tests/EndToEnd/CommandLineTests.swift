@@ -166,6 +166,59 @@ extension RealMount {
                 #expect(try await Command.run("ls", yonder.mount.string).status == 0)
                 let listing = try await yonder.run("cd \"$1\" && yonder ls | awk '{print $NF}'", yonder.mount.string)
                 #expect(listing.output == "C\na\nb\nd/\n", "\(listing.errors)")
+                // More than one part, in another order than they came here.
+                try await yonder.shell("for i in $(seq 1100 -1 1); do : > d/$i; done")
+                let large = try await yonder.run("yonder ls -0 \"$1\" | tr '\\0' '\\n' | LC_ALL=C sort -c", yonder["d"])
+                #expect(large.status == 0, "\(large.errors)")
+                #expect(try await yonder.run("yonder ls -0 \"$1\" | tr -dc '\\0' | wc -c", yonder["d"]).line == "1101")
+            }
+        }
+
+        @Test("CMD-17: a word that is neither a domain nor an item is not taken for a path in the working directory")
+        func mistypedNames() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try yonder.write("x", to: "d/e")
+                try await yonder.mountSource()
+                #expect(try await yonder.run("ls \"$1\" >/dev/null", yonder.mount.string).status == 0)
+                for command in [
+                    "unmount nosuch", "pause nosuch", "set nosuch poll=5", "show nosuch", "signal nosuch",
+                    "wait nosuch",
+                    "trash empty nosuch", "remove nosuch --keep none --force", "remove d/../nosuch --keep none --force",
+                ] {
+                    let outcome = try await yonder.run("cd \"$1\" && yonder \(command)", yonder.mount.string)
+                    #expect(
+                        outcome.status != 0 && outcome.errors.contains("no such domain"),
+                        "\(command): \(outcome.errors)")
+                }
+                #expect(try await yonder.status().connection == .online)
+                for path in ["file", ".", "./file", "d/unlisted", "\"$1\"/file"] {
+                    let outcome = try await yonder.run("cd \"$1\" && yonder signal \(path)", yonder.mount.string)
+                    #expect(outcome.status == 0, "\(path): \(outcome.errors)")
+                }
+                // The name of a mount point is a path, also where nothing is mounted.
+                #expect(try await yonder.run("cd \"$1\"/.. && yonder unmount mount", yonder.mount.string).status == 0)
+                let far = try await yonder.run("cd \"$1\" && yonder mount nosuch", yonder.mount.string)
+                #expect(far.status != 0)
+            }
+        }
+
+        @Test("CMD-18: what goes on until Ctrl-C ends when its reader has gone") func closedPipes() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                for command in ["events", "status --watch", "log -f"] {
+                    let outcome = try await yonder.run(
+                        """
+                        (yonder \(command); echo ended >"$1.ended") | head -n 1 >/dev/null &
+                        for i in $(seq 100); do
+                            [ -e "$1.ended" ] && break
+                            echo $i | tee "$2/$i" >>"$YONDER_STATE_DIR/yonderd.log"; sleep 0.1
+                        done
+                        cat "$1.ended"; rm -f "$1.ended"
+                        """, yonder.directory["pipe"].string, yonder.mount.string)
+                    #expect(outcome.line == "ended", "\(command): \(outcome.errors)")
+                }
             }
         }
 

@@ -73,6 +73,27 @@ extension RealMount {
             }
         }
 
+        @Test("REMOVE-2: a removal that has no room for what it keeps says where everything is, and can be repeated")
+        func removal() async throws {
+            try await run { yonder, disk in
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("head -c 3000000 /dev/urandom > new")
+                let sum = try await Command.run("sha256sum", yonder["new"]).output.prefix(64)
+                let small = try yonder.directory.makeDirectory("small").string
+                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                let failed = try await yonder.yonder("remove", "mount", "--to", small + "/kept")
+                _ = try await Command.run("umount", "-l", small)
+                #expect(
+                    failed.status == 1 && failed.errors.contains("'mount' still has everything"), "\(failed.errors)")
+                let kept = yonder.directory["kept"]
+                #expect(try await yonder.yonder("remove", "mount", "--to", kept.string).status == 0)
+                let files = try await Command.shell("find \"$1\" -name new -exec sha256sum {} +", kept.string)
+                #expect(files.output.hasPrefix(sum))
+            }
+        }
+
         @Test(
             "WRITE-4: a copy that is larger than the free space is ENOSPC, and the file that is copied stays as it is",
             arguments: ["write", "copy_file_range", "sendfile", "posix_fallocate"])

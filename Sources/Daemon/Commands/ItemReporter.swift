@@ -31,7 +31,7 @@ struct ItemReporter: Sendable {
             lastUsed: inode.accessedAt.map(Timestamp.text))
     }
 
-    /// Reports the items of a directory in parts, recursively if requested. For any other item, reports the item
+    /// Reports the items of a directory in parts by the bytes of their names, recursively if requested. For any other item, reports the item
     /// itself.
     func list(
         _ item: ItemRecord, path: String, isRecursive: Bool, _ give: ([ItemInformation]) async throws -> Void
@@ -42,12 +42,12 @@ struct ItemReporter: Sendable {
             // The rows of a dataless directory may be outdated.
             guard directory.content != .dataless else { continue }
             var below: [(inode: InodeRecord, path: String)] = []
-            var last: Int64 = 0
+            var last = ""
             while true {
                 try Task.checkCancellation()
                 let items = try host.replica.database.items(in: directory.number, after: last, limit: Self.partSize)
                 guard let end = items.last else { break }
-                last = end.id
+                last = end.name
                 var part: [ItemInformation] = []
                 for item in items where !item.isHidden {
                     let itemPath = path + "/" + item.name

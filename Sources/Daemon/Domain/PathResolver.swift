@@ -62,6 +62,19 @@ struct PathResolver: Sendable {
         return item
     }
 
+    /// Whether there is an item at an absolute path; nil where a directory on the path was not listed, or is a link.
+    func existence(of path: String) -> Bool? {
+        guard var names = try? Self.names(of: path, below: host.mountpoint.string)[...] else { return nil }
+        var directory = InodeNumber.root
+        while let name = names.popFirst() {
+            guard let answer = try? host.replica.database.lookup(name, in: directory) else { return nil }
+            guard let inode = answer.inode else { return answer.directory == .materialized ? false : nil }
+            guard inode.kind == .directory || names.isEmpty else { return inode.kind == .symbolicLink ? nil : false }
+            directory = inode.number
+        }
+        return true
+    }
+
     /// The path of an inode in the mount; nil for one without a name.
     func path(of number: InodeNumber) -> String? {
         guard let names = try? host.replica.database.path(of: number) else { return nil }

@@ -57,11 +57,19 @@ extension Domains {
 
     /// The name of the domain that a reference names; nil for none. The name of a known domain takes precedence over a path,
     /// also when the domain is not mounted: the working directory may be in the mount of another domain.
+    ///
+    /// A word without a slash may be a mistyped name, which is a path in the working directory only if there is such an item.
     func name(of reference: DomainReference) -> String? {
         if hosts[reference.text] != nil || (try? store.domain(named: reference.text)) != nil { return reference.text }
-        if let host = host(containing: reference.path) { return host.name }
+        let mayBeName = !reference.text.contains("/") && ![".", ".."].contains(reference.text)
+        if let host = host(containing: reference.path) {
+            let existence = PathResolver(host: host).existence(of: reference.path)
+            return existence ?? !mayBeName ? host.name : nil
+        }
         let known = store.all().known.first { known in
-            known.mountpoint.map { Mountpoint.contains($0, reference.path) } ?? false
+            guard let mountpoint = known.mountpoint else { return false }
+            return mayBeName
+                ? mountpoint.utf8.elementsEqual(reference.path.utf8) : Mountpoint.contains(mountpoint, reference.path)
         }
         return known?.name
     }

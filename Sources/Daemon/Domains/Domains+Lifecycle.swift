@@ -52,8 +52,17 @@ extension Domains {
                 if keep == .downloaded || keep == .dirty && unsynced.isAnything {
                     let place = try keptPlace(arguments.directory, name, in: store)
                     var keeping = Keeping(replica, in: place, onlyDirty: keep == .dirty)
-                    let kept = try keeping.run(domain: name, source: known.source) { now in
-                        progress(ControlEvent(path: place.string, items: now.items, bytes: now.bytes))
+                    let kept: KeptSummary
+                    do {
+                        kept = try keeping.run(domain: name, source: known.source) { now in
+                            progress(ControlEvent(path: place.string, items: now.items, bytes: now.bytes))
+                        }
+                    } catch let error as Errno {
+                        throw ControlError(
+                            .failed,
+                            "what is to be kept cannot be written there: \(error). '\(name)' still has everything, and is "
+                                + "unmounted: run the command again, with --to for another folder, or 'yonder mount \(name)'",
+                            path: place.string)
                     }
                     (report.directory, report.files, report.bytes) = (place.string, kept.files, kept.bytes)
                     folder = place

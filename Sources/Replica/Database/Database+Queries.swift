@@ -32,12 +32,12 @@ extension Database {
         try all(Self.items + "WHERE item.parent = ? ORDER BY item.id", [directory.rawValue], Rows.item)
     }
 
-    /// A directory's items that were made after one.
-    func items(in directory: InodeNumber, after id: Int64, limit: Int) throws -> [ItemRecord] {
+    /// A directory's items whose names come after one, by the bytes of their names.
+    func items(in directory: InodeNumber, after name: String, limit: Int) throws -> [ItemRecord] {
         try all(
-            Self.items.replacing("FROM item", with: "FROM item INDEXED BY itemInParent")
-                + "WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?",
-            [directory.rawValue, id, limit], Rows.item)
+            Self.items.replacing("FROM item", with: "FROM item INDEXED BY itemByName")
+                + "WHERE item.parent = ? AND item.name > ? ORDER BY item.name LIMIT ?",
+            [directory.rawValue, name, limit], Rows.item)
     }
 
     func presentRanges(of number: InodeNumber) throws -> ByteRanges {

@@ -122,9 +122,11 @@ extension ReplicaDatabase {
         try glance { db in try db.items(in: directory) }
     }
 
-    /// A directory's items that come after one, in the order in which they came here.
-    package func items(in directory: InodeNumber, after id: Int64, limit: Int) throws -> [ItemRecord] {
-        try glance { db in try db.items(in: directory, after: id, limit: limit) }
+    /// A directory's items whose names come after one, by the bytes of their names.
+    ///
+    /// - Parameter name: empty for the first items.
+    package func items(in directory: InodeNumber, after name: String, limit: Int) throws -> [ItemRecord] {
+        try glance { db in try db.items(in: directory, after: name, limit: limit) }
     }
 
     /// Which bytes of a file are here, of its present content generation.

@@ -88,10 +88,10 @@ package struct Keeping {
     private mutating func keep(
         _ top: InodeNumber, at topPath: String, _ writer: ManifestWriter, _ progress: (KeptSummary) -> Void
     ) throws {
-        var waiting: [(number: InodeNumber, path: String, after: Int64)] = [(top, topPath, 0)]
+        var waiting: [(number: InodeNumber, path: String, after: String)] = [(top, topPath, "")]
         while let (directory, path, after) = waiting.popLast() {
             let children = try replica.database.items(in: directory, after: after, limit: 256)
-            if children.count == 256, let last = children.last { waiting.append((directory, path, last.id)) }
+            if children.count == 256, let last = children.last { waiting.append((directory, path, last.name)) }
             for child in children {
                 let name =
                     child.isHidden ? Displacement.name(child.base.name ?? "item", with: " (\(child.id))") : child.name
@@ -104,7 +104,7 @@ package struct Keeping {
                 try keep(child, at: childPath, writer)
                 summary.items += 1
                 progress(summary)
-                if child.inode.kind == .directory { waiting.append((child.inode.number, childPath, 0)) }
+                if child.inode.kind == .directory { waiting.append((child.inode.number, childPath, "")) }
             }
         }
     }

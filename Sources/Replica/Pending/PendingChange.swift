@@ -97,11 +97,17 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The item that another item's conflict copy is, by the name of the original.
+    /// The conflict copies, each with the name of its original. One that has got that name, or is in the trash, is none any more.
     package func conflictCopies() throws -> [(item: ItemRecord, original: String)] {
         try read { db in
-            try Row.fetchAll(db, sql: "SELECT id, conflictOf FROM item WHERE conflictOf IS NOT NULL ORDER BY id")
-                .compactMap { row in try db.item(id: row[0]).map { ($0, row[1] as String) } }
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, conflictOf FROM item WHERE conflictOf IS NOT NULL AND conflictOf <> name AND trashedAt IS NULL
+                    ORDER BY id
+                    """
+            )
+            .compactMap { row in try db.item(id: row[0]).map { ($0, row[1] as String) } }
         }
     }
 }

@@ -61,6 +61,7 @@ extension Yonder {
         private func copy(_ file: FileHandle) throws {
             while let text = try file.read(upToCount: Self.piece), !text.isEmpty {
                 Output.write([UInt8](text), to: .standardOutput)
+                Output.endWithoutReader()
             }
         }
 

@@ -146,6 +146,7 @@ extension Yonder {
                         + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
                         + (event.process.map { "  for \(Output.shown($0))" } ?? "")
                 }
+                Output.endWithoutReader()
             }
         }
     }

@@ -32,6 +32,7 @@ extension Yonder {
                             + Self.lines(for: report.daemon)
                 }
                 guard watch else { return }
+                Output.endWithoutReader()
                 try await Task.sleep(for: .seconds(1))
             }
         }

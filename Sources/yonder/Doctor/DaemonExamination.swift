@@ -21,8 +21,12 @@ struct DaemonExamination {
             return daemon(report) + dead(except: mounted)
                 + report.domains.flatMap { DomainExamination(domain: $0).findings }
         } catch let error as ControlError where error.code == .unavailable {
-            return [.warning("daemon", "none runs, and nothing is mounted", "'yonder mount' starts it")]
-                + dead(except: [])
+            let dead = dead(except: [])
+            return [
+                dead.isEmpty
+                    ? .warning("daemon", "none runs, and nothing is mounted", "'yonder mount' starts it")
+                    : .error("daemon", "none runs, and mounts of one are left", "yonder mount --all")
+            ] + dead
         } catch let error as ControlError where error.code == .version {
             return [.error("daemon", error.message, "yonder shutdown, then yonder mount")]
         } catch {
@@ -59,7 +63,7 @@ struct DaemonExamination {
             findings.append(
                 .warning(
                     "daemon", "no process would start it again after a crash",
-                    "install yonder-keeper beside yonderd, then: yonder shutdown; yonder mount --all"))
+                    "if there is no yonder-keeper beside yonderd, install it; then: yonder shutdown; yonder mount --all"))
         }
         let reports = (try? FileManager.default.contentsOfDirectory(atPath: places.crashes)) ?? []
         if !reports.isEmpty {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import FileNames
 import Foundation
+import Synchronization
 import SystemPackage
 
 /// The output of a command: results on standard output, diagnostics on standard error.
@@ -65,12 +66,18 @@ struct Output: Sendable {
         do {
             _ = try FileDescriptor(rawValue: file.fileDescriptor).writeAll(bytes)
         } catch {
-            guard error as? Errno != .brokenPipe, file.fileDescriptor == FileDescriptor.standardOutput.rawValue else {
-                return
-            }
+            guard file.fileDescriptor == FileDescriptor.standardOutput.rawValue else { return }
+            guard error as? Errno != .brokenPipe else { return readerIsGone.store(true, ordering: .relaxed) }
             complain("the output cannot be written: \(error)")
             exit(1)
         }
+    }
+
+    private static let readerIsGone = Atomic(false)
+
+    /// Ends the process with status 0 if the reader of standard output has gone: for commands that go on until Ctrl-C.
+    static func endWithoutReader() {
+        if readerIsGone.load(ordering: .relaxed) { exit(0) }
     }
 
     /// Writes JSON, which must be UTF-8: names in it stay encoded by ``FileNameText``.
