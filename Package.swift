@@ -12,6 +12,9 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let inMemoryLogging = Target.Dependency.product(name: "InMemoryLogging", package: "swift-log")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
@@ -51,7 +54,8 @@ let targets: [Target] = [
     // The truth, and what it means.
     .target(name: "Replica", dependencies: ["FileNames", "FileProvider", "Syscalls", grdb, sqlite, logging, system]),
     .target(name: "Volume", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", logging, system]),
-    .target(name: "Sync", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", logging, system]),
+    .target(
+        name: "Sync", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", coreMetrics, logging, system]),
     .target(
         name: "Mount", dependencies: ["FileNames", "FUSE", "FileProvider", "Replica", "Syscalls", "Volume", system]),
 
@@ -124,20 +128,25 @@ let targets: [Target] = [
         linkerSettings: [.unsafeFlags(["-static-stdlib"])]),
     .target(name: "Control", dependencies: ["Syscalls", nioCore, nioPosix, logging, system]),
     .target(
+        name: "Web",
+        dependencies: ["Control", "FileNames", "Syscalls", hummingbird, httpTypes, logging, nioCore, system],
+        resources: [.embedInCode("Page")]),
+    .target(
         name: "Daemon",
         dependencies: [
             "Control", "DirectoryProvider", "FUSE", "FileNames", "FileProvider", "FileProviderPaths", "HTTPTransport",
             "Mount", "ProgramProvider", "ProviderDescriptors", "RcloneProvider", "Replica", "S3Provider",
             "SFTPProvider", "Sync", "Syscalls",
             "TarArchive",
-            "Volume",
-            "WebDAVProvider", logging, system, toml,
+            "Volume", "Web",
+            "WebDAVProvider", coreMetrics, logging, system, toml,
         ]),
-    .executableTarget(name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", argumentParser, logging]),
+    .executableTarget(
+        name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", "Web", argumentParser, coreMetrics, logging]),
     .executableTarget(
         name: "yonder",
         dependencies: [
-            "Control", "FileNames", "FileProvider", "ProgramConformance", "ProviderDescriptors", "Syscalls",
+            "Control", "FileNames", "FileProvider", "ProgramConformance", "ProviderDescriptors", "Syscalls", "Web",
             argumentParser,
             logging, system,
         ]),
@@ -234,7 +243,7 @@ let targets: [Target] = [
         dependencies: [
             "Control", "Daemon", "FileProvider", "FileProviderTesting", "ProviderDescriptors", "Replica", "SingleFile",
             "Sync",
-            "Syscalls", "TestSupport", "yonder", "yonderd", inMemoryLogging, logging, system,
+            "Syscalls", "TestSupport", "Web", "yonder", "yonderd", coreMetrics, inMemoryLogging, logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
 
@@ -260,10 +269,14 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.9.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.6.0"),
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: ["FullFoundation"]),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),

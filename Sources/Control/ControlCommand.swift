@@ -19,6 +19,10 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     case setPolicy(paths: [String], policy: String)
     case signal(DomainReference?, waits: Bool)
     case pending(DomainReference?)
+    /// The text that Prometheus reads.
+    case metrics
+    /// How much local content was used when last.
+    case contentAges(DomainReference?)
     /// Returns when all changes that are pending now have been uploaded.
     case wait(DomainReference?, seconds: Double?, downloads: Bool)
     /// Retries the pending changes of a domain, of one item, or of all domains.
@@ -59,7 +63,7 @@ extension ControlCommand {
     package var isRepeatable: Bool {
         switch self {
         case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
-            .signal, .pending, .wait, .retry, .pause, .resume, .show, .set, .conflicts, .events,
+            .signal, .pending, .metrics, .contentAges, .wait, .retry, .pause, .resume, .show, .set, .conflicts, .events,
             .tellKernel, .setLogLevel, .restart:
             true
         // Raising a budget twice doubles it; an item may be another after the first time.
@@ -83,6 +87,8 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case changed(ItemsReport<ItemInformation>)
     case allowed(ReaderStatus)
     case pending([PendingItem])
+    case metrics(String)
+    case contentAges([ContentAges])
     case options(OptionsReport)
     case conflicts([ConflictCopy])
     case trash(ItemsReport<TrashedItem>)

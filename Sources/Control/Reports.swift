@@ -88,7 +88,7 @@ package struct ReaderStatus: Codable, Hashable, Sendable {
 
 /// The state of a mounted domain.
 package struct DomainStatus: Codable, Hashable, Sendable {
-    package enum Connection: String, Codable, Hashable, Sendable {
+    package enum Connection: String, Codable, Hashable, Sendable, CaseIterable {
         case online
         case offline
         case unauthenticated
@@ -174,13 +174,19 @@ package struct DomainStatus: Codable, Hashable, Sendable {
     package var warnings: [String]
     /// Null if no reimport is running.
     @ExplicitNull package var reimport: Reimport?
+    /// The content bytes received since the domain was mounted. Nil from a daemon of an earlier version.
+    package var received: Int64?
+    /// The content bytes sent since then. Nil from a daemon of an earlier version.
+    package var sent: Int64?
 
     package init(
         name: String, source: String, mountpoint: String, connection: Connection, reason: String?, items: Items,
         bytes: Bytes, pending: Pending, failed: Int, transfers: [Transfer], passthrough: Bool, warnings: [String],
-        reimport: Reimport? = nil
+        reimport: Reimport? = nil, received: Int64? = nil, sent: Int64? = nil
     ) {
         self.reimport = reimport
+        self.received = received
+        self.sent = sent
         self.name = name
         self.source = source
         self.mountpoint = mountpoint

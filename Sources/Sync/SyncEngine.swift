@@ -57,7 +57,7 @@ package final class SyncEngine: SyncPart {
         self.isReadOnly = isReadOnly
         self.isInteractive = isInteractive
         hasTrash = provider.features.trash && provider.features.writing
-        let (warnings, syncEvents) = (Warnings(logger: logger), SyncEvents())
+        let (warnings, syncEvents) = (Warnings(logger: logger), SyncEvents(domain: domainName))
         for finding in replica.findings { warnings.report(finding) }
         do {
             try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)
@@ -72,6 +72,7 @@ package final class SyncEngine: SyncPart {
         self.schedule = schedule
         let calls = ProviderCalls(
             provider: provider, connection: connection, patience: patience,
+            metrics: CallMetrics(domain: domainName),
             onLatch: {
                 syncEvents.tell(.offline, of: nil, named: connection.failure?.message ?? "")
                 schedule.probe()
@@ -157,6 +158,9 @@ package final class SyncEngine: SyncPart {
 
     /// Whether the remote answers.
     package var connection: Connection { calls.connection }
+
+    /// The content bytes received and sent since the domain was mounted.
+    package var traffic: ContentTraffic { calls.traffic }
 
     /// Warnings for the user.
     package var warnings: Warnings { context.warnings }

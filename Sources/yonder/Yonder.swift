@@ -17,7 +17,8 @@ struct Yonder: AsyncParsableCommand {
             Rename.self, Move.self, Add.self, Delete.self, Favorite.self, Tag.self, Used.self, Pin.self, Unpin.self,
             Pending.self, Wait.self, Signal.self, Retry.self, Pause.self, Resume.self, ShowOptions.self,
             SetOptions.self, Allow.self, Conflicts.self, Trash.self, Check.self, Reimport.self, Import.self,
-            Remove.self, Events.self, Run.self, Log.self, Doctor.self, Daemon.self, Shutdown.self,
+            Remove.self, Events.self, Run.self, Top.self, Metrics.self,
+            Dashboard.self, Log.self, Doctor.self, Daemon.self, Shutdown.self,
         ])
 
     static func main() async {

@@ -1,9 +1,11 @@
 import ArgumentParser
 import Control
+import CoreMetrics
 import Daemon
 import Foundation
 import Logging
 import Syscalls
+import Web
 
 /// The daemon's program.
 @main
@@ -18,6 +20,12 @@ struct Yonderd: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("How much to log: debug, info, notice, warning or error.", valueName: "level"))
     var logLevel = "notice"
+
+    @Option(
+        help: ArgumentHelp(
+            "Serve metrics for Prometheus on this address, such as 127.0.0.1:9464; by default where the configuration says.",
+            valueName: "address"))
+    var metrics: ListeningAddress?
 
     @Flag(help: "Check whether this program could take over from the running daemon, and exit with 1 if not.")
     var checkUpgrade = false
@@ -49,6 +57,8 @@ struct Yonderd: AsyncParsableCommand {
             return EscapingLogHandler(
                 hasJournal ? JournalLogHandler(fallback: errors) : errors, level: logLevel, file: logFile)
         }
+        let registry = MetricsRegistry()
+        MetricsSystem.bootstrap(registry)
         let logger = Logger(label: "yonderd")
         do {
             try Machine.forbidCoreDumps()
@@ -57,7 +67,8 @@ struct Yonderd: AsyncParsableCommand {
         }
         do {
             let end = try await Daemon(
-                places: places, manager: manager, logger: logger, logLevel: logLevel
+                places: places, manager: manager, logger: logger, logLevel: logLevel, metrics: registry,
+                metricsAddress: metrics
             ).run()
             // At once: the mounts are served until the process has ended, and nothing may be taken down below them.
             if end == .restart { _exit(end.exitStatus) }
@@ -66,4 +77,8 @@ struct Yonderd: AsyncParsableCommand {
             throw ExitCode(error.code.exitStatus)
         }
     }
+}
+
+extension ListeningAddress: ExpressibleByArgument {
+    package init?(argument: String) { self.init(argument) }
 }

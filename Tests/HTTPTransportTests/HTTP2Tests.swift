@@ -60,10 +60,4 @@ import Testing
         #expect(try sink.bytes(in: 1000..<900_000) == Array(servedContent[1000..<900_000]))
         await transport.close()
     }
-
-    private func freePort() async throws -> Int {
-        let found = try await Command.python(
-            "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1])")
-        return try #require(Int(found.line))
-    }
 }

@@ -89,6 +89,9 @@ int yonder_give_up_lease(int descriptor);
 /* ioctl_tty(2) TIOCGWINSZ: the columns of a terminal; 0 where they are unknown, and for anything else. */
 int yonder_columns(int descriptor);
 
+/* ioctl_tty(2) TIOCGWINSZ: the rows of a terminal; 0 where they are unknown, and for anything else. */
+int yonder_rows(int descriptor);
+
 /* memfd_create(2) with MFD_CLOEXEC, not executable where the kernel knows MFD_NOEXEC_SEAL (Linux 6.3). */
 int yonder_memfd_create(const char *name);
 

@@ -5,6 +5,7 @@ import Logging
 import Mount
 import Replica
 import Sync
+import Syscalls
 import Volume
 
 /// Why the daemon ends.
@@ -28,19 +29,22 @@ struct DaemonService: ControlService {
     let domains: Domains
     private let logLevel: AdjustableLogLevel
     private let places: Places
+    private let metrics: MetricsRegistry
     /// What is to be told of the daemon itself.
-    private let warnings: [String]
-    private let startedAt = Timestamp.text(Replica.now)
+    private let warnings: @Sendable () -> [String]
+    private let startedAt = Replica.now
     /// Ends the daemon; returns at once.
     let end: @Sendable (DaemonEnd) -> Void
 
     init(
-        domains: Domains, places: Places, logLevel: AdjustableLogLevel, warnings: [String] = [],
+        domains: Domains, places: Places, logLevel: AdjustableLogLevel, metrics: MetricsRegistry,
+        warnings: @escaping @Sendable () -> [String],
         end: @escaping @Sendable (DaemonEnd) -> Void
     ) {
         self.domains = domains
         self.places = places
         self.logLevel = logLevel
+        self.metrics = metrics
         self.warnings = warnings
         self.end = end
     }
@@ -115,6 +119,10 @@ struct DaemonService: ControlService {
             return .pending([])
         case .conflicts(let reference):
             return .conflicts(try await domains.hosts(reference).flatMap { try PendingReporter(host: $0).conflicts() })
+        case .metrics:
+            return .metrics(try await metricsText())
+        case .contentAges(let reference):
+            return .contentAges(try await domains.hosts(reference).map { try StatusReporter(host: $0).contentAges() })
         case .wait(let reference, let seconds, let downloads):
             let isDone = try await PendingCommands(domains: domains)
                 .wait(reference, within: seconds.map { .fromOutside(seconds: $0) }, downloads: downloads)
@@ -223,11 +231,22 @@ struct DaemonService: ControlService {
         var report = StatusReport(
             daemon: DaemonStatus(
                 worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
-                startedAt: startedAt, restarts: domains.manager.restarts, warnings: warnings,
+                startedAt: Timestamp.text(startedAt), restarts: domains.manager.restarts, warnings: warnings(),
                 stateDirectory: places.stateDirectory),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report
+    }
+
+    /// What Prometheus reads.
+    func metricsText() async throws -> String {
+        let hosts = try await domains.hosts(nil)
+        return MetricsReport(
+            registry: metrics, status: try await status(nil),
+            conflicts: try Dictionary(
+                hosts.map { ($0.name, try $0.replica.database.conflictCopies().count) }, uniquingKeysWith: { $1 }),
+            startedAt: startedAt, usage: .current
+        ).text
     }
 
     /// Refreshes one domain or all mounted domains.

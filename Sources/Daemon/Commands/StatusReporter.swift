@@ -47,7 +47,15 @@ struct StatusReporter: Sendable {
             warnings: host.engine.warnings.texts + damage,
             reimport: try host.replica.database.reimports.progress().map {
                 DomainStatus.Reimport(done: $0.done, total: $0.total, isCounting: $0.isCounting)
-            })
+            },
+            received: host.engine.traffic.received, sent: host.engine.traffic.sent)
+    }
+
+    func contentAges() throws -> ContentAges {
+        let now = Replica.now
+        let bytes = try host.replica.database.localBytes(
+            byUse: ContentAges.bounds.reversed().map { now.advanced(by: .seconds(-$0)) })
+        return ContentAges(name: host.name, bytes: bytes.reversed())
     }
 }
 

@@ -1,3 +1,4 @@
+import CoreMetrics
 import FileProvider
 import Foundation
 import Replica
@@ -22,6 +23,8 @@ struct Provisioner: Provisioning {
         }
         return TaskCancellation(
             task: Task {
+                let start = ContinuousClock.now
+                defer { record(prerequisite, waited: .now - start) }
                 do {
                     completion(try await provide(prerequisite, for: caller))
                 } catch let error as FileProviderError {
@@ -34,6 +37,12 @@ struct Provisioner: Provisioning {
                     completion(.ioError)
                 }
             })
+    }
+
+    private func record(_ prerequisite: Prerequisite, waited duration: Duration) {
+        CoreMetrics.Timer(
+            label: "yonder_wait_seconds", dimensions: [("domain", domain), ("for", prerequisite.word)]
+        ).recordNanoseconds(Int64(duration / .nanoseconds(1)))
     }
 
     /// The process learns no more than EIO.
@@ -106,6 +115,18 @@ extension Requester {
 }
 
 extension Prerequisite {
+    /// The prerequisite's name in metrics.
+    fileprivate var word: String {
+        switch self {
+        case .listing: "listing"
+        case .content, .whole: "content"
+        case .claim: "claim"
+        case .download: "download"
+        case .upload: "upload"
+        case .eviction: "eviction"
+        }
+    }
+
     /// Whether the prerequisite may come from setxattr.
     fileprivate var isAskedByAttribute: Bool {
         switch self {

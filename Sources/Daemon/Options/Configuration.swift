@@ -5,6 +5,7 @@ import Replica
 import Syscalls
 import SystemPackage
 import TOMLKit
+import Web
 
 /// The daemon's configuration file.
 ///
@@ -19,6 +20,9 @@ import TOMLKit
 ///     names = ["*.part", "node_modules"]            # what has such a name is never sent
 ///     usual-list = true                             # false: without the list that comes with Yonder
 ///
+///     [metrics]
+///     address = "127.0.0.1:9464"                    # where Prometheus reads; nowhere by default
+///
 ///     [s3]                                          # options of all domains of a kind: see 'yonder providers'
 ///     region = "eu-central-1"
 struct Configuration: Sendable {
@@ -26,6 +30,8 @@ struct Configuration: Sendable {
     /// The fetch budget per process in bytes; nil for no limit.
     var processBudget: Int64?
     var ignoredNames = IgnoredNames.usual
+    /// Where metrics are served; nil for nowhere.
+    var metricsAddress: ListeningAddress?
     /// The options of all domains of a kind of remote, by the name of its descriptor.
     var remoteOptions: [String: [String: String]] = [:]
     /// What of the file has no effect, for `yonder mount` and `yonder status`.
@@ -58,7 +64,16 @@ struct Configuration: Sendable {
             }
         }
 
+        struct Metrics: Decodable {
+            var address: String?
+
+            enum CodingKeys: String, CodingKey, CaseIterable {
+                case address
+            }
+        }
+
         var materialization: Materialization?
+        var metrics: Metrics?
         var ignore: Ignore?
         var remotes: [String: [String: String]] = [:]
         /// The tables and keys that mean nothing, as they are shown.
@@ -76,6 +91,7 @@ struct Configuration: Sendable {
             materialization = try tables.decodeIfPresent(
                 Materialization.self, forKey: Key(stringValue: "materialization"))
             ignore = try tables.decodeIfPresent(Ignore.self, forKey: Key(stringValue: "ignore"))
+            metrics = try tables.decodeIfPresent(Metrics.self, forKey: Key(stringValue: "metrics"))
             let kinds = ProviderDescriptor.all.map(\.name)
             for name in kinds {
                 remotes[name] = try tables.decodeIfPresent([String: String].self, forKey: Key(stringValue: name))
@@ -83,6 +99,7 @@ struct Configuration: Sendable {
             let sections = [
                 "materialization": Materialization.CodingKeys.allCases.map(\.stringValue),
                 "ignore": Ignore.CodingKeys.allCases.map(\.stringValue),
+                "metrics": Metrics.CodingKeys.allCases.map(\.stringValue),
             ]
             for table in tables.allKeys.sorted(by: { $0.stringValue < $1.stringValue }) {
                 let name = table.stringValue
@@ -130,6 +147,10 @@ struct Configuration: Sendable {
                 guard !name.isEmpty, !name.contains("/") else { throw Mistake("ignore.names", name) }
                 ignoredNames.patterns.append(name)
             }
+        }
+        metricsAddress = try file.metrics?.address.map { text in
+            guard let address = ListeningAddress(text) else { throw Mistake("metrics.address", text) }
+            return address
         }
         for descriptor in ProviderDescriptor.all {
             guard let values = file.remotes[descriptor.name] else { continue }

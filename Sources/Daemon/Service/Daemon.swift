@@ -5,6 +5,7 @@ import Logging
 import Synchronization
 import Syscalls
 import SystemPackage
+import Web
 
 /// The daemon: one per state directory, with its socket and its domains.
 package final class Daemon: Sendable {
@@ -12,9 +13,19 @@ package final class Daemon: Sendable {
     private let manager: ServiceManager
     private let logger: Logger
     private let logLevel: AdjustableLogLevel
+    private let metrics: MetricsRegistry
+    private let metricsAddress: ListeningAddress?
 
-    /// - Parameter logLevel: that of `logger`, which `yonder log --level` changes.
-    package init(places: Places, manager: ServiceManager, logger: Logger, logLevel: AdjustableLogLevel) {
+    /// - Parameters:
+    ///   - logLevel: that of `logger`, which `yonder log --level` changes.
+    ///   - metrics: what swift-metrics was bootstrapped with.
+    ///   - metricsAddress: where they are served; nil for what the configuration says.
+    package init(
+        places: Places, manager: ServiceManager, logger: Logger, logLevel: AdjustableLogLevel,
+        metrics: MetricsRegistry, metricsAddress: ListeningAddress?
+    ) {
+        self.metrics = metrics
+        self.metricsAddress = metricsAddress
         self.places = places
         self.manager = manager
         self.logger = logger
@@ -54,9 +65,13 @@ package final class Daemon: Sendable {
                 credentials: CredentialStore(in: FilePath(places.credentials)),
                 defaults: configuration.remoteOptions, logger: logger),
             manager: manager, logger: logger)
+        let exporter = (metricsAddress ?? configuration.metricsAddress).map {
+            MetricsExporter(at: $0, logger: logger)
+        }
         let (ending, end) = AsyncStream.makeStream(of: DaemonEnd.self)
         let service = DaemonService(
-            domains: domains, places: places, logLevel: logLevel, warnings: configuration.complaints
+            domains: domains, places: places, logLevel: logLevel, metrics: metrics,
+            warnings: { configuration.complaints + [exporter?.complaint].compactMap(\.self) }
         ) { end.yield($0) }
         let server = try await ControlServer(
             at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger,
@@ -88,6 +103,8 @@ package final class Daemon: Sendable {
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
         let serving = Task { try await server.run() }
         manager.ready("listens on '\(places.socket)'")
+        let exporting = Task { await exporter?.run { try await service.metricsText() } }
+        defer { exporting.cancel() }
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
         let mounting = Task { await domains.mountAgain() }

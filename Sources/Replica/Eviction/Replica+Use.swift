@@ -32,6 +32,23 @@ extension ReplicaDatabase {
         }
     }
 
+    /// The bytes of content by the time of its last use.
+    ///
+    /// - Parameter bounds: ascending.
+    /// - Returns: one number more than there are bounds: what was used before the first, before each next one, and since the last.
+    package func localBytes(byUse bounds: [FileTimestamp]) throws -> [Int64] {
+        let times = bounds.map(\.nanosecondsSince1970)
+        return try read { db in
+            try zip([Int64.min] + times, times + [Int64.max]).map { start, end in
+                try db.one(
+                    """
+                    SELECT TOTAL(localBytes) FROM inode INDEXED BY contentByUse
+                    WHERE hasContentFile = 1 AND COALESCE(readAt, changedAt) >= ? AND COALESCE(readAt, changedAt) < ?
+                    """, [start, end], { Int64(saturating: $0[0] as Double) }) ?? 0
+            }
+        }
+    }
+
     /// For which process a file's content was fetched last, in words; nil when no process had it fetched.
     package func causeOfContent(of number: InodeNumber) throws -> String? {
         try read { db in

@@ -1,3 +1,4 @@
+import CoreMetrics
 import FileProvider
 import Replica
 import Synchronization
@@ -40,19 +41,26 @@ package struct SyncEvent: Sendable {
     package var time: FileTimestamp
 }
 
-/// Sends events to listeners. A listener that falls behind loses the oldest events; it delays nothing.
+/// Counts events, and sends them to listeners. A listener that falls behind loses the oldest events; it delays nothing.
 final class SyncEvents: Sendable {
     private struct State {
         var listeners: [Int: AsyncStream<SyncEvent>.Continuation] = [:]
         var lastID = 0
     }
 
+    private let domain: String
     private let state = Mutex(State())
     private static let buffer = 4096
+
+    /// - Parameter domain: the name of the domain.
+    init(domain: String) {
+        self.domain = domain
+    }
 
     func tell(
         _ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0, process: String? = nil
     ) {
+        Counter(label: "yonder_events_total", dimensions: [("domain", domain), ("kind", kind.rawValue)]).increment()
         let listeners = state.withLock { Array($0.listeners.values) }
         guard !listeners.isEmpty else { return }
         let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, process: process, time: Replica.now)

@@ -156,7 +156,7 @@ actor ChangeFeed: SyncPart {
             _ = try await compareEverything()
             return
         }
-        let enumerator = try await calls.make(for: request) { [request] in
+        let enumerator = try await calls.make(.enumerator, for: request) { [request] in
             try $0.enumerator(for: .workingSet, request: request)
         }
         defer { enumerator.invalidate() }
@@ -170,7 +170,7 @@ actor ChangeFeed: SyncPart {
             let observation = replica.ordering.observe()
             let batch: ChangeBatch
             do {
-                batch = try await calls.make(for: request) { _ in
+                batch = try await calls.make(.enumerateChanges, for: request) { _ in
                     try await enumerator.enumerateChanges(from: start, suggestedBatchSize: Self.batchSize)
                 }
             } catch {
@@ -276,7 +276,7 @@ actor ChangeFeed: SyncPart {
     }
 
     private func refreshRoot() async throws {
-        let root = try await calls.make(for: request) { [request] in
+        let root = try await calls.make(.item, for: request) { [request] in
             try await $0.item(for: .rootContainer, request: request)
         }
         try await commits.commit { ingestion in try ingestion.placement.placeRoot(root) }
@@ -285,7 +285,9 @@ actor ChangeFeed: SyncPart {
     /// The provider cannot tell what changed since the last anchor: compares all listed directories, and then uses a
     /// new anchor. A missing item is looked up before it is removed.
     private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
-        let anchor = try await calls.make(for: request) { _ in try await enumerator.currentSyncAnchor() }
+        let anchor = try await calls.make(.currentSyncAnchor, for: request) { _ in
+            try await enumerator.currentSyncAnchor()
+        }
         guard try await compareEverything() else { return }
         // Without one the next round compares again.
         try replica.database.set(.syncAnchor, to: anchor.flatMap { isShortEnough($0) ? $0.rawValue : nil })

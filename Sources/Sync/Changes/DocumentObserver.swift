@@ -104,11 +104,13 @@ actor DocumentObserver: SyncPart {
     ///
     /// - Throws: what the provider says.
     private func follow(_ identifier: ItemIdentifier) async throws {
-        let enumerator = try await calls.make(for: request) { [request] in
+        let enumerator = try await calls.make(.enumerator, for: request) { [request] in
             try $0.enumerator(for: identifier, request: request)
         }
         defer { enumerator.invalidate() }
-        var anchor = try await calls.make(for: request) { _ in try await enumerator.currentSyncAnchor() }
+        var anchor = try await calls.make(.currentSyncAnchor, for: request) { _ in
+            try await enumerator.currentSyncAnchor()
+        }
         try await takePage(of: identifier, from: enumerator)
         while !Task.isCancelled {
             try await Task.sleep(for: Self.pause)
@@ -123,7 +125,7 @@ actor DocumentObserver: SyncPart {
     /// Takes in the present state of the document, the only item of its enumerator.
     private func takePage(of identifier: ItemIdentifier, from enumerator: any FileProviderEnumerator) async throws {
         let observation = replica.ordering.observe()
-        let page = try await calls.make(for: request) { _ in
+        let page = try await calls.make(.enumerateItems, for: request) { _ in
             try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 1)
         }
         if page.nextPage != nil || page.items.count > 1 { try refuse("more than the one item", of: identifier) }
@@ -136,7 +138,7 @@ actor DocumentObserver: SyncPart {
         var anchor = start
         for _ in 0..<Self.mostBatches {
             let (observation, position) = (replica.ordering.observe(), anchor)
-            let batch = try await calls.make(for: request) { _ in
+            let batch = try await calls.make(.enumerateChanges, for: request) { _ in
                 try await enumerator.enumerateChanges(from: position, suggestedBatchSize: 1)
             }
             if batch.anchor.rawValue.count > SyncAnchor.maximumLength {

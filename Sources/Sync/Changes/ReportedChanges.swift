@@ -20,7 +20,7 @@ struct ReportedChanges: SyncPart {
     /// The kind of reports that the remote gives.
     func kind() async throws -> ChangeReports {
         guard calls.provider is any ChangeReporter else { return .none }
-        return try await calls.make(for: request) { provider in
+        return try await calls.make(.changeReports, for: request) { provider in
             try await (provider as? any ChangeReporter)?.changeReports() ?? .none
         }
     }
@@ -33,7 +33,7 @@ struct ReportedChanges: SyncPart {
     ) async throws -> [ListedDirectory] {
         let identifiers = directories.map(\.identifier)
         let mark = isForAll ? nil : try replica.database.mark(ofDirectory: .root)
-        let report = try await calls.make(for: request) { provider in
+        let report = try await calls.make(.changes, for: request) { provider in
             try await (provider as? any ChangeReporter)?.changes(since: mark, among: identifiers)
         }
         guard let report else { return directories }
@@ -56,7 +56,7 @@ struct ReportedChanges: SyncPart {
     /// - Returns: nil where there is none: the listing will say what is wrong.
     private func report(since mark: ChangeMark?, in directory: ItemIdentifier) async throws -> ChangeReport? {
         do throws(FileProviderError) {
-            return try await calls.make(for: request) { provider in
+            return try await calls.make(.changes, for: request) { provider in
                 try await (provider as? any ChangeReporter)?.changes(since: mark, in: directory)
             }
         } catch {

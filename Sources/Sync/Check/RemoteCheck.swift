@@ -148,7 +148,7 @@ struct RemoteCheck: SyncPart {
         let number = file.inode.number
         let isEqual: Bool
         do {
-            let remote = try await calls.make(for: request) { [request] in
+            let remote = try await calls.make(.item, for: request) { [request] in
                 try await $0.item(for: identifier, request: request)
             }
             // A change to another version has not been taken in yet.

@@ -6,6 +6,8 @@ import SystemPackage
 final class ProviderCalls: Sendable {
     let provider: any FileProviderReplicatedExtension
     let connection: Connection
+    let traffic = ContentTraffic()
+    private let metrics: CallMetrics
     private let lanes: CallLanes
     private let onLatch: @Sendable () -> Void
     private let onRecovery: @Sendable () -> Void
@@ -15,10 +17,11 @@ final class ProviderCalls: Sendable {
 
     init(
         provider: any FileProviderReplicatedExtension, connection: Connection, patience: Duration,
-        onLatch: @escaping @Sendable () -> Void, onRecovery: @escaping @Sendable () -> Void
+        metrics: CallMetrics, onLatch: @escaping @Sendable () -> Void, onRecovery: @escaping @Sendable () -> Void
     ) {
         self.provider = provider
         self.connection = connection
+        self.metrics = metrics
         self.onLatch = onLatch
         self.onRecovery = onRecovery
         watchdog = Watchdog(patience: patience)
@@ -32,10 +35,12 @@ final class ProviderCalls: Sendable {
     /// Makes a call. A transient failure is retried a few times before it is thrown.
     ///
     /// - Parameters:
+    ///   - call: what `body` calls.
     ///   - ticket: the call's place among the others, when that may change; else it follows from the request.
     ///   - progress: told whenever something arrives, so that the call is not given up for making no progress.
     func make<Value: Sendable>(
-        for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil, progress: CallProgress = CallProgress(),
+        _ call: CallName, for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil,
+        progress: CallProgress = CallProgress(),
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws(FileProviderError) -> Value {
         let ticket = ticket ?? CallLanes.Ticket(Self.lane(of: request))
@@ -50,11 +55,15 @@ final class ProviderCalls: Sendable {
                     }
                     progress.advance()
                     let context = CallContext(isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
+                    let start = ContinuousClock.now
                     do {
-                        return try await CallContext.$current.withValue(context) {
+                        let value = try await CallContext.$current.withValue(context) {
                             try await watchdog.run(progress) { [provider] in try await body(provider) }
                         }
+                        metrics.record(call, took: .now - start, error: nil)
+                        return value
                     } catch {
+                        metrics.record(call, took: .now - start, error: error)
                         // While its place is kept: calls that wait for one do not ask before it is known.
                         throw await judged(error)
                     }

@@ -37,7 +37,7 @@ package final class QuotaMonitor: Sendable {
             state.askedAt = now
             state.asking = Task { [self] in
                 // After a failure the last value is kept.
-                let answer = try? await calls.make(for: FileProviderRequest(reason: .synchronization)) {
+                let answer = try? await calls.make(.quota, for: FileProviderRequest(reason: .synchronization)) {
                     try await $0.quota()
                 }
                 self.state.withLock { state in

@@ -14,7 +14,7 @@ struct RemoteLookup: Sendable {
         _ identifier: ItemIdentifier, for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil
     ) async throws(FileProviderError) -> FileProviderItem? {
         do throws(FileProviderError) {
-            return try await context.calls.make(for: request, ticket: ticket) {
+            return try await context.calls.make(.item, for: request, ticket: ticket) {
                 try await $0.item(for: identifier, request: request)
             }
         } catch {

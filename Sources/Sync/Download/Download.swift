@@ -283,13 +283,14 @@ final class Download: Sendable {
             arrived: { range in
                 moves.advance()
                 guard !range.isEmpty else { return }
+                self.calls.traffic.receive(range.upperBound - range.lowerBound)
                 if let reader { self.accounting?.charge(range.upperBound - range.lowerBound, to: reader) }
                 self.arrived(range, of: id)
             },
             overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } })
         do throws(FileProviderError) {
             try await budget.admit(missing(of: range), for: number, evictor: evictor)
-            let item = try await calls.make(for: request, ticket: ticket, progress: moves) {
+            let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {
                 [identifier, version] provider in
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)

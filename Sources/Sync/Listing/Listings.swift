@@ -215,7 +215,7 @@ actor Listings: SyncPart {
         var page = FileProviderPage.initial
         var check = PageValidator(of: beginning.identifier)
         let ticket = active[number]?.ticket
-        let enumerator = try await calls.make(for: request, ticket: ticket) { provider in
+        let enumerator = try await calls.make(.enumerator, for: request, ticket: ticket) { provider in
             try provider.enumerator(for: beginning.identifier, request: request)
         }
         defer { enumerator.invalidate() }
@@ -223,7 +223,7 @@ actor Listings: SyncPart {
             try Task.checkCancellation()
             let position = page
             do {
-                let result = try await calls.make(for: request, ticket: ticket) { _ in
+                let result = try await calls.make(.enumerateItems, for: request, ticket: ticket) { _ in
                     try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
                 }
                 var isFirstSeen = false

@@ -11,13 +11,15 @@ extension ProviderCalls {
         _ container: ItemIdentifier, for request: FileProviderRequest,
         wasSeen: (ItemIdentifier) -> Bool = { _ in false }, take: ([FileProviderItem]) async throws -> Bool
     ) async throws {
-        let enumerator = try await make(for: request) { try $0.enumerator(for: container, request: request) }
+        let enumerator = try await make(.enumerator, for: request) {
+            try $0.enumerator(for: container, request: request)
+        }
         defer { enumerator.invalidate() }
         var validator = PageValidator(of: container)
         var next: FileProviderPage? = .initial
         while let page = next {
             try Task.checkCancellation()
-            let result = try await make(for: request) { _ in
+            let result = try await make(.enumerateItems, for: request) { _ in
                 try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: PageValidator.pageSize)
             }
             try validator.take(result, wasSeen: wasSeen)

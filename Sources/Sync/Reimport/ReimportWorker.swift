@@ -83,7 +83,7 @@ actor ReimportWorker: SyncPart {
     private func tellTheEnd() async throws {
         let hasBegun = Mutex(false)
         do {
-            try await calls.make(for: FileProviderRequest(reason: .synchronization)) { provider in
+            try await calls.make(.importDidFinish, for: FileProviderRequest(reason: .synchronization)) { provider in
                 hasBegun.withLock { $0 = true }
                 await provider.importDidFinish()
             }

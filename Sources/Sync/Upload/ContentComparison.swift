@@ -11,10 +11,10 @@ struct ContentComparison: SyncPart {
     func isEqual(_ remote: FileProviderItem, to number: InodeNumber) async throws -> Bool {
         let local = try replica.openContent(of: number)
         defer { try? local.close() }
-        let sink = ComparingSink(local: local)
+        let sink = ComparingSink(local: local, traffic: calls.traffic)
         let request = FileProviderRequest(reason: .synchronization)
         do {
-            _ = try await calls.make(for: request) { provider in
+            _ = try await calls.make(.fetchContents, for: request) { provider in
                 try await provider.fetchContents(
                     for: remote.itemIdentifier, version: remote.itemVersion.contentVersion, range: nil,
                     request: request, into: sink)
@@ -36,11 +36,13 @@ private final class ComparingSink: ContentSink {
     private struct Different: Error {}
 
     private let local: FileDescriptor
+    private let traffic: ContentTraffic
     private let state = Mutex(State())
     private static let piece: Int64 = 1 << 20
 
-    init(local: FileDescriptor) {
+    init(local: FileDescriptor, traffic: ContentTraffic) {
         self.local = local
+        self.traffic = traffic
     }
 
     var isDifferent: Bool { state.withLock { $0.isDifferent } }
@@ -62,6 +64,7 @@ private final class ComparingSink: ContentSink {
     }
 
     private func note(_ isEqual: Bool, count: Int64) throws {
+        traffic.receive(count)
         state.withLock { state in
             state.count += count
             if !isEqual { state.isDifferent = true }

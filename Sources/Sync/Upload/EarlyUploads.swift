@@ -89,9 +89,11 @@ final class EarlyUploads: SyncPart {
     private func begin(_ number: InodeNumber, in parent: ItemIdentifier) {
         guard let file = try? OpenContent(replica.openContent(of: number)) else { return }
         let progress = CallProgress()
-        let content = GrowingContent { offset, count in
+        let content = GrowingContent { [traffic = calls.traffic] offset, count in
             progress.advance()
-            return try file.read(at: offset, count: count)
+            let bytes = try file.read(at: offset, count: count)
+            traffic.send(Int64(bytes.count))
+            return bytes
         }
         let isWanted = state.withLock { state in
             guard !state.isStopped else { return false }
@@ -101,9 +103,9 @@ final class EarlyUploads: SyncPart {
         guard isWanted else { return }
         Task { [receiver] in
             // After a failure the upload of the whole file sends everything.
-            _ = try? await calls.make(for: FileProviderRequest(reason: .synchronization), progress: progress) { _ in
-                await receiver.receive(content, in: parent)
-            }
+            _ = try? await calls.make(
+                .receive, for: FileProviderRequest(reason: .synchronization), progress: progress
+            ) { _ in await receiver.receive(content, in: parent) }
             state.withLock { $0.underWay[number] = nil }
         }
     }

@@ -67,7 +67,7 @@ extension Executor {
         let request = request
         let identifier = sent.item.itemIdentifier
         var remote = failure.item
-        if remote == nil { remote = try await make { try await $0.item(for: identifier, request: request) } }
+        if remote == nil { remote = try await make(.item) { try await $0.item(for: identifier, request: request) } }
         guard let remote else { return }
         if sent.item.documentSize != remote.documentSize
             || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)

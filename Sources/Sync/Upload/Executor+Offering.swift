@@ -69,7 +69,7 @@ extension Executor {
         let wanted = options
         do {
             return .change(
-                try await make(transfer) { provider in
+                try await make(.createItem, transfer) { provider in
                     try await provider.createItem(
                         basedOn: sent.item, fields: sent.fields, contents: source, options: wanted, request: request)
                 })

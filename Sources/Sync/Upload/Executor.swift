@@ -84,7 +84,7 @@ struct Executor: SyncPart {
         let request = request
         guard sent.identifier != nil else {
             let attempts = Mutex(0)
-            let change = try await make(transfer) { provider in
+            let change = try await make(.createItem, transfer) { provider in
                 let isReplay = attempts.withLock { attempts in
                     attempts += 1
                     return attempts > 1 || sent.isReplay
@@ -96,12 +96,12 @@ struct Executor: SyncPart {
             return (change, attempts.withLock { $0 > 1 })
         }
         if sent.fields.contains(.contents), !calls.provider.features.conditionalWrites {
-            let current = try await make { try await $0.item(for: sent.item.itemIdentifier, request: request) }
+            let current = try await make(.item) { try await $0.item(for: sent.item.itemIdentifier, request: request) }
             guard current.itemVersion.contentVersion == sent.base.contentVersion else {
                 throw FileProviderError(.localVersionConflictingWithServer, item: current)
             }
         }
-        let change = try await make(transfer) { provider in
+        let change = try await make(.modifyItem, transfer) { provider in
             try await provider.modifyItem(
                 sent.item, baseVersion: sent.base, changedFields: sent.fields, contents: source,
                 options: .failOnConflict, request: request)
@@ -111,12 +111,14 @@ struct Executor: SyncPart {
 
     /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
     func make<Value: Sendable>(
-        _ transfer: UploadTransfer? = nil,
+        _ call: CallName, _ transfer: UploadTransfer? = nil,
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws -> Value {
         let wasWritten = Mutex(false)
         do {
-            return try await calls.make(for: request, progress: transfer?.callProgress ?? CallProgress()) { provider in
+            return try await calls.make(
+                call, for: request, progress: transfer?.callProgress ?? CallProgress()
+            ) { provider in
                 do {
                     transfer?.restart()
                     return try await body(provider)
@@ -248,7 +250,7 @@ struct Executor: SyncPart {
             // What lies below a trashed directory is in no working set: it is deleted with the directory.
             let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
             do {
-                try await make { provider in
+                try await make(.deleteItem) { provider in
                     try await provider.deleteItem(
                         identifier: deletion.identifier, baseVersion: deletion.version, options: options,
                         request: request)
@@ -302,7 +304,7 @@ struct Executor: SyncPart {
                 let request = request
                 var item = failure.item
                 if item == nil {
-                    item = try? await make { try await $0.item(for: deletion.identifier, request: request) }
+                    item = try? await make(.item) { try await $0.item(for: deletion.identifier, request: request) }
                 }
                 let found = item
                 warnings.report("'\(deletion.name)' was removed here and stays on the remote: \(failure.message)")

@@ -8,8 +8,13 @@ final class UploadTransfer: Sendable {
     }
 
     private let state = Mutex(State())
+    private let traffic: ContentTraffic
     /// An upload whose bytes are taken is not stuck.
     let callProgress = CallProgress()
+
+    init(traffic: ContentTraffic) {
+        self.traffic = traffic
+    }
 
     func begin(_ total: Int64) {
         state.withLock { $0 = State(total: total) }
@@ -22,6 +27,7 @@ final class UploadTransfer: Sendable {
 
     func advance(_ count: Int64) {
         state.withLock { $0.done = min($0.total, $0.done + count) }
+        traffic.send(count)
         callProgress.advance()
     }
 

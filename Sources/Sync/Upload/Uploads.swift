@@ -281,7 +281,7 @@ actor Uploads: SyncPart {
         _ number: InodeNumber, _ id: OrderingState.OperationID, _ body: (UploadTransfer) async -> Value
     ) async -> Value {
         ordering.send(id)
-        let transfer = UploadTransfer()
+        let transfer = UploadTransfer(traffic: calls.traffic)
         sending[number] = transfer
         defer { sending[number] = nil }
         return await body(transfer)

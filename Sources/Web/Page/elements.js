@@ -100,15 +100,15 @@ export function visible(text) {
 
 export const lastName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;
 
-const units = ["kB", "MB", "GB", "TB", "PB", "EB"];
+const units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/** 1234567 is "1.2 MB". */
+/** In the units of the command line: 1234567 is "1.2 MiB". */
 export function bytes(count) {
   let value = Math.max(Number(count) || 0, 0);
-  if (value < 999.5) return `${Math.round(value)}\u00a0${Math.round(value) === 1 ? "byte" : "bytes"}`;
+  if (value < 1024) return `${Math.round(value)}\u00a0${Math.round(value) === 1 ? "byte" : "bytes"}`;
   let unit = -1;
-  while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1000;
+  while (value >= 1023.95 && unit < units.length - 1) {
+    value /= 1024;
     unit += 1;
   }
   return `${value < 99.95 ? value.toFixed(1) : value.toFixed(0)}\u00a0${units[unit]}`;

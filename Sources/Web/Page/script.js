@@ -273,8 +273,8 @@ const conflicts = new KeyedList(byId("conflicts"), (conflict) => conflict.path, 
     const quoted = (name) => element("q", {}, element("bdi", {}, visible(lastName(name))));
     const explanation = element("p", { className: "explanation", id },
       ...(isCopy
-        ? ["Gives this version the name ", quoted(conflict.original), ", and deletes the version that has it now."]
-        : ["Deletes ", quoted(conflict.path), ", and leaves the other version as it is."]));
+        ? ["Gives this version the name ", quoted(conflict.original), ", and removes the version that has it now: to the trash, where the remote has one."]
+        : ["Removes ", quoted(conflict.path), ", to the trash where the remote has one, and leaves the other version as it is."]));
     const isConfirming = () => confirming?.path === conflict.path && confirming.keep === keep;
     const choose = button(text, (event) => {
       // The second click of a double click is no confirmation.

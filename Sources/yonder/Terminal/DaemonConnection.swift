@@ -42,6 +42,15 @@ struct DaemonConnection: Sendable {
         throw complaint(interruption ?? ControlError(.interrupted, "the daemon ended before it answered"))
     }
 
+    /// Executes a command for another program, which is told of the error.
+    ///
+    /// - Throws: ``ControlError``.
+    func perform(
+        quietly command: ControlCommand, onPart: @escaping @Sendable (ControlResult) async throws -> Void
+    ) async throws -> ControlResult {
+        try await client.perform(command, onPart: onPart)
+    }
+
     /// The caller will look at the mount, which must not show the time before a command that was executed.
     private func showWhatWasDone() async {
         for _ in 0..<Self.attempts where (try? await client.perform(.tellKernel)) != nil { return }

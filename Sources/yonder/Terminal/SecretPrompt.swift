@@ -18,24 +18,10 @@ struct SecretPrompt {
     /// - Parameter subject: what is asked for, such as `password of 'user'`.
     /// - Throws: `ExitCode` 130 after Ctrl-C; 64 for an empty answer, after a diagnostic.
     func ask(_ subject: String) throws -> String {
-        var settings = termios()
-        guard tcgetattr(terminal.fileDescriptor, &settings) == 0 else { throw Self.none(subject) }
-        let before = settings
-        // Without signals of the terminal and without lines: Ctrl-C arrives as a byte, and cannot end this process before the
-        // settings are back.
-        settings.c_lflag &= ~tcflag_t(ECHO | ISIG | ICANON | IEXTEN)
-        settings.c_iflag &= ~tcflag_t(IXON)
-        let descriptor = terminal.fileDescriptor
-        let restore: @Sendable () -> Void = {
-            var settings = before
-            tcsetattr(descriptor, TCSAFLUSH, &settings)
-        }
-        let signals = Self.onEnd(restore)
-        defer { for source in signals { source.cancel() } }
-        tcsetattr(descriptor, TCSAFLUSH, &settings)
+        guard let mode = TerminalMode(ofKeysOn: terminal.fileDescriptor) else { throw Self.none(subject) }
         write("yonder: \(subject): ")
         let answer = line()
-        restore()
+        mode.restore()
         write("\n")
         switch answer {
         case .interrupted: throw ExitCode(130)
@@ -78,19 +64,4 @@ struct SecretPrompt {
     }
 
     private func write(_ text: String) { try? terminal.write(contentsOf: Data(text.utf8)) }
-
-    /// Restores the terminal before a signal ends this process.
-    private static func onEnd(_ restore: @escaping @Sendable () -> Void) -> [any DispatchSourceSignal] {
-        [SIGINT, SIGTERM, SIGHUP].map { number in
-            let earlier = signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                restore()
-                exit(128 + number)
-            }
-            source.setCancelHandler { signal(number, earlier) }
-            source.resume()
-            return source
-        }
-    }
 }

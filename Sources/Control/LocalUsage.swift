@@ -1,0 +1,63 @@
+/// How much of what lies below a directory is on this machine.
+package struct LocalUsage: Sendable {
+    package struct Entry: Codable, Hashable, Sendable {
+        package var path: String
+        /// The bytes on this machine.
+        package var local: Int64
+        /// The bytes of all that lies there.
+        package var size: Int64
+        /// `file`, `directory` or `symlink`; nil for the top.
+        package var kind: String?
+        /// `dataless`, `partial` or `materialized`; nil for the top.
+        package var content: String?
+    }
+
+    private let top: String
+    private let depth: Int
+    private let showsFiles: Bool
+    private var sums: [String: Entry] = [:]
+    private var counted: Set<Int64> = []
+
+    /// - Parameters:
+    ///   - depth: how many levels below the directory have entries of their own.
+    ///   - showsFiles: whether files have, too.
+    package init(below top: String, depth: Int, showsFiles: Bool) {
+        self.top = top
+        self.depth = depth
+        self.showsFiles = showsFiles
+        sums[top] = Entry(path: top, local: 0, size: 0)
+    }
+
+    package mutating func add(_ items: [ItemInformation]) {
+        for item in items {
+            let isDirectory = item.kind == "directory"
+            let isNew = isDirectory || counted.insert(item.inode).inserted
+            let (local, size) = isDirectory || !isNew ? (0, 0) : (item.localBytes, item.size)
+            let components = item.path.utf8.dropFirst(top.utf8.count).split(separator: UInt8(ascii: "/"))
+            let shown = min(depth, components.count - (isDirectory || showsFiles ? 0 : 1))
+            var path = top
+            count(local, size, at: path)
+            for component in components.prefix(max(0, shown)) {
+                path += (path == "/" ? "" : "/") + String(Substring(component))
+                count(local, size, at: path)
+            }
+            guard shown == components.count, shown > 0 else { continue }
+            sums[path]?.kind = item.kind
+            sums[path]?.content = item.content
+        }
+    }
+
+    private mutating func count(_ local: Int64, _ size: Int64, at path: String) {
+        sums[path, default: Entry(path: path, local: 0, size: 0)].local += local
+        sums[path]?.size += size
+    }
+
+    /// The most local bytes first, and what holds an entry before it.
+    package var entries: [Entry] {
+        sums.values.sorted { one, other in
+            if one.local != other.local { return one.local > other.local }
+            if one.path.utf8.count != other.path.utf8.count { return one.path.utf8.count < other.path.utf8.count }
+            return one.path < other.path
+        }
+    }
+}

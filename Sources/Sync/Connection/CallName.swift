@@ -1,0 +1,17 @@
+/// A call of a provider, under the name that the API gives it.
+enum CallName: String, Sendable {
+    case item
+    case enumerator
+    case enumerateItems
+    case enumerateChanges
+    case currentSyncAnchor
+    case changeReports
+    case changes
+    case fetchContents
+    case createItem
+    case modifyItem
+    case deleteItem
+    case receive
+    case quota
+    case importDidFinish
+}

@@ -1,0 +1,66 @@
+import HTTPTypes
+import Hummingbird
+
+/// Lets no request through but those of the page's own browser, and gives every response the headers that confine the page.
+struct DashboardGuard: RouterMiddleware {
+    typealias Context = BasicRequestContext
+
+    let session: DashboardSession
+
+    func handle(
+        _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        var response = try await respond(to: request, context, next)
+        for (name, value) in Self.headers { response.headers[name] = value }
+        return response
+    }
+
+    private func respond(
+        to request: Request, _ context: Context, _ next: (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        guard session.isOwn(host: request.head.authority) else {
+            return Self.refusal("This address is not the dashboard's.")
+        }
+        if request.uri.path == "/", let token = request.uri.queryParameters["token"] {
+            guard let secret = session.redeem(String(token)) else {
+                return Self.refusal("This address was used already. Run 'yonder dashboard' again.")
+            }
+            var response = Response(status: .seeOther, headers: [.location: "/"])
+            response.setCookie(
+                Cookie(name: session.cookie, value: secret, path: "/", httpOnly: true, sameSite: .strict))
+            return response
+        }
+        guard session.isValid(request.cookies[session.cookie]?.value) else {
+            return Self.refusal("This page has expired. Run 'yonder dashboard' again.")
+        }
+        if request.method != .get {
+            // A page of another site can send forms, but neither JSON nor this origin.
+            let type = request.headers[.contentType] ?? ""
+            guard session.isOwn(origin: request.headers[.origin]), type.hasPrefix("application/json") else {
+                return Self.refusal("The request does not come from the dashboard.")
+            }
+        }
+        return try await next(request, context)
+    }
+
+    private static func refusal(_ text: String) -> Response {
+        Response(
+            status: .forbidden, headers: [.contentType: "text/plain; charset=utf-8"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: text + "\n")))
+    }
+
+    private static let headers: [(HTTPField.Name, String)] = [
+        (
+            .contentSecurityPolicy,
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        (.xContentTypeOptions, "nosniff"),
+        (.cacheControl, "no-store"),
+        (Self.referrerPolicy, "no-referrer"),
+        (Self.openerPolicy, "same-origin"),
+    ]
+
+    private static let referrerPolicy = HTTPField.Name("Referrer-Policy") ?? .cacheControl
+    private static let openerPolicy = HTTPField.Name("Cross-Origin-Opener-Policy") ?? .cacheControl
+}

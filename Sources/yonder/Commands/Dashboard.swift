@@ -1,0 +1,52 @@
+import ArgumentParser
+import Control
+import Foundation
+import Logging
+import Web
+
+extension Yonder {
+    struct Dashboard: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show domains, transfers, local content and conflicts on a page in the browser.",
+            discussion: """
+                Serves the page on 127.0.0.1 until Ctrl-C. The address that it prints works once, in one browser; the page stays \
+                usable there.
+                """)
+
+        @Option(help: "The port of the page; any free one by default.")
+        var port: UInt16 = 0
+
+        @Flag(help: "Print the address, and open no browser.")
+        var noBrowser = false
+
+        func run() async throws {
+            let connection = DaemonConnection()
+            var logger = Logger(label: "yonder")
+            logger.logLevel = .error
+            let server = DashboardServer(port: Int(port), logger: logger) { command, part in
+                try await connection.perform(quietly: command, onPart: part)
+            }
+            do {
+                try await server.run { address in
+                    Output.write(address + "\n", to: .standardOutput)
+                    if !noBrowser { Self.open(address) }
+                }
+            } catch {
+                Output.complain("the page cannot be served\(port > 0 ? " on port \(port)" : ""): \(error)")
+                throw ExitCode(1)
+            }
+        }
+
+        /// Opens the user's browser, where there is a desktop.
+        private static func open(_ address: String) {
+            let environment = ProcessInfo.processInfo.environment
+            guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else { return }
+            let browser = Process()
+            browser.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            browser.arguments = ["xdg-open", address]
+            browser.standardOutput = FileHandle.nullDevice
+            browser.standardError = FileHandle.nullDevice
+            try? browser.run()
+        }
+    }
+}

@@ -1,0 +1,178 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Web
+
+@Suite struct DashboardSessions {
+    @Test("DASHBOARD-1: a token is worth one cookie") func token() {
+        let session = DashboardSession(token: "t0ken")
+        session.begin(port: 8000)
+        #expect(session.redeem(nil) == nil && session.redeem("") == nil && session.redeem("t0kem") == nil)
+        let cookie = session.redeem("t0ken")
+        #expect(cookie?.count == 32 && session.isValid(cookie))
+        #expect(session.redeem("t0ken") == nil)
+        #expect(!session.isValid(nil) && !session.isValid("") && !session.isValid("t0ken"))
+        #expect(DashboardSession.randomText() != DashboardSession.randomText())
+    }
+
+    @Test("DASHBOARD-1: other hosts and origins are not the dashboard's") func origins() {
+        let session = DashboardSession(token: "t")
+        #expect(!session.isOwn(host: "127.0.0.1:8000"))
+        session.begin(port: 8000)
+        #expect(session.isOwn(host: "127.0.0.1:8000") && session.isOwn(host: "localhost:8000"))
+        for host in ["127.0.0.1", "127.0.0.1:8001", "evil.example:8000", "evil.example", ""] {
+            #expect(!session.isOwn(host: host) && !session.isOwn(origin: "http://" + host))
+        }
+        #expect(session.isOwn(origin: "http://127.0.0.1:8000"))
+        #expect(!session.isOwn(origin: "https://127.0.0.1:8000") && !session.isOwn(origin: nil))
+    }
+}
+
+extension RealMount {
+    @Suite struct Dashboards {
+        /// Runs a line of shell while `yonder dashboard` runs: `$url` is the address that it printed, `$page` that without the
+        /// token, and `$visit` the program that visits it.
+        private func visit(_ yonder: Installation, _ line: String, seconds: Int = 90) async throws -> Command.Outcome {
+            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("Programs/browser/visit.py")
+            let frame = """
+                \(Installation.program) dashboard --no-browser >"$OUT" & pid=$!
+                trap 'kill $pid; wait $pid' EXIT
+                for i in $(seq 100); do [ -s "$OUT" ] && break; sleep 0.1; done
+                url=$(cat "$OUT") page=${url%%\\?*}
+                visit() { python3 '\(script.path)' "$url" "$@"; }
+
+                """
+            return try await Command(
+                ["bash", "-c", frame + line],
+                environment: yonder.environment.merging(["OUT": yonder.directory["address"].string]) { $1 },
+                seconds: seconds
+            ).run()
+        }
+
+        /// What a user sees, of what `visit.py` prints.
+        private struct Seen: Decodable {
+            struct Domain: Decodable {
+                var name: String
+                var connection: String
+            }
+            struct Tile: Decodable {
+                var name: String
+                var filled: Double
+            }
+            struct Conflict: Decodable {}
+            var domains: [Domain]
+            var treemap: [Tile]
+            var conflicts: [Conflict]
+            var buttons: [String]
+            var empty: String
+            var console: [String]
+            var foreign: [String]
+        }
+
+        private func seen(_ outcome: Command.Outcome) throws -> Seen {
+            try #require(outcome.status == 0, "\(outcome.errors)")
+            let seen = try JSONDecoder().decode(Seen.self, from: Data(outcome.outputBytes))
+            #expect(seen.console == [] && seen.foreign == [])
+            return seen
+        }
+
+        @Test("DASHBOARD-1: the address works once, in one browser, and only from the page itself") func guarded()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let outcome = try await visit(
+                    yonder,
+                    """
+                    code() { curl -s -o /dev/null -w '%{http_code} ' "$@"; }
+                    jar=$OUT.cookies json='Content-Type: application/json' origin="Origin: ${page%/}"
+                    code "$page"; code "${page}api/status"; code -H 'Host: evil.example' "$url"; code "${page}?token=x"
+                    code -c "$jar" "$url"; code "$url"
+                    code -b "$jar" "$page"; code -b "$jar" "${page}api/status"; code -b "$jar" "${page}script.js"
+                    code -b "$jar" -H 'Host: evil.example' "${page}api/status"
+                    code -b "$jar" -H "$json" -d '{"domain":"mount"}' "${page}api/pause"
+                    code -b "$jar" -H "$json" -H 'Origin: http://evil.example' -d '{"domain":"mount"}' "${page}api/pause"
+                    code -b "$jar" -H "$origin" -d '{"domain":"mount"}' "${page}api/pause"
+                    echo; "\(Installation.program)" status | sed -n 2p
+                    code -b "$jar" -H "$json" -H "$origin" -d '{"domain":"mount"}' "${page}api/pause"
+                    code -b "$jar" -H "$json" -H "$origin" -d '{"domain":"none"}' "${page}api/pause"
+                    code -b "$jar" -H "$json" -H "$origin" -d '{' "${page}api/pause"
+                    echo; "\(Installation.program)" status | sed -n 2p
+                    curl -s -b "$jar" -D - -o /dev/null "$page" | grep -ic "content-security-policy: default-src 'none'"
+                    grep -c '#HttpOnly_127.0.0.1' "$jar"
+                    """)
+                let lines = outcome.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+                try #require(lines.count >= 6, "\(outcome.output)\(outcome.errors)")
+                #expect(lines[0] == "403 403 403 403 303 403 200 200 200 403 403 403 403")
+                #expect(lines[1].hasPrefix("connection  online"))
+                #expect(lines[2] == "200 503 400")
+                #expect(lines[3].hasPrefix("connection  paused"))
+                #expect(lines[4] == "1" && lines[5] == "1")
+            }
+        }
+
+        private static let hasBrowser =
+            ProcessInfo.processInfo.environment["CHROMIUM"] != nil
+            || FileManager.default.isExecutableFile(atPath: "/usr/bin/chromium")
+
+        @Test(
+            "DASHBOARD-2: a browser shows domains and what is local, pauses, and frees space",
+            .enabled(if: hasBrowser, "chromium is not installed"))
+        func page() async throws {
+            try await Installation.run { yonder in
+                let name = "<b>&\u{202E}\"'"
+                try yonder.write(String(repeating: "x", count: 5000), to: "d/\(name)")
+                try yonder.write(String(repeating: "y", count: 3000), to: "d/far")
+                try await yonder.mountSource()
+                try await yonder.shell("ls -R >/dev/null; cat d/'<'* >/dev/null")
+                let paused = try seen(
+                    try await visit(yonder, "visit --into d --click 'Pause mount' --wait Paused"))
+                #expect(paused.domains.map(\.name) == ["mount"] && paused.domains.first?.connection == "Paused")
+                #expect(Set(paused.treemap.map { "\($0.name) \(Int($0.filled))" }) == ["\(name) 100", "far 0"])
+                #expect(try await yonder.status().connection == .paused)
+                let freed = try seen(
+                    try await visit(yonder, "visit --click 'Resume mount' --into d --click 'Free up space'"))
+                #expect(freed.domains.first?.connection == "Online")
+                #expect(try await yonder.status().bytes.local == 0)
+            }
+        }
+
+        @Test(
+            "DASHBOARD-3: conflicts are resolved by a click, either way",
+            .enabled(if: hasBrowser, "chromium is not installed"), arguments: ["this", "the other"])
+        func conflict(keeping version: String) async throws {
+            try await Installation.run { yonder in
+                try yonder.write("first", to: "file")
+                try await yonder.mountSource()
+                try await yonder.shell("cat file >/dev/null")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo here > file")
+                try yonder.write("there\n", to: "file")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await eventually(within: .seconds(20)) { try await yonder.conflicts()["file"] != nil })
+                let end = try seen(
+                    try await visit(
+                        yonder, "visit --click 'Keep \(version) version' --click 'Yes, keep \(version) version'"))
+                #expect(end.conflicts.isEmpty)
+                #expect(try await yonder.conflicts() == [:])
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(yonder.sourceText("file") == (version == "this" ? "here\n" : "there\n"))
+                let names = try FileManager.default.contentsOfDirectory(atPath: yonder.source.string)
+                #expect(names.filter { !$0.hasPrefix(".") } == ["file"])
+            }
+        }
+
+        @Test("DASHBOARD-2: a port that is taken is an error") func taken() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let outcome = try await visit(
+                    yonder, "port=${page##*:}; '\(Installation.program)' dashboard --no-browser --port \"${port%/}\"")
+                #expect(outcome.status == 1 && outcome.errors.contains("the page cannot be served on port"))
+            }
+        }
+    }
+}
