@@ -2,11 +2,13 @@
 #define _FILE_OFFSET_BITS 64
 #include "CSyscalls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -205,4 +207,29 @@ int yonder_rows(int descriptor)
 {
     struct winsize size = {0};
     return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+int yonder_threads_are_named(int process, const char *name)
+{
+    char path[64], text[32];
+    snprintf(path, sizeof path, "/proc/%d/task", process);
+    DIR *threads = opendir(path);
+    if (!threads) return -1;
+    int are_named = 1;
+    for (struct dirent *entry; are_named && (entry = readdir(threads));) {
+        int thread = atoi(entry->d_name);
+        if (thread <= 0 || thread == process) continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%d/comm", process, thread);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        /* It has ended meanwhile. */
+        if (file < 0) continue;
+        ssize_t length = read(file, text, sizeof text - 1);
+        close(file);
+        if (length <= 0) continue;
+        text[length] = 0;
+        text[strcspn(text, "\n")] = 0;
+        are_named = strcmp(text, name) == 0;
+    }
+    closedir(threads);
+    return are_named;
 }

@@ -33,6 +33,8 @@ package struct Keeper: ~Copyable {
     private static let patienceAfterAbort = 30_000
     /// How often the keeper looks whether only a worker's main thread has ended: no signal tells that. In milliseconds.
     private static let lookInterval = 1_000
+    /// How often it looks which threads are left of such a worker.
+    private static let lookAgain = 50
     /// The time that the other threads of a worker have to end, in milliseconds: of one that was killed, and of one that has
     /// announced its end, whose exit status counts.
     private static let (patienceAfterKill, patienceAfterExit) = (200, 10_000)
@@ -121,7 +123,11 @@ package struct Keeper: ~Copyable {
 
     /// Whether nothing but a thread that no signal ends is left of a worker.
     private mutating func isLingering(_ worker: Worker) -> Bool {
-        if let since = worker.mainThreadEndedAt { return Clock.now >= since + Self.patience(with: worker) }
+        if let since = worker.mainThreadEndedAt {
+            let waited = Clock.now - since
+            return waited >= Self.patience(with: worker)
+                && (worker.isHeldUpByItsMount || waited >= Self.patienceAfterExit)
+        }
         if worker.hasEndedMainThread {
             if !worker.isStopping { kill(worker.process, SIGKILL) }
             self.worker?.mainThreadEndedAt = Clock.now
@@ -202,7 +208,8 @@ package struct Keeper: ~Copyable {
                 due = last + options.watchdog
             }
             let look =
-                worker.mainThreadEndedAt.map { $0 + Self.patience(with: worker) } ?? Clock.now + Self.lookInterval
+                worker.mainThreadEndedAt.map { max($0 + Self.patience(with: worker), Clock.now + Self.lookAgain) }
+                ?? Clock.now + Self.lookInterval
             due = min(due ?? look, look)
         }
         if let next = manager?.reportLife(at: Clock.now) { due = min(due ?? next, next) }

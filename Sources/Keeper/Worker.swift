@@ -31,6 +31,10 @@ struct Worker {
         return text[end + 2] == UInt8(ascii: "Z")
     }
 
+    /// Whether every thread that is left may wait in the kernel for an answer of the next worker. Any other one, that the disk holds up,
+    /// may still change the contents, and ends by itself. (`Notifications` of the worker names the thread.)
+    var isHeldUpByItsMount: Bool { yonder_threads_are_named(process, "fuse-notify") == 1 }
+
     /// The exit status with which the worker asks to be started again (`ExitStatus.restart` of the daemon).
     static let restartStatus: Int32 = 133
 
