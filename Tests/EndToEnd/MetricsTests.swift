@@ -78,10 +78,14 @@ extension RealMount {
                 try await yonder.mountSource("--cache-limit", "1G")
                 try await yonder.shell("cat far >/dev/null; printf 123 > near")
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(try await yonder.yonder("evict", yonder["near"]).status == 0)
+                #expect(try await yonder.run("cat \"$1\"", yonder["near"]).output == "123")
+                #expect(try await eventually { try await yonder.info("near").content == "materialized" })
                 let outcome = try await yonder.yonder("metrics")
                 let text = outcome.output
                 let domain = "domain=\"mount\""
-                #expect(value("yonder_received_bytes_total{\(domain)}", in: text) == 5000)
+                #expect(value("yonder_received_bytes_total{\(domain)}", in: text) == 5003)
+                #expect(value("yonder_events_total{\(domain),kind=\"evicted\"}", in: text) == 1)
                 #expect(value("yonder_sent_bytes_total{\(domain)}", in: text) == 3)
                 #expect(value("yonder_local_bytes{\(domain)}", in: text) == 5003)
                 #expect(value("yonder_cache_limit_bytes{\(domain)}", in: text) == Double(1 << 30))

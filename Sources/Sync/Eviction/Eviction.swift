@@ -131,6 +131,8 @@ struct Eviction: SyncPart {
                 commits.publish(effects)
                 report.evictedFiles += 1
                 report.freedBytes = report.freedBytes.saturatingAdd(freed)
+                // Nothing was there to evict of a dataless file.
+                if freed > 0 { events.tell(.evicted, of: inode.number, named: name(of: inode.number), bytes: freed) }
             } catch let refusal as EvictionRefusal {
                 throw refusal
             } catch {
