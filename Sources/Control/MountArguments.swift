@@ -24,6 +24,12 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var allowsDevices: Bool?
     /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount are honoured.
     package var allowsSetID: Bool?
+    /// The owner of items that have none of their own.
+    package var user: Given<UInt32>?
+    /// Their group.
+    package var group: Given<UInt32>?
+    /// The permissions that items without permissions of their own do not get.
+    package var umask: Given<UInt16>?
     /// The credentials for the remote. Never logged.
     package var credentials: GivenCredentials?
     /// The options of the remote, by name, without secrets. An empty value removes the stored one.

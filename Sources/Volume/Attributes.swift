@@ -23,11 +23,11 @@ package struct Attributes: Hashable, Sendable {
     /// Whether the attributes change without a request to the daemon, because the kernel writes the file directly.
     package var isVolatile = false
 
-    /// - Parameter ownership: the owner and group of items that have none of their own.
+    /// - Parameter ownership: the owner, the group and the permissions of items that have none of their own.
     init(_ inode: InodeRecord, ownership: Ownership) {
         node = UInt64(bitPattern: inode.number.rawValue)
         kind = inode.kind
-        permissions = inode.permissions ?? InodeRecord.usualPermissions(of: inode.kind)
+        permissions = inode.permissions ?? ownership.permissions(of: inode.kind)
         size = inode.size
         blocks = Self.blocks(of: inode)
         linkCount = Self.linkCount(of: inode)
@@ -100,14 +100,25 @@ extension InodeKind {
     }
 }
 
-/// The owner and group of items that have none of their own.
+/// The owner, the group and the permissions of items that have none of their own.
 package struct Ownership: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32
+    /// The permissions that files and directories do not get.
+    package var umask: UInt16
 
-    package init(user: UInt32, group: UInt32) {
+    package init(user: UInt32, group: UInt32, umask: UInt16 = 0o022) {
         self.user = user
         self.group = group
+        self.umask = umask
+    }
+
+    func permissions(of kind: InodeKind) -> UInt16 {
+        switch kind {
+        case .directory: 0o777 & ~umask
+        case .symbolicLink: 0o777
+        case .file, .fifo, .characterDevice, .blockDevice, .socket: 0o666 & ~umask
+        }
     }
 }
 

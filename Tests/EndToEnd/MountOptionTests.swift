@@ -89,7 +89,8 @@ extension RealMount {
                 #expect(
                     try await options() == [
                         "cache-limit": "none", "cache-time": "none", "poll": "none", "fsync": "local",
-                        "read-only": "no", "allow-other": "no", "dev": "no", "suid": "no", "ignore": "*.part,a b=c",
+                        "read-only": "no", "allow-other": "no", "dev": "no", "suid": "no", "uid": "none", "gid": "none",
+                        "umask": "none", "ignore": "*.part,a b=c",
                     ])
                 let set = try await yonder.yonder("set", "mount", "cache-limit=300K", "poll=60", "ignore=")
                 #expect(set.status == 0 && set.output.contains("cache-limit=307200\n"), "\(set.errors)")
@@ -112,6 +113,8 @@ extension RealMount {
                 for (words, message) in [
                     (["much=1"], "much"), (["cache-limit=much"], "cache-limit"), (["read-only=perhaps"], "yes or no"),
                     (["poll"], "OPTION=VALUE"), (["password=secret"], "--password-stdin"), (["poll=0"], "poll"),
+                    (["uid=no such user"], "uid"),
+                    (["umask=888"], "umask"), (["umask=7777"], "umask"),
                 ] {
                     let outcome = try await Command(
                         [Installation.program, "set", "mount"] + words, environment: yonder.environment

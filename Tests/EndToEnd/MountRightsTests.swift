@@ -59,6 +59,59 @@ extension RealMount {
         }
 
         @Test(
+            "ACCESS-9: --uid, --gid and --umask say what the remote does not, also after a restart",
+            .enabled("only root can play another user") { isRoot },
+            .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
+        func givenOwners() async throws {
+            let server = try await DAVServer.start(.apache)
+            do {
+                try await checkGivenOwners(server)
+            } catch {
+                await server.stop()
+                throw error
+            }
+            await server.stop()
+        }
+
+        private func checkGivenOwners(_ server: DAVServer) async throws {
+            let folder = server.root.appending("d").string
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try Data("far".utf8).write(to: URL(fileURLWithPath: folder + "/file"))
+            try await Installation.run { yonder in
+                func modes(_ words: String...) async throws -> String {
+                    let outcome = try await Command(
+                        [Installation.program, "mount"] + (words.isEmpty ? ["cloud"] : words),
+                        environment: yonder.environment
+                    ).run()
+                    try #require(outcome.status == 0, "\(outcome.errors)")
+                    return try await Command.shell(
+                        "ls \"$1\" >/dev/null; stat -c '%u:%g %a' \"$1\" \"$1\"/file", yonder["d"]
+                    )
+                    .output
+                }
+                let place = [server.source, yonder.mount.string, "--name", "cloud"]
+                #expect(
+                    try await modes(
+                        place[0], place[1], place[2], place[3], "--uid", "nobody", "--gid", "65534", "--umask", "027",
+                        "--allow-other") == "65534:65534 750\n65534:65534 640\n")
+                // They decide who may do what, and what is made here has its maker's.
+                #expect(
+                    try await asNobody(yonder, "cat d/file; echo mine > d/mine; stat -c %u d/mine").output
+                        == "far65534\n")
+                #expect(
+                    try await Command.shell("umask 077; echo x > \"$1\"; stat -c '%u %a' \"$1\"", yonder["d/root"]).line
+                        == "0 600")
+                let mounted = try await yonder.yonder("set", "cloud", "umask=none")
+                #expect(mounted.status == 1 && mounted.errors.contains("yonder unmount cloud"))
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                #expect(try await modes() == "65534:65534 750\n65534:65534 640\n")
+                #expect(try await yonder.yonder("unmount", "cloud").status == 0)
+                #expect(try await yonder.yonder("set", "cloud", "umask=none", "gid=none", "uid=1").status == 0)
+                #expect(try await modes() == "1:0 755\n1:0 644\n")
+            }
+        }
+
+        @Test(
             "ACCESS-4: an ordinary user's mount is not even root's; --allow-other, --dev and --suid are refused with the reason",
             .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
         func ordinaryUser() async throws {

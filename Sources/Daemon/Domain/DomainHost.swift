@@ -93,7 +93,7 @@ package final class DomainHost: Sendable {
             if options.isPaused == true { engine.connection.pause(true) }
             volume = Volume(
                 replica: replica, files: files,
-                ownership: Ownership(user: Machine.userIdentifier, group: Machine.groupIdentifier),
+                ownership: options.ownership,
                 isReadOnly: isReadOnly, waitsForRemote: options.waitsForRemote ?? false, logger: logger,
                 observer: EngineObserver(engine: engine, kernel: kernel, policy: policy))
             mounted = VolumeMount(

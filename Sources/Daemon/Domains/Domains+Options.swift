@@ -24,6 +24,11 @@ extension Domains {
             throw Self.needsMount(
                 "\(isNew == true ? "--" : "--no-")\(flag) does not change how it is mounted already", request.name)
         }
+        for (name, isSame) in [
+            ("uid", new.user == old.user), ("gid", new.group == old.group), ("umask", new.umask == old.umask),
+        ] where !isSame {
+            throw Self.needsMount("it is mounted with another --\(name)", request.name)
+        }
         let names = Set((new.remote ?? [:]).keys).union((old.remote ?? [:]).keys).sorted()
         if let name = names.first(where: { new.remote?[$0] != old.remote?[$0] }) {
             throw Self.needsMount("it is mounted with another --\(name)", request.name)

@@ -12,7 +12,8 @@ extension DomainOptions {
                 ("poll", pollSeconds.map(Self.text) ?? "none"),
                 ("fsync", waitsForRemote ?? false ? "remote" : "local"),
                 ("read-only", isSet(isReadOnly)), ("allow-other", isSet(allowsOthers)), ("dev", isSet(allowsDevices)),
-                ("suid", isSet(allowsSetID)),
+                ("suid", isSet(allowsSetID)), ("uid", user.map { String($0) } ?? "none"),
+                ("gid", group.map { String($0) } ?? "none"), ("umask", umask.map(Self.octal) ?? "none"),
             ] + (ignoredNames ?? []).map { ("ignore", $0) }
         let remote = remote ?? [:]
         let described = ProviderDescriptor.serving(source)?.options.filter { !$0.isSecret }.map(\.name) ?? []
@@ -21,6 +22,8 @@ extension DomainOptions {
         return general.map { OptionsReport.Option(name: $0, value: $1) }
             + (described + others).map { OptionsReport.Option(name: $0, value: remote[$0]) }
     }
+
+    private static func octal(_ mask: UInt16) -> String { "0" + String(mask, radix: 8) }
 
     private static func text(_ seconds: Double) -> String {
         Int64(exactly: seconds).map { String($0) } ?? String(seconds)

@@ -5,6 +5,7 @@ import Replica
 import Sync
 import Syscalls
 import SystemPackage
+import Volume
 
 /// The options of a domain, stored with it.
 package struct DomainOptions: Codable, Hashable, Sendable {
@@ -29,6 +30,12 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     package var allowsDevices: Bool?
     /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount are honoured; nil for false.
     package var allowsSetID: Bool?
+    /// The owner of items that have none of their own; nil for the user of the daemon.
+    package var user: UInt32?
+    /// Their group; nil for that of the daemon.
+    package var group: UInt32?
+    /// The permissions that items without permissions of their own do not get; nil for 022.
+    package var umask: UInt16?
 
     package init() {}
 
@@ -44,11 +51,19 @@ package struct DomainOptions: Codable, Hashable, Sendable {
         if let allowsOthers = arguments.allowsOthers { options.allowsOthers = allowsOthers ? true : nil }
         if let allowsDevices = arguments.allowsDevices { options.allowsDevices = allowsDevices ? true : nil }
         if let allowsSetID = arguments.allowsSetID { options.allowsSetID = allowsSetID ? true : nil }
+        if let user = arguments.user { options.user = user.value }
+        if let group = arguments.group { options.group = group.value }
+        if let umask = arguments.umask { options.umask = umask.value }
         if let given = arguments.remote {
             let all = (options.remote ?? [:]).merging(given) { $1 }.filter { !$0.value.isEmpty }
             options.remote = all.isEmpty ? nil : all
         }
         return options
+    }
+
+    var ownership: Ownership {
+        Ownership(
+            user: user ?? Machine.userIdentifier, group: group ?? Machine.groupIdentifier, umask: umask ?? 0o022)
     }
 
     var mountRights: MountRights {

@@ -30,8 +30,8 @@ extension Yonder {
             discussion: """
                 'yonder show NAME' shows the options with their values, and 'yonder mount --help' explains them. An \
                 empty value removes an option of the source; ignore= removes the stored patterns. All of the changes \
-                are made, or none. They take effect at once, except that read-only, allow-other, dev, suid and the \
-                options of the source are refused while the domain is mounted.
+                are made, or none. They take effect at once, except that read-only, allow-other, dev, suid, \
+                uid, gid, umask and the options of the source are refused while the domain is mounted.
                 """)
 
         @Argument(help: "The domain's name, or a path in its mount.")
@@ -58,7 +58,9 @@ extension Yonder {
         }
 
         private static let switches: Swift.Set = ["read-only", "allow-other", "dev", "suid"]
-        private static let values: Swift.Set = ["cache-limit", "cache-time", "poll", "fsync", "ignore"]
+        private static let values: Swift.Set = [
+            "cache-limit", "cache-time", "poll", "fsync", "ignore", "uid", "gid", "umask",
+        ]
 
         /// The flag of `yonder mount` for an option.
         ///

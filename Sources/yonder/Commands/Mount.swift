@@ -22,7 +22,7 @@ extension Yonder {
 
                 Options are stored with the domain. For a known domain, given options replace the stored ones and the \
                 others stay. They take effect at once on a mounted domain, except --read-only, --allow-other, --dev, \
-                --suid and the options of the source, for which it must be unmounted first.
+                --suid, --uid, --gid, --umask and the options of the source, for which it must be unmounted first.
                 """)
 
         @Argument(
@@ -71,6 +71,23 @@ extension Yonder {
             inversion: .prefixedNo,
             help: "Honour set-user-ID and set-group-ID bits and file capabilities in the mount. For root.")
         var suid: Bool?
+
+        @Option(
+            help: ArgumentHelp(
+                "The owner of items whose owner the remote does not say, by name or number; 'none' for you.",
+                valueName: "user"))
+        var uid: Revocable<AccountNumber<UserNames>>?
+
+        @Option(help: ArgumentHelp("Their group, by name or number; 'none' for yours.", valueName: "group"))
+        var gid: Revocable<AccountNumber<GroupNames>>?
+
+        @Option(
+            help: ArgumentHelp(
+                """
+                The permissions that items do not get whose permissions the remote does not say, in octal, for example 077; 'none' \
+                for 022.
+                """, valueName: "mask"))
+        var umask: Revocable<PermissionMask>?
 
         @Option(
             help: ArgumentHelp(
@@ -137,6 +154,9 @@ extension Yonder {
             arguments.allowsOthers = allowOther
             arguments.allowsDevices = dev
             arguments.allowsSetID = suid
+            arguments.user = uid?.given(\.number)
+            arguments.group = gid?.given(\.number)
+            arguments.umask = umask?.given(\.bits)
             try remote.add(to: &arguments, for: source ?? "")
             return arguments
         }

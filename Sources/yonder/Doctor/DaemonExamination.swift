@@ -63,7 +63,8 @@ struct DaemonExamination {
             findings.append(
                 .warning(
                     "daemon", "no process would start it again after a crash",
-                    "if there is no yonder-keeper beside yonderd, install it; then: yonder shutdown; yonder mount --all"))
+                    "if there is no yonder-keeper beside yonderd, install it; then: yonder shutdown; yonder mount --all"
+                ))
         }
         let reports = (try? FileManager.default.contentsOfDirectory(atPath: places.crashes)) ?? []
         if !reports.isEmpty {

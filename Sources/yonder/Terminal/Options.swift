@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import Syscalls
 
 /// The options of every command that prints.
 struct OutputOptions: ParsableArguments {
@@ -94,5 +95,39 @@ struct TimeSpan: ExpressibleByArgument {
             return nil
         }
         seconds = number * (unit ?? 1)
+    }
+}
+
+/// Where the names of accounts come from.
+protocol AccountNames {
+    static func number(of name: String) -> UInt32?
+}
+
+enum UserNames: AccountNames {
+    static func number(of name: String) -> UInt32? { Accounts.user(named: name) }
+}
+
+enum GroupNames: AccountNames {
+    static func number(of name: String) -> UInt32? { Accounts.group(named: name) }
+}
+
+/// A user or a group, by name or number.
+struct AccountNumber<Names: AccountNames>: ExpressibleByArgument {
+    let number: UInt32
+
+    init?(argument: String) {
+        // The last number means "unchanged" in chown(2).
+        guard let number = UInt32(argument) ?? Names.number(of: argument), number < .max else { return nil }
+        self.number = number
+    }
+}
+
+/// Permissions in octal, at most 777.
+struct PermissionMask: ExpressibleByArgument {
+    let bits: UInt16
+
+    init?(argument: String) {
+        guard let bits = UInt16(argument, radix: 8), bits <= 0o777, !argument.hasPrefix("+") else { return nil }
+        self.bits = bits
     }
 }
