@@ -35,7 +35,7 @@ extension RealMount {
     @Suite struct Dashboards {
         /// Runs a line of shell while `yonder dashboard` runs: `$url` is the address that it printed, `$page` that without the
         /// token, and `$visit` the program that visits it.
-        private func visit(_ yonder: Installation, _ line: String, seconds: Int = 90) async throws -> Command.Outcome {
+        private func visit(_ yonder: Installation, _ line: String, seconds: Int = 180) async throws -> Command.Outcome {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/browser/visit.py")
             let frame = """
@@ -43,7 +43,7 @@ extension RealMount {
                 trap 'kill $pid; wait $pid' EXIT
                 for i in $(seq 100); do [ -s "$OUT" ] && break; sleep 0.1; done
                 url=$(cat "$OUT") page=${url%%\\?*}
-                visit() { python3 '\(script.path)' "$url" "$@"; }
+                visit() { python3 '\(script.path)' "$url" --patience 60 "$@"; }
 
                 """
             return try await Command(

@@ -120,6 +120,8 @@ struct Configuration: Sendable {
             self = try Configuration(text: String(decoding: bytes, as: UTF8.self))
         } catch Errno.noSuchFileOrDirectory, Errno.notDirectory {
             return
+        } catch let error as DecodingError {
+            complaints = ["nothing of it applies: \(Self.mistake(in: error))"]
         } catch {
             complaints = ["nothing of it applies: \(error)"]
         }
@@ -160,6 +162,19 @@ struct Configuration: Sendable {
             if let mistake = descriptor.mistake(in: values) { throw Mistake(description: mistake) }
             remoteOptions[descriptor.name] = values
         }
+    }
+
+    /// The error without the types of the decoder.
+    private static func mistake(in error: DecodingError) -> String {
+        let context: DecodingError.Context? =
+            switch error {
+            case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
+                .dataCorrupted(let context):
+                context
+            @unknown default: nil
+            }
+        guard let path = context?.codingPath.map(\.stringValue), !path.isEmpty else { return "\(error)" }
+        return "'\(path.joined(separator: "."))' has a value of another type than it takes"
     }
 
     private struct Mistake: Error, CustomStringConvertible {
