@@ -130,6 +130,26 @@ import Testing
         }
     }
 
+    @Test("TAKEOVER-1: a result is still there after the changes that other threads make before it is answered")
+    func manyLater() async throws {
+        try await expectSame { volume, request in
+            try volume.rename("a", in: 1, to: "c", in: 1, noReplace: false, exchange: false, request: request)
+            if request.isResent { return 0 }
+            // Its thread has lost its processor: first others make files ahead of the database, then in transactions.
+            for index in 0..<1_000 {
+                let later = RequestNumber(rawValue: UInt64(2 + 2 * index))
+                _ = try volume.create(
+                    "later \(index)", in: 1, permissions: 0o644, isWriting: false, caller: caller, registry: nil,
+                    request: later)
+            }
+            for index in 0..<1_000 {
+                let later = RequestNumber(rawValue: UInt64(4_000 + 2 * index))
+                _ = try volume.make("node \(index)", in: 1, mode: 0o010644, caller: caller, request: later)
+            }
+            return 0
+        }
+    }
+
     @Test("trashing by a rename") func trashing() async throws {
         try await expectSame(prepare: { volume in
             try volume.replica.database.set(.hasTrash, to: "1")

@@ -135,6 +135,8 @@ final class NewFiles: Sendable {
     static let most = 4096
     private static let mostGrounds = 256
     private static let longestLog: Int64 = 4 << 20
+    /// A longer log is cleared when all of its files are written. What is kept then is a quarter of it.
+    private static let usualLog: Int64 = 512 << 10
     /// Numbers are reserved so many at a time, and again when there are fewer than a quarter.
     static let reservation: Int64 = 1024
 
@@ -368,7 +370,7 @@ final class NewFiles: Sendable {
             for file in state.waiting { state.note(file) }
             count.store(state.waiting.count, ordering: .releasing)
             state.isStuck = false
-            guard state.waiting.isEmpty, let size = state.log?.size, size > 1 << 16 else { return }
+            guard state.waiting.isEmpty, let size = state.log?.size, size > Self.usualLog else { return }
             // A log that stays as it is does no harm: what is in it is known to be written.
             try? state.log?.clear(keeping: state.answered)
         }

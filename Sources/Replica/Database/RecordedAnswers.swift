@@ -4,9 +4,10 @@ import Syscalls
 /// The results of the kernel's requests that were committed last. Each is written in the transaction of its change, so that
 /// a request that the kernel sends again after a crash has its result here if and only if its change was committed.
 enum RecordedAnswers {
-    /// At least this many of the newest answers are kept, of transactions and of the creation log each. It exceeds the number
-    /// of requests that can be committed and not answered yet: each occupies a serving thread.
-    static let most: Int64 = 64
+    /// At least this many of the newest answers of the creation log are kept, and eight times as many in the table. A thread that has
+    /// committed a change can lose its processor before it has answered the kernel, while the others commit changes: on a loaded
+    /// machine some hundred.
+    static let most: Int64 = 512
 }
 
 extension Database {
@@ -20,14 +21,15 @@ extension Database {
         let id = lastInsertedRowID
         // Recovery adds those of the creation log.
         guard id % RecordedAnswers.most == 0 else { return }
-        try run("DELETE FROM answered WHERE id <= ?", [id - 3 * RecordedAnswers.most])
+        try run("DELETE FROM answered WHERE id <= ?", [id - 8 * RecordedAnswers.most])
     }
 
     /// Records the requests that have made files without a transaction of their own, as the creation log has them. Writing
     /// them with each file would add a tenth to the cost of a creation.
     func recordAnswers(of files: [NewFile]) throws {
+        let known = Set(try all("SELECT request FROM answered", [], { $0[0] as Int64 }))
         for file in files {
-            guard let request = file.request, try recordedAnswer(to: request) == nil else { continue }
+            guard let request = file.request, !known.contains(Int64(bitPattern: request.rawValue)) else { continue }
             try recordAnswer(to: request, inode: file.number)
         }
     }
