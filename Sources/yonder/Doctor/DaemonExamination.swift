@@ -25,7 +25,8 @@ struct DaemonExamination {
             return [
                 dead.isEmpty
                     ? .warning("daemon", "none runs, and nothing is mounted", "'yonder mount' starts it")
-                    : .error("daemon", "none runs, and mounts of one are left", "yonder mount --all")
+                    : .warning(
+                        "daemon", "none runs", "'yonder mount --all' starts it, and mounts again what was mounted")
             ] + dead
         } catch let error as ControlError where error.code == .version {
             return [.error("daemon", error.message, "yonder shutdown, then yonder mount")]
