@@ -36,7 +36,8 @@ extension Domains {
         await remountDeadDomains(and: detached)
     }
 
-    /// - Returns: the domain whose mount cannot be continued and is detached; nil when the domain is mounted.
+    /// - Returns: the domain whose mount cannot be continued and is detached; nil when the domain is mounted, or its mount was
+    ///   ended meanwhile.
     private func takeOver(_ inherited: InheritedMount) async throws -> String? {
         let previous = try PreviousMount(inherited)
         let name = previous.description.domain
@@ -51,13 +52,17 @@ extension Domains {
         do {
             _ = try await begin(request, previous: previous)
         } catch {
-            logger.error("'\(name)' is mounted again on '\(request.mountpoint)': \(error)")
             end(inherited)
+            var isDetached = (error as? FileProviderError)?.errno == .notSupported
             // An access to the mount would wait as long as another process has the device open.
             if try MountTable().device(at: FilePath(request.mountpoint)) == previous.description.session.device {
                 try? Session.detachMount(at: FilePath(request.mountpoint))
+                isDetached = true
             }
-            return name
+            // A mount that is not there any more was ended by a user.
+            let fate = isDetached ? "is mounted again on '\(request.mountpoint)'" : "cannot be continued"
+            logger.error("'\(name)' \(fate): \(error)")
+            return isDetached ? name : nil
         }
         logger.notice("'\(name)' continues on '\(request.mountpoint)'")
         return nil
