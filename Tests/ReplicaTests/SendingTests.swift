@@ -92,6 +92,45 @@ import Testing
         #expect(try replica.names() == ["file"])
     }
 
+    @Test(
+        "SEND-18: a name that was sent and not answered is not taken for a remote change when the item has its old name again"
+    )
+    func renamedBackBeforeItIsAnswered() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.directory("d"), .file("old", id: "it", size: 100)], open: fixture.open)
+        let directory = try #require(try replica.number("d"))
+        try await replica.list([], in: directory, open: fixture.open)
+        let number = try #require(try replica.number("it"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        func rename(_ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber) throws {
+            _ = try replica.change(open: fixture.open) {
+                try $0.names.rename(name, in: parent, to: newName, in: newParent, .replace)
+            }
+        }
+        try rename("old", in: .root, to: "new", in: directory)
+        let sent = try #require(try replica.prepare(row, fields: [.filename, .parentItemIdentifier]))
+        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        // The daemon ends here; the remote has done it.
+        try rename("new", in: directory, to: "old", in: .root)
+        var moved = FileProviderItem.file("new", id: "it", size: 100)
+        moved.parentItemIdentifier = sent.item.parentItemIdentifier
+        _ = try await replica.ingest(open: fixture.open) { [moved] in
+            try $0.placement.place(moved, in: directory)
+        }
+        #expect(try replica.names().sorted() == ["d", "old"])
+        let pending = try #require(try replica.prepare(row, fields: [.filename, .parentItemIdentifier]))
+        #expect(pending.item.filename == "old")
+        #expect(pending.fields == [.filename, .parentItemIdentifier])
+        // What was answered leaves nothing to be sent.
+        var answer = FileProviderItem.file("old", id: "it", size: 100)
+        answer.contentModificationDate = pending.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(pending, as: answer, stillPending: [], shouldFetchContent: false)
+        }
+        #expect(try replica.prepare(row, fields: [.filename, .parentItemIdentifier]) == nil)
+    }
+
     @Test("SEND-1: a change that was made while an earlier one was sent is waited for also after the answer to that")
     func pendingSinceItWasSent() async throws {
         let fixture = try ReplicaFixture()

@@ -36,6 +36,9 @@ extension Database {
         if item.trash == nil, item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
         let parent = try item.parent.flatMap { try self.item(ofInode: $0)?.identifier }
         if parent == nil || parent != item.base.parent { fields.insert(.parentItemIdentifier) }
+        // A request that has no answer may have moved it on the remote: its place is sent even if it is the old one again,
+        // and what the remote says meanwhile is not taken for news.
+        if item.wasSent { fields.formUnion(item.changedFields.intersection([.filename, .parentItemIdentifier])) }
         try setChangedFields(of: row, to: fields, at: now)
         // Its failure was about a change that is no longer there.
         if fields.isEmpty, !item.changedFields.isEmpty { try forgetFailure(of: item.inode.number) }

@@ -260,7 +260,11 @@ def perform(work, place, ends, results):
     try:
         results.put((work.__name__, work(place, ends), None))
     except BaseException:
-        results.put((work.__name__, 0, traceback.format_exc()))
+        try:
+            there = sorted(os.listdir(place))
+        except OSError as error:
+            there = error
+        results.put((work.__name__, 0, f"{traceback.format_exc()}in the directory: {there}"))
 
 
 def main():
