@@ -14,14 +14,23 @@ package struct SiblingFile: Hashable, Sendable {
     }
 }
 
+/// A directory, and the files in it that come after one of them.
+package struct SiblingFiles: Sendable {
+    package var directory: InodeNumber
+    package var byName: [SiblingFile]
+    /// As they are listed.
+    package var byListing: [SiblingFile]
+    /// As they are listed, and from the first one after the last.
+    package var around: [SiblingFile]
+}
+
 extension ReplicaDatabase {
-    /// The directory of an inode, and the files in it that come after the inode, by name and as they are listed; nil for
-    /// one without a name.
+    /// The directory of an inode, and the files in it that come after the inode; nil for one without a name.
     ///
-    /// - Parameter limit: at most so many files of each order.
-    package func siblings(
-        after number: InodeNumber, limit: Int
-    ) throws -> (directory: InodeNumber, byName: [SiblingFile], byListing: [SiblingFile])? {
+    /// - Parameters:
+    ///   - limit: at most so many files of each order.
+    ///   - most: at most so many around it.
+    package func siblings(after number: InodeNumber, limit: Int, around most: Int) throws -> SiblingFiles? {
         try read { db in
             let place = try db.one(
                 "SELECT parent, id, name FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
@@ -33,13 +42,20 @@ extension ReplicaDatabase {
                 FROM item INDEXED BY itemByName CROSS JOIN inode ON inode.number = item.inode
                 WHERE item.parent = ? AND item.name > ? AND inode.kind = \(kind: .file) ORDER BY item.name LIMIT ?
                 """, [parent, place.2, limit], Self.sibling)
-            let byListing = try db.all(
-                """
-                SELECT inode.number, inode.size, inode.content
-                FROM item INDEXED BY itemInParent CROSS JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.id > ? AND inode.kind = \(kind: .file) ORDER BY item.id LIMIT ?
-                """, [parent, place.1, limit], Self.sibling)
-            return (InodeNumber(rawValue: parent), byName, byListing)
+            func listed(from first: Int64, to last: Int64, limit: Int) throws -> [SiblingFile] {
+                try db.all(
+                    """
+                    SELECT inode.number, inode.size, inode.content
+                    FROM item INDEXED BY itemInParent CROSS JOIN inode ON inode.number = item.inode
+                    WHERE item.parent = ? AND item.id BETWEEN ? AND ? AND inode.kind = \(kind: .file)
+                    ORDER BY item.id LIMIT ?
+                    """, [parent, first, last, limit], Self.sibling)
+            }
+            var around = try listed(from: place.1 + 1, to: .max, limit: max(limit, most))
+            let byListing = Array(around.prefix(limit))
+            if around.count < most { around += try listed(from: 0, to: place.1 - 1, limit: most - around.count) }
+            return SiblingFiles(
+                directory: InodeNumber(rawValue: parent), byName: byName, byListing: byListing, around: around)
         }
     }
 

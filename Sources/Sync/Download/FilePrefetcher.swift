@@ -2,8 +2,7 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Prefetches the next small files of a directory that is being read in order, in the background lane. It stops when
-/// a fetch fails.
+/// Prefetches the next small files of a directory that is being read, in the background lane. It stops when a fetch fails.
 actor FilePrefetcher {
     private let replica: Replica
     private let downloads: Downloads
@@ -82,11 +81,13 @@ actor FilePrefetcher {
     private func read(_ number: InodeNumber) {
         if let reader, accounting?.admits(reader) == false { return }
         guard !isStopped,
-            let place = try? replica.database.siblings(after: number, limit: ReadPredictor.largestWindow)
+            let place = try? replica.database.siblings(
+                after: number, limit: ReadPredictor.largestWindow, around: ReadPredictor.largestUnorderedWindow)
         else { return }
         waiting += predictor.read(
             number, in: place.directory,
-            following: ReadPredictor.Following(byName: place.byName, byListing: place.byListing), mostBytes: mostBytes)
+            following: ReadPredictor.Following(
+                byName: place.byName, byListing: place.byListing, around: place.around), mostBytes: mostBytes)
         // Files that the reader has reached, or will not reach any more.
         waiting.removeAll { !predictor.ahead.contains($0) }
         publish()
