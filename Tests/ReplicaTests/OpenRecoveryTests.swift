@@ -163,6 +163,30 @@ import Testing
         #expect(length(of: number) == nil && fixture.recoveredFiles.count == 1)
     }
 
+    @Test("an empty content file of what the remote has is left of a truncation, and nothing is set aside")
+    func interruptedTruncation() async throws {
+        let number = try await leave { _, number in
+            let file = try FileDescriptor.open(path(of: number), .readWrite)
+            defer { try? file.close() }
+            try file.setLength(0)
+        }
+        #expect(try reopen(Opened()).database.inode(number)?.content == .dataless)
+        #expect(length(of: number) == nil && fixture.recoveredFiles == [])
+    }
+
+    @Test("what a crash leaves of a move to the trash is removed, and what only looks like it is set aside")
+    func interruptedTrashing() async throws {
+        let information = "[Trash Info]\nPath=a%20name\nDeletionDate=2026-11-25T03:14:58\n"
+        let last = try await leave { _, _ in }
+        let numbers = (10..<14).map { InodeNumber(rawValue: last.rawValue + $0) }
+        for (number, text) in zip(numbers, [information, information + "more\n", "[Trash Info]\n", ""]) {
+            #expect(FileManager.default.createFile(atPath: path(of: number).string, contents: Data(text.utf8)))
+        }
+        _ = try reopen(Opened())
+        #expect(numbers.allSatisfy { length(of: $0) == nil })
+        #expect(fixture.recoveredFiles.count == 2)
+    }
+
     @Test("begun content of an open file stays; begun content without a file does not") func begunContentStays()
         async throws
     {

@@ -46,7 +46,7 @@ struct ContentStore: Sendable {
         do {
             descriptor = try make()
         } catch Errno.fileExists {
-            if isFirst, let name = path.lastComponent, try FileStatus(at: path).size > 0 {
+            if isFirst, let name = path.lastComponent, try !holdsNothing(number) {
                 _ = try quarantine(fileNamed: name, stamp: FileTimestamp.now.nanosecondsSince1970)
             }
             try path.unlinkIfPresent()
@@ -63,6 +63,17 @@ struct ContentStore: Sendable {
 
     func remove(_ number: InodeNumber) throws(Errno) {
         try path(of: number).unlinkIfPresent()
+    }
+
+    /// Whether a content file that fits no row holds nothing that anybody has written: it is empty, or it says where a trashed
+    /// item was. The daemon was killed before the transaction that made it was committed.
+    func holdsNothing(_ number: InodeNumber) throws -> Bool {
+        let status = try FileStatus(at: path(of: number))
+        guard status.kind == .regular, status.size > 0 else { return status.kind == .regular }
+        guard status.size <= TrashDirectories.longestInformation else { return false }
+        let file = try open(number, .readOnly)
+        defer { try? file.close() }
+        return TrashDirectories.isInformation(try file.readBytes(at: 0, count: Int(status.size)))
     }
 
     /// Moves a file that fits no row to the recovered folder, under a name that is free there.

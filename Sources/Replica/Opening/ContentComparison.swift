@@ -75,10 +75,7 @@ struct ContentComparison: RecoveryWork {
             findings += try database.write { db in
                 if let number = Int64(name.string).map(InodeNumber.init(rawValue:)) {
                     if try db.hasContentFile(number) || wasMadeSince(number.rawValue, in: db) { return [] }
-                    // The file of a creation that a crash has prevented: it holds nothing.
-                    if let status = try? FileStatus(at: contents.path(of: number)), status.kind == .regular,
-                        status.size == 0
-                    {
+                    if (try? contents.holdsNothing(number)) == true {
                         try contents.remove(number)
                         return []
                     }
@@ -168,7 +165,9 @@ struct ContentComparison: RecoveryWork {
         // Processes that have a file open keep the content that they read. It is compared when the replica is opened again.
         guard !open.isOpen(number) else { return [] }
         if length != inode.size {
-            let found = try setAside(name, because: "it has \(length) bytes and not \(inode.size)")
+            // A crash may have interrupted a truncation, which the kernel requests again.
+            let found = length == 0 ? [] : try setAside(name, because: "it has \(length) bytes and not \(inode.size)")
+            if length == 0 { try contents.remove(number) }
             try db.dropContent(of: number)
             return found
         }
