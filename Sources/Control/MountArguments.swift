@@ -30,6 +30,10 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var group: Given<UInt32>?
     /// The permissions that items without permissions of their own do not get.
     package var umask: Given<UInt16>?
+    /// The most content bytes a second to the remote.
+    package var upRate: Given<Int64>?
+    /// The most content bytes a second from the remote.
+    package var downRate: Given<Int64>?
     /// The credentials for the remote. Never logged.
     package var credentials: GivenCredentials?
     /// The options of the remote, by name, without secrets. An empty value removes the stored one.

@@ -6,6 +6,7 @@ import SystemPackage
 /// block on the disk.
 ///
 ///     try sink.write(chunk, at: offset)
+///     try await sink.pace(Int64(chunk.count))
 public protocol ContentSink: Sendable {
     /// Writes bytes at an offset of the file, in bytes.
     ///
@@ -18,9 +19,17 @@ public protocol ContentSink: Sendable {
     ///
     /// - Throws: as ``write(_:at:)-(RawSpan,_)``.
     func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws
+
+    /// Keeps to the rate that the user allows (`--limit-down`): waits until more bytes may be received after the `count` ones that
+    /// were written. Returns at once by default.
+    ///
+    /// - Throws: `CancellationError` if the call is cancelled meanwhile. Rethrow it.
+    func pace(_ count: Int64) async throws
 }
 
 extension ContentSink {
+    public func pace(_ count: Int64) async throws {}
+
     /// Writes bytes at an offset of the file, in bytes.
     ///
     /// - Throws: as ``write(_:at:)-(RawSpan,_)``.

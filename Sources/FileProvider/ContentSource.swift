@@ -9,6 +9,7 @@ import SystemPackage
 ///     var offset: Int64 = 0
 ///     while offset < contents.size {
 ///         let bytes = try contents.read(at: offset, count: 1 << 20)
+///         try await contents.pace(Int64(bytes.count))
 ///         try await upload.send(bytes)
 ///         offset += Int64(bytes.count)
 ///     }
@@ -21,6 +22,7 @@ public final class ContentSource: Sendable {
     package let growing: GrowingContent?
     private let check: @Sendable () throws -> Void
     private let progress: @Sendable (Int64) -> Void
+    private let pacing: @Sendable (Int64) async throws -> Void
 
     /// - Parameters:
     ///   - descriptor: open for reading; the caller closes it after the upload.
@@ -36,18 +38,28 @@ public final class ContentSource: Sendable {
 
     package init(
         descriptor: FileDescriptor, size: Int64, growing: GrowingContent?,
-        confirm: @escaping @Sendable () throws -> Void, progress: @escaping @Sendable (Int64) -> Void
+        confirm: @escaping @Sendable () throws -> Void, progress: @escaping @Sendable (Int64) -> Void,
+        pace: @escaping @Sendable (Int64) async throws -> Void = { _ in }
     ) {
         self.descriptor = descriptor
         self.size = size
         self.growing = growing
         self.progress = progress
+        pacing = pace
         check = confirm
     }
 
     /// Returns the same content with another descriptor, for a provider that reads after the call has returned.
     public func duplicate(as descriptor: FileDescriptor) -> ContentSource {
-        ContentSource(descriptor: descriptor, size: size, confirm: check, progress: progress)
+        ContentSource(
+            descriptor: descriptor, size: size, growing: nil, confirm: check, progress: progress, pace: pacing)
+    }
+
+    /// Keeps to the rate that the user allows (`--limit-up`): waits until the `count` bytes that were read may be sent.
+    ///
+    /// - Throws: `CancellationError` if the call is cancelled meanwhile.
+    public func pace(_ count: Int64) async throws {
+        try await pacing(count)
     }
 
     /// Reports `count` bytes read through ``descriptor``: they are shown as progress, and keep the call from timing out.

@@ -213,6 +213,12 @@ package final class SyncEngine: SyncPart {
         }
     }
 
+    /// Content is transferred at other rates from now on.
+    package func keep(to limits: TransferLimits) {
+        calls.traffic.sending.rate = limits.up
+        calls.traffic.receiving.rate = limits.down
+    }
+
     /// Other limits hold from now on.
     package func keep(to limits: CacheLimits) async {
         await filePrefetcher.keep(to: limits.bytes)

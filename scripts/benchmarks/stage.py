@@ -206,11 +206,19 @@ class Report:
 
     def require(self, text, value, least):
         """A limit: the value, and what it has to be at the least."""
-        self.limits.append((text, value, least))
+        self.limits.append((text, value, least, False))
+
+    def require_at_most(self, text, value, most):
+        """A limit: the value, and what it may be at the most."""
+        self.limits.append((text, value, most, True))
+
+    @staticmethod
+    def _holds(value, limit, is_most):
+        return value <= limit if is_most else value >= limit
 
     @property
     def is_passed(self):
-        return all(value >= least for _, value, least in self.limits)
+        return all(self._holds(value, limit, is_most) for _, value, limit, is_most in self.limits)
 
     def print(self):
         print(f"\n{self.title}\n")
@@ -220,15 +228,17 @@ class Report:
             cells = [self.median(name, contender) for contender in self.contenders]
             print(f"{name:{width}}" + "".join(f"{'-' if c is None else _number(c) + ' ' + unit:>16}" for c in cells))
         print()
-        for text, value, least in self.limits:
-            print(f"{'ok    ' if value >= least else 'MISSED'} {text}: {value:.2f} (at least {least:g})")
+        for text, value, limit, is_most in self.limits:
+            word = "ok    " if self._holds(value, limit, is_most) else "MISSED"
+            print(f"{word} {text}: {value:.2f} (at {'most' if is_most else 'least'} {limit:g})")
 
     def document(self):
         return {
             "rows": [{"name": name, "unit": unit, "numbers": numbers} for name, unit, numbers in self.rows],
             "limits": [
-                {"name": text, "value": value, "least": least, "isPassed": value >= least}
-                for text, value, least in self.limits],
+                {"name": text, "value": value, "most" if is_most else "least": limit,
+                 "isPassed": self._holds(value, limit, is_most)}
+                for text, value, limit, is_most in self.limits],
         }
 
 

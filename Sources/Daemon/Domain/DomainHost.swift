@@ -90,6 +90,7 @@ package final class DomainHost: Sendable {
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
                 isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: policy.budget,
                 conflictLabel: Replica.conflictLabel, logger: logger)
+            engine.keep(to: options.transferLimits)
             if options.isPaused == true { engine.connection.pause(true) }
             volume = Volume(
                 replica: replica, files: files,
@@ -157,6 +158,7 @@ package final class DomainHost: Sendable {
             return present
         }
         if options.cacheLimits != old.cacheLimits { await engine.keep(to: options.cacheLimits) }
+        engine.keep(to: options.transferLimits)
         if options.pollSeconds != old.pollSeconds {
             engine.poll(options.polling(wherever: engine.hasChangeFeed))
         }

@@ -9,6 +9,8 @@ extension DomainOptions {
             [
                 ("cache-limit", cacheLimit.map { String($0) } ?? "none"),
                 ("cache-time", cacheSeconds.map(Self.text) ?? "none"),
+                ("limit-up", upRate.map { String($0) } ?? "none"),
+                ("limit-down", downRate.map { String($0) } ?? "none"),
                 ("poll", pollSeconds.map(Self.text) ?? "none"),
                 ("fsync", waitsForRemote ?? false ? "remote" : "local"),
                 ("read-only", isSet(isReadOnly)), ("allow-other", isSet(allowsOthers)), ("dev", isSet(allowsDevices)),

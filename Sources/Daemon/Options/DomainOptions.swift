@@ -36,6 +36,10 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     package var group: UInt32?
     /// The permissions that items without permissions of their own do not get; nil for 022.
     package var umask: UInt16?
+    /// The most content bytes a second to the remote; nil for no limit.
+    package var upRate: Int64?
+    /// The most content bytes a second from the remote; nil for no limit.
+    package var downRate: Int64?
 
     package init() {}
 
@@ -54,6 +58,8 @@ package struct DomainOptions: Codable, Hashable, Sendable {
         if let user = arguments.user { options.user = user.value }
         if let group = arguments.group { options.group = group.value }
         if let umask = arguments.umask { options.umask = umask.value }
+        if let rate = arguments.upRate { options.upRate = rate.value }
+        if let rate = arguments.downRate { options.downRate = rate.value }
         if let given = arguments.remote {
             let all = (options.remote ?? [:]).merging(given) { $1 }.filter { !$0.value.isEmpty }
             options.remote = all.isEmpty ? nil : all
@@ -90,6 +96,8 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     }
 
     var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .fromOutside(seconds: $0) }) }
+
+    var transferLimits: TransferLimits { TransferLimits(up: upRate, down: downRate) }
 
     /// - Parameter feeds: whether the provider reports changes itself.
     func polling(wherever feeds: Bool) -> Polling {

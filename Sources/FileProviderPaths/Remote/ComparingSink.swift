@@ -27,6 +27,10 @@ package final class ComparingSink: ContentSink {
         taken.withLock { $0 += Int64(mine.count) }
     }
 
+    package func pace(_ count: Int64) async throws {
+        try await source.pace(count)
+    }
+
     package func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
         var done: Int64 = 0
         while done < count {

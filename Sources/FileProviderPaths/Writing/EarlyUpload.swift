@@ -92,6 +92,7 @@ package final class EarlyUpload: Sendable {
         }
         // Reading the end confirms that the content, also the compared pieces, is of one generation.
         let bytes = try await BlockingWork.run { try source.read(at: position, count: Int(count)) }
+        try await source.pace(count)
         state.withLock { $0.position += count }
         return bytes
     }

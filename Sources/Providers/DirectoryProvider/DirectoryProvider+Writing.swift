@@ -52,6 +52,8 @@ extension DirectoryProvider {
     ) async throws -> Value {
         var own: ContentSource?
         if let contents {
+            // File systems copy at their own rate.
+            try await contents.pace(contents.size)
             do {
                 own = contents.duplicate(as: try contents.descriptor.duplicateCloseOnExec())
             } catch {

@@ -73,15 +73,18 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
         into sink: any ContentSink
     ) async throws -> FileProviderItem {
-        try await folder.reading(identifier) { folder, cancellation in
+        let (item, count) = try await folder.reading(identifier) { folder, cancellation in
             try Self.copy(identifier, version: version, range: range, from: folder, into: sink, cancellation)
         }
+        // File systems copy at their own rate.
+        try await sink.pace(count)
+        return item
     }
 
     private static func copy(
         _ identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, from folder: Folder,
         into sink: any ContentSink, _ cancellation: BlockingCalls.Cancellation
-    ) throws -> FileProviderItem {
+    ) throws -> (FileProviderItem, count: Int64) {
         let place = try folder.find(identifier)
         guard let name = place.name, place.status.kind == .regular else {
             throw FileProviderError.noSuchItem(identifier)
@@ -115,6 +118,6 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }
         if let failure { throw failure }
-        return item
+        return (item, offset - wanted.lowerBound)
     }
 }

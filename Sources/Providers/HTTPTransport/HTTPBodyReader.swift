@@ -47,4 +47,11 @@ final class HTTPBodyReader {
         defer { movement.resume() }
         return try await BlockingWork.run(body)
     }
+
+    /// Waits for something on this machine. Its time is no stall.
+    func whileWaiting(_ body: () async throws -> Void) async throws {
+        movement.pause()
+        defer { movement.resume() }
+        try await body()
+    }
 }

@@ -165,6 +165,7 @@ private final class DownloadProgress: Sendable {
                 let bytes = piece
                 try await body.locally { try sink.write(bytes.readableBytesSpan, at: here) }
                 state.withLock { $0.position += Int64(bytes.readableBytes) }
+                try await body.whileWaiting { try await sink.pace(Int64(bytes.readableBytes)) }
             }
             if part.mayExceed, let end = part.end, position >= end { return }
         }

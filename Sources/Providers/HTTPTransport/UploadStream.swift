@@ -60,6 +60,7 @@ struct UploadStream: AsyncSequence, Sendable {
                 guard bytes.count == length else {
                     throw FileProviderError.posix(.ioError, "the content ends at \(start + Int64(bytes.count)) bytes")
                 }
+                try await source.pace(Int64(length))
                 return bytes
             case .calling(let next):
                 return try await CallGate.$isInside.withValue(true) { try await next() }

@@ -38,6 +38,7 @@ extension TransferFiles {
                 }
                 return (answer, size, end)
             }
+            try await sink.pace(end - start)
             if end >= min(size, range?.upperBound ?? .max) { return answer }
             (offset, last) = (end, answer)
         }

@@ -54,6 +54,8 @@ package final class TransferFiles: Sendable {
                 }
                 try contents.confirm()
             }
+            // The program sends it as fast as it likes: on average that is the rate that is allowed.
+            try await contents.pace(contents.size)
             return try await body(path)
         }
     }

@@ -59,6 +59,7 @@ extension SFTPRemote {
         if !wanted.isEmpty {
             let bytes = try await first.data(atMost: count).prefix(wanted.count)
             try await BlockingWork.run { [bytes = Array(bytes)] in try sink.write(bytes, at: wanted.lowerBound) }
+            try await sink.pace(Int64(bytes.count))
             let rest = wanted.lowerBound + Int64(bytes.count)..<wanted.upperBound
             if !rest.isEmpty {
                 try await download(rest, of: file, into: sink)
@@ -135,6 +136,7 @@ extension SFTPRemote {
                 bytes += try await lanes.first.read(piece.start + Int64(bytes.count), missing).data(atMost: missing)
             }
             try await BlockingWork.run { [bytes] in try sink.write(bytes, at: piece.start) }
+            try await sink.pace(piece.count)
         }
     }
 }

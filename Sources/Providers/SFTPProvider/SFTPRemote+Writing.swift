@@ -83,6 +83,7 @@ extension SFTPRemote {
                 guard position < contents.size else { return nil }
                 let (start, count) = (position, min(session.pieceLength, contents.size - position))
                 position += count
+                try await contents.pace(count)
                 return try await BlockingWork.run { try contents.read(at: start, count: Int(count)) }
             }
             if contents.size < SFTPBulkConnections.largeSize {

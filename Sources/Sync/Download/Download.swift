@@ -287,7 +287,8 @@ final class Download: Sendable {
                 if let reader { self.accounting?.charge(range.upperBound - range.lowerBound, to: reader) }
                 self.arrived(range, of: id)
             },
-            overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } })
+            overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } },
+            paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } })
         do throws(FileProviderError) {
             try await budget.admit(missing(of: range), for: number, evictor: evictor)
             let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {

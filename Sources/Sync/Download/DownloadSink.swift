@@ -11,6 +11,8 @@ struct DownloadSink: ContentSink {
     let arrived: @Sendable (Range<Int64>) -> Void
     /// The provider gave bytes outside the file.
     let overflowed: @Sendable (FileProviderError) -> Void
+    /// Waits until more bytes may come.
+    let paced: @Sendable (Int64) async throws -> Void
 
     func write(_ bytes: RawSpan, at offset: Int64) throws {
         let range = try check(offset, Int64(bytes.byteCount))
@@ -27,6 +29,10 @@ struct DownloadSink: ContentSink {
                 .malformedResponse,
                 "the source of '\(identifier)' ends at \(offset + copied) of \(size) bytes", itemIdentifier: identifier)
         }
+    }
+
+    func pace(_ count: Int64) async throws {
+        try await paced(count)
     }
 
     private func check(_ offset: Int64, _ count: Int64) throws -> Range<Int64> {

@@ -34,16 +34,19 @@ struct ContentSnapshot: Sendable {
     ///   - isBeingWritten: whether a program goes on writing it, so that it is never left alone. When it was written just
     ///     now, what is sent is a copy, so that writing can go on meanwhile.
     ///   - progress: told how many bytes more were taken.
+    ///   - pace: waits until they may be sent.
     static func open(
         _ number: InodeNumber, in replica: Replica, growing: GrowingContent? = nil, isBeingWritten: Bool = false,
-        progress: @escaping @Sendable (Int64) -> Void
+        progress: @escaping @Sendable (Int64) -> Void,
+        pace: @escaping @Sendable (Int64) async throws -> Void = { _ in }
     ) async throws -> ContentSnapshot {
         let descriptor = try replica.openContent(of: number)
         do {
             if isBeingWritten, let copy = try await copy(of: number, in: replica, descriptor) {
                 try? descriptor.close()
                 let source = ContentSource(
-                    descriptor: copy.descriptor, size: copy.size, growing: growing, confirm: {}, progress: progress)
+                    descriptor: copy.descriptor, size: copy.size, growing: growing, confirm: {}, progress: progress,
+                    pace: pace)
                 return ContentSnapshot(source: source, stamp: nil, size: copy.size)
             }
             var status = try replica.contentStatus(of: number)
@@ -70,7 +73,7 @@ struct ContentSnapshot: Sendable {
                 confirm: {
                     let now = try replica.contentStatus(of: number)
                     guard now.stamp == stamp, now.size == size else { throw Written() }
-                }, progress: progress)
+                }, progress: progress, pace: pace)
             return ContentSnapshot(source: source, stamp: stamp, size: size)
         } catch {
             try? descriptor.close()

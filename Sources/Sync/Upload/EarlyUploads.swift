@@ -36,7 +36,8 @@ final class EarlyUploads: SyncPart {
         self.receiver = receiver
         // The kernel writes without requests, so the files are compared for some time after each change.
         signal.run {
-            if self.connection.state == .online { self.look() }
+            // Under a limit the line is the bottleneck: nothing is won.
+            if self.connection.state == .online, self.calls.traffic.sending.rate == nil { self.look() }
             guard self.state.withLock({ ContinuousClock.now - $0.lastChange <= Self.patience }) else { return .zero }
             self.signal.wake()
             return Self.interval

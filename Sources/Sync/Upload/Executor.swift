@@ -55,7 +55,7 @@ struct Executor: SyncPart {
             opened = try await ContentSnapshot.open(
                 sent.inode, in: replica, growing: early?.content(of: sent.inode),
                 isBeingWritten: try isNeverLeftAlone(sent),
-                progress: transfer.advance)
+                progress: transfer.advance, pace: transfer.pace)
         } catch let written as ContentSnapshot.Written {
             // It may be due because it is never left alone: it is looked at again after a while, not at once.
             let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseWhileWritten))

@@ -31,6 +31,11 @@ final class UploadTransfer: Sendable {
         callProgress.advance()
     }
 
+    /// Waits until bytes that were taken may be sent.
+    func pace(_ count: Int64) async throws {
+        try await traffic.sending.pass(count) { callProgress.advance() }
+    }
+
     /// Bytes taken, of all; nil while no bytes are to be sent.
     var progress: (done: Int64, total: Int64)? {
         state.withLock { $0.total > 0 ? ($0.done, $0.total) : nil }

@@ -97,6 +97,18 @@ extension Yonder {
 
         @Option(
             help: ArgumentHelp(
+                "The most bytes of content a second to the remote, for example 2M; 'none' for no limit.",
+                valueName: "rate"))
+        var limitUp: Revocable<ByteRate>?
+
+        @Option(
+            help: ArgumentHelp(
+                "The most bytes of content a second from the remote, for example 2M; 'none' for no limit.",
+                valueName: "rate"))
+        var limitDown: Revocable<ByteRate>?
+
+        @Option(
+            help: ArgumentHelp(
                 """
                 What fsync waits for: the local disk, or also the upload. With 'remote', fsync fails if the remote is \
                 unreachable or refuses the upload.
@@ -157,6 +169,8 @@ extension Yonder {
             arguments.user = uid?.given(\.number)
             arguments.group = gid?.given(\.number)
             arguments.umask = umask?.given(\.bits)
+            arguments.upRate = limitUp?.given(\.bytes)
+            arguments.downRate = limitDown?.given(\.bytes)
             try remote.add(to: &arguments, for: source ?? "")
             return arguments
         }

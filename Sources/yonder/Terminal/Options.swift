@@ -61,6 +61,17 @@ struct ByteCount: ExpressibleByArgument {
     private static let leastBare: Int64 = 64 << 10
 }
 
+/// Bytes a second such as `2M`. Slower transfers than 32K would be ended by servers, which wait only some seconds for more.
+struct ByteRate: ExpressibleByArgument {
+    let bytes: Int64
+
+    init?(argument: String) {
+        let text = argument.hasSuffix("/s") ? String(argument.dropLast(2)) : argument
+        guard let bytes = ByteText.bytes(text), bytes >= 32 << 10 else { return nil }
+        self.bytes = bytes
+    }
+}
+
 /// The value of an option, or `none`, which resets it.
 enum Revocable<Value: ExpressibleByArgument>: ExpressibleByArgument {
     case value(Value)

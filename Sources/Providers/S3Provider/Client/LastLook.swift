@@ -22,6 +22,7 @@ final class LastLook: Sendable {
         let start = position.withLock { $0 }
         let count = min(Self.piece, contents.size - start)
         guard count > 0 else { return nil }
+        try await contents.pace(count)
         if start + count == contents.size { try await look() }
         let bytes = try await BlockingWork.run { [contents] in try contents.read(at: start, count: Int(count)) }
         guard bytes.count == Int(count) else {

@@ -151,6 +151,7 @@ struct FileWriter: Sendable {
             try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace)))
         }
         guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(name, on: server) }
+        try await contents.pace(contents.size)
         try await changes.put(.bytes(bytes), at: path)
         return try Self.requireSize(of: contents, try await server.entry(at: path))
     }
@@ -159,7 +160,8 @@ struct FileWriter: Sendable {
 
     /// All bytes of small content. Reading the end confirms that they are of one generation.
     private static func bytes(of contents: ContentSource) async throws -> [UInt8] {
-        try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
+        try await contents.pace(contents.size)
+        return try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
     }
 
     /// Looks up what was just written. A record of the upload in flight must not cost a request here.
