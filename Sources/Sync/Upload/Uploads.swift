@@ -21,8 +21,7 @@ actor Uploads: SyncPart {
     private var isStopped = false
     private var isPaused = false
     private var hurries = 0
-    /// When a program changed something here last.
-    private nonisolated let lastChange = Mutex(ContinuousClock.now - .seconds(60))
+    private nonisolated let changesHere = Mutex(BurstOfChanges())
     /// No plan is made before: making one costs time that the programs here need.
     private var nextPlan = ContinuousClock.now
     private var watch: Task<Void, Never>?
@@ -47,7 +46,7 @@ actor Uploads: SyncPart {
 
     /// Something was changed here. Returns at once; from any thread.
     nonisolated func noteLocalChange() {
-        lastChange.withLock { $0 = .now }
+        changesHere.withLock { $0.note(at: .now) }
         signal.wake()
     }
 
@@ -126,8 +125,6 @@ actor Uploads: SyncPart {
     // MARK: - Private
 
     private static let shortestPause = Duration.milliseconds(20)
-    /// Programs count as busy for this long after their last change.
-    private static let quiet = Duration.milliseconds(250)
     private static let planSize = 512
     /// After a plan the next one waits for this many times as long as the plan took, unless a caller waits.
     private static let pauseInPlans = 4
@@ -140,6 +137,9 @@ actor Uploads: SyncPart {
     private func pump() {
         guard !isStopped, !isPaused, connection.state == .online else { return }
         preferOffers()
+        if hurries == 0, let end = changesHere.withLock({ $0.endOfPrecedence(at: .now) }) {
+            return signal.wake(after: end - .now)
+        }
         do {
             while running.count < places {
                 if queue.isEmpty {
@@ -165,7 +165,7 @@ actor Uploads: SyncPart {
     }
 
     /// Whether programs are changing files right now, and no caller waits for the remote.
-    private var isBusyHere: Bool { hurries == 0 && ContinuousClock.now - lastChange.withLock { $0 } < Self.quiet }
+    private var isBusyHere: Bool { hurries == 0 && changesHere.withLock { $0.isOn(at: .now) } }
 
     /// How many operations may run now: while programs change files here they get most of the machine.
     private var places: Int { isBusyHere ? max(1, limit / 4) : limit }
