@@ -108,8 +108,8 @@ package struct ControlEvent: Codable, Hashable, Sendable {
     package var items: Int
     /// The number of completed bytes.
     package var bytes: Int64
-    /// The kind of event: `uploading`, `uploaded`, `deleted`, `pending`, `failed`, `downloading`, `downloaded`,
-    /// `evicted`, `overBudget`, `reimported`, `lost`, `importFinished`; absent for progress.
+    /// The kind of event: `uploading`, `uploaded`, `created`, `deleted`, `failed`, `conflict`, `downloading`, `downloaded`,
+    /// `offline`, `online`, `evicted`, `overBudget`, `reimported`, `lost`, `importFinished`; absent for progress.
     package var kind: String?
     /// The time, RFC 3339.
     package var time: String?

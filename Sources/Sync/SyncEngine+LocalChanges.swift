@@ -3,6 +3,12 @@ import Replica
 
 /// Local changes and their uploads.
 extension SyncEngine {
+    /// Something was changed on the mount, with these effects. Returns at once; from any thread.
+    package func localChange(_ effects: ReplicaEffects) {
+        commits.publish(effects)
+        localChange()
+    }
+
     /// Something was changed on the mount. Returns at once; from any thread.
     package func localChange() {
         uploads.noteLocalChange()

@@ -101,6 +101,10 @@ package final class SyncEngine: SyncPart {
                 materializerSignal.wake()
                 budget.wake()
             },
+            onConflict: { number in
+                let name = (try? replica.database.item(ofInode: number)).flatMap(\.self)?.name
+                syncEvents.tell(.conflict, of: number, named: name ?? "")
+            },
             onPublish: { for notifier in notifiers { notifier.wake() } })
         let context = SyncContext(
             replica: replica, open: open, calls: calls, commits: commits, warnings: warnings, events: syncEvents)

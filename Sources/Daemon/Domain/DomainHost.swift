@@ -96,7 +96,7 @@ package final class DomainHost: Sendable {
                 replica: replica, files: files,
                 ownership: options.ownership,
                 isReadOnly: isReadOnly, waitsForRemote: options.waitsForRemote ?? false, logger: logger,
-                observer: EngineObserver(engine: engine, kernel: kernel, policy: policy))
+                observer: EngineObserver(engine: engine, policy: policy))
             mounted = VolumeMount(
                 session: session, volume: volume,
                 provisioning: Provisioner(engine: engine, policy: policy, domain: domain.identifier))

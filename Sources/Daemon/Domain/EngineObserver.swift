@@ -3,16 +3,13 @@ import Replica
 import Sync
 import Volume
 
-/// Passes the events of a volume on to the domain's engine and to the kernel.
+/// Passes the events of a volume on to the domain's engine.
 struct EngineObserver: VolumeObserver {
     let engine: SyncEngine
-    let kernel: KernelInvalidator
     let policy: MaterializationPolicy
 
     func volumeDidChange(_ effects: ReplicaEffects) {
-        for defect in effects.defects { engine.warnings.report(defect) }
-        if !effects.invalidations.isEmpty { kernel.forget(effects) }
-        engine.localChange()
+        engine.localChange(effects)
     }
 
     func didOpenFile(_ number: InodeNumber) { engine.inodeWasOpened(number) }

@@ -155,6 +155,7 @@ package struct ContentChanges: LocalPart {
         try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, at: now)
         try db.link(number, at: now)
         try db.forgetNameless(number)
+        transaction.effects.conflictCopies.append(number)
         try touch(parent)
         tellKernelOfName(name, in: parent)
         tellKernel([.attributes(number)])

@@ -10,6 +10,8 @@ package struct ReplicaEffects: Sendable {
     /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
     /// sentence that can stand alone.
     package var defects: [String] = []
+    /// The inodes of conflict copies that were made.
+    package var conflictCopies: [InodeNumber] = []
 
     package init() {}
 
@@ -18,6 +20,7 @@ package struct ReplicaEffects: Sendable {
         lastInvalidation = max(lastInvalidation, other.lastInvalidation)
         obsoleteContents += other.obsoleteContents
         defects += other.defects
+        conflictCopies += other.conflictCopies
     }
 }
 

@@ -9,14 +9,18 @@ final class Commits: Sendable {
     private let warnings: Warnings
     private let onCommit: @Sendable () -> Void
     private let onPublish: @Sendable () -> Void
+    private let onConflict: @Sendable (InodeNumber) -> Void
 
     /// - Parameters:
     ///   - onCommit: called after each commit; returns at once.
+    ///   - onConflict: called with the inode of each conflict copy; returns at once.
     ///   - onPublish: called after each transaction whose effects are made known; returns at once.
     init(
         replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings,
-        onCommit: @escaping @Sendable () -> Void, onPublish: @escaping @Sendable () -> Void
+        onCommit: @escaping @Sendable () -> Void, onConflict: @escaping @Sendable (InodeNumber) -> Void,
+        onPublish: @escaping @Sendable () -> Void
     ) {
+        self.onConflict = onConflict
         self.onPublish = onPublish
         self.onCommit = onCommit
         self.replica = replica
@@ -61,6 +65,7 @@ final class Commits: Sendable {
     /// Makes the effects of a transaction known.
     func publish(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report(defect) }
+        for number in effects.conflictCopies { onConflict(number) }
         if !effects.invalidations.isEmpty { kernel.forget(effects) }
         onPublish()
     }
