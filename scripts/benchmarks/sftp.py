@@ -1,7 +1,8 @@
 """An SFTP server at 50 ms round trip and 1 Gbit/s: finding, reading in order and in any, uploading, and one large file both ways.
 
 The server is OpenSSH on loopback, behind a relay that delays what passes. All but the large file must be so many times as
-fast as with sshfs; the large file has to fill 90 % of the line. rclone mount stands beside them. Through rclone, all but the
+fast as with sshfs; the large file has to fill 90 % of the line. rclone mount stands beside them, and OpenSSH's own scp, which
+shows what one connection can do. Through rclone, all but the
 large file must be so many times as fast as with rclone mount of the same remote.
 """
 
@@ -27,7 +28,8 @@ def run(stage, options):
     peers = ["rclone"] if options.through else [name for name in ("sshfs", "rclone") if shutil.which(name)]
     contenders = ["yonder"] + peers
     kind = "SFTP through rclone" if options.through else "SFTP"
-    report = Report(f"{kind} at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders)
+    tools = ["scp"] if not options.through and options.only in (None, "large") and shutil.which("scp") else []
+    report = Report(f"{kind} at {options.round_trip:g} ms and {options.megabits:g} Mbit/s (rclone: vfs cache full)", contenders + tools)
     with Server(stage.scratch) as server, remote.Line(server.port, options.round_trip, options.megabits) as line:
         server.connect(line.port)
         remote.fill(server.root)
@@ -36,6 +38,8 @@ def run(stage, options):
                 remote.measure(
                     report, contender, server, options.only,
                     lambda: _mount(stage, contender, server, options.through), stage.unmount)
+            if tools:
+                _copy_with_scp(report, server, stage.scratch / "copied")
     if options.through:
         remote.require_ratios(report, "rclone", *[remote.THROUGH] * 4)
         return report
@@ -59,6 +63,18 @@ def _mount(stage, contender, server, through):
         f":sftp:{server.root}", is_read_only=False,
         options=["--sftp-host", "127.0.0.1", "--sftp-port", str(server.line), "--sftp-user", server.user,
                  "--sftp-key-file", str(server.key)]).path
+
+
+def _copy_with_scp(report, server, copy):
+    """Copies the large file there and back without a mount."""
+    for name, source, target in (
+            ("256 MiB down", f"server:{server.root}/large", copy), ("256 MiB up", copy, f"server:{server.root}/large-scp")):
+        start = time.perf_counter()
+        subprocess.run(["scp", "-q", "-S", server.ssh, source, target], check=True)
+        seconds = time.perf_counter() - start
+        row = next(numbers for row, _, numbers in report.rows if row == name)
+        row.setdefault("scp", []).append(remote.LARGE / 1e6 / seconds)
+    copy.unlink()
 
 
 class Server:

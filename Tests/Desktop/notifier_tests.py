@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Tests the notifications on the desktop.
+
+usage: python3 Tests/Desktop/notifier_tests.py [-v]
+       YONDER_BIN=DIRECTORY python3 Tests/Desktop/notifier_tests.py [-v]
+
+DIRECTORY holds `yonder`, `yonderd` and `yonder-keeper`; with it, and with D-Bus and Debian's python3-gi, a conflict on a real mount is
+told to a notification service. Without them that test is skipped.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = ROOT / "Packaging/desktop/yonder-notifier"
+SERVICE = pathlib.Path(__file__).with_name("notification_service.py")
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("yonder_notifier", str(PROGRAM))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+notifier = load()
+
+
+class CollectorTests(unittest.TestCase):
+    def setUp(self):
+        self.answers = {"pending": [], "status": {"domains": []}}
+        self.asked = []
+        self.collector = notifier.Collector(self.ask)
+
+    def ask(self, command):
+        self.asked.append(command)
+        return self.answers[command]
+
+    def refuse(self, *codes):
+        self.answers["pending"] = [
+            {"path": f"/m/{number}", "error": {"code": code, "message": f"says {code}"}} for number, code in enumerate(codes)]
+
+    def test_conflicts_that_come_together_are_one_notice(self):
+        for name in ("a", "b", "b", "c", "d", "e"):
+            self.assertTrue(self.collector.add({"kind": "conflict", "path": f"/m/{name}.txt"}))
+        (notice,), gone = self.collector.take()
+        self.assertEqual(notice.title, "5 files were changed here and on the remote")
+        self.assertEqual(notice.text, "Both versions are kept: a.txt, b.txt, c.txt and 2 more")
+        self.assertEqual(len(notice.paths), 5)
+        self.assertEqual(gone, [])
+        self.assertEqual(self.collector.take(), ([], []))
+
+    def test_a_lost_item_is_urgent(self):
+        self.collector.add({"kind": "lost", "path": "/m/a"})
+        (notice,), _ = self.collector.take()
+        self.assertTrue(notice.is_urgent)
+
+    def test_other_events_are_not_told(self):
+        for kind in ("uploading", "uploaded", "downloaded", "evicted", "changed", "", None):
+            self.assertFalse(self.collector.add({"kind": kind, "path": "/m/a"}), kind)
+        self.assertEqual(self.asked, [])
+
+    def test_what_passes_by_itself_is_not_told(self):
+        self.refuse("serverUnreachable", "timedOut")
+        self.collector.add({"kind": "failed", "path": "/m/0"})
+        self.assertEqual(self.collector.take(), ([], []))
+
+    def test_a_refusal_is_told_once_and_withdrawn_when_it_is_gone(self):
+        self.refuse("insufficientQuota", "insufficientQuota", "serverUnreachable")
+        self.collector.add({"kind": "failed", "path": "/m/0"})
+        (notice,), _ = self.collector.take()
+        self.assertEqual(notice.text, "0, 1: says insufficientQuota")
+        self.collector.add({"kind": "failed", "path": "/m/0"})
+        self.assertEqual(self.collector.take(), ([], []))
+        self.refuse()
+        self.assertTrue(self.collector.add({"kind": "uploaded", "path": "/m/0"}))
+        self.assertEqual(self.collector.take(), ([], [notice.key]))
+        self.refuse("insufficientQuota")
+        self.collector.add({"kind": "failed", "path": "/m/0"})
+        self.assertEqual(len(self.collector.take()[0]), 1)
+
+    def test_rejected_credentials_are_told_until_the_remote_takes_others(self):
+        self.answers["status"] = {"domains": [
+            {"name": "cloud", "connection": "unauthenticated"}, {"name": "nas", "connection": "offline"}]}
+        self.collector.add({"kind": "offline", "path": "x"})
+        (notice,), _ = self.collector.take()
+        self.assertEqual(notice.title, "'cloud' is not logged in")
+        self.answers["status"] = {"domains": [{"name": "cloud", "connection": "online"}]}
+        self.collector.add({"kind": "online", "path": "x"})
+        self.assertEqual(self.collector.take(), ([], [notice.key]))
+
+    def test_without_a_daemon_nothing_is_withdrawn(self):
+        self.refuse("insufficientQuota")
+        self.collector.look()
+        self.collector.take()
+        self.answers["pending"] = None
+        self.collector.look()
+        self.assertEqual(self.collector.take(), ([], []))
+
+    def test_names_of_others_cannot_write_lines_or_control_characters(self):
+        self.collector.add({"kind": "conflict", "path": "/m/a\n\x1b[31mb\udcff"})
+        (notice,), _ = self.collector.take()
+        self.assertTrue(notice.text.isprintable(), repr(notice.text))
+
+    def test_a_path_becomes_a_uri(self):
+        self.assertEqual(notifier.uri("/m/a b\udcff"), "file:///m/a%20b%FF")
+
+
+def obstacle():
+    if "YONDER_BIN" not in os.environ:
+        return "YONDER_BIN is not set"
+    if not shutil.which("dbus-run-session"):
+        return "there is no dbus-run-session"
+    if subprocess.run(["/usr/bin/python3", "-c", "import gi"], capture_output=True).returncode != 0:
+        return "Debian's python3-gi is not installed"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "nothing can be mounted here"
+    return None
+
+
+@unittest.skipIf(obstacle(), obstacle())
+class SessionTests(unittest.TestCase):
+    """The program in a session, with a mount and a notification service."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="yonder-notifier."))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.source, self.mount = self.directory / "source", self.directory / "mount"
+        self.source.mkdir()
+        self.environment = os.environ | {
+            "YONDER_STATE_DIR": str(self.directory / "state"), "YONDER_SOCKET": str(self.directory / "socket"),
+            "YONDER_CONFIG": str(self.directory / "none"), "PATH": f"{os.environ['YONDER_BIN']}:{os.environ['PATH']}"}
+        self.addCleanup(self.yonder, "shutdown", check=False)
+
+    def yonder(self, *arguments, check=True):
+        return subprocess.run(
+            [f"{os.environ['YONDER_BIN']}/yonder", *arguments], env=self.environment, capture_output=True, text=True, check=check,
+            timeout=60)
+
+    def test_a_conflict_is_told_and_shown_in_the_file_manager(self):
+        (self.source / "letter.txt").write_text("first")
+        self.yonder("mount", str(self.source), str(self.mount))
+        (self.mount / "letter.txt").read_text()
+        log = self.directory / "calls"
+        session = subprocess.Popen(
+            ["dbus-run-session", "--", "sh", "-c", '/usr/bin/python3 "$1" "$2" & "$3"', "sh", SERVICE, log, PROGRAM],
+            env=self.environment, start_new_session=True)
+        self.addCleanup(self.end, session)
+        self.until(lambda: "ready" in self.calls(log))
+        # The notifier listens soon after.
+        time.sleep(2)
+        self.yonder("pause", "mount")
+        (self.mount / "letter.txt").write_text("here")
+        (self.source / "letter.txt").write_text("there, and longer")
+        self.yonder("resume", "mount")
+        self.until(lambda: "Notify" in self.calls(log))
+        call = self.calls(log)["Notify"]
+        self.assertEqual(call[3], "A file was changed here and on the remote")
+        self.assertIn("letter", call[4])
+        # The service clicks on each notification.
+        self.until(lambda: "ShowItems" in self.calls(log))
+        (shown,), _ = self.calls(log)["ShowItems"]
+        self.assertTrue(shown.startswith(f"file://{self.mount}/letter"), shown)
+
+    @staticmethod
+    def calls(log):
+        try:
+            return {name: arguments for name, arguments in map(json.loads, log.read_text().splitlines())}
+        except OSError:
+            return {}
+
+    def until(self, condition):
+        deadline = time.monotonic() + 40
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it does not happen")
+            time.sleep(0.1)
+
+    @staticmethod
+    def end(session):
+        os.killpg(session.pid, 15)
+        session.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()
