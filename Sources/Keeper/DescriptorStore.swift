@@ -2,22 +2,16 @@ import Glibc
 
 /// The descriptors that the worker has stored, for its successor. The service manager, if there is one, has a copy of each.
 package struct DescriptorStore: Sendable {
-    package struct Entry: Hashable, Sendable {
-        package var name: String
-        package var descriptor: Int32
-    }
-
-    package private(set) var entries: [Entry]
+    package private(set) var entries: [StoredDescriptor]
     private let limit: Int
     private let manager: ServiceManager?
-
-    /// The maximum number of descriptors.
-    package static let most: Int32 = 1024
 
     /// - Parameters:
     ///   - limit: the maximum number of descriptors.
     ///   - inherited: those that the service manager has already.
-    package init(limit: Int = Int(most), inherited: [Entry] = [], manager: ServiceManager? = nil) {
+    package init(
+        limit: Int = Int(StoredDescriptor.most), inherited: [StoredDescriptor] = [], manager: ServiceManager? = nil
+    ) {
         self.limit = limit
         self.manager = manager
         entries = inherited
@@ -31,7 +25,7 @@ package struct DescriptorStore: Sendable {
             close(descriptor)
             return false
         }
-        entries.append(Entry(name: name, descriptor: descriptor))
+        entries.append(StoredDescriptor(name: name, descriptor: descriptor))
         manager?.store(descriptor, as: name)
         return true
     }

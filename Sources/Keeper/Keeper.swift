@@ -228,12 +228,12 @@ package struct Keeper: ~Copyable {
     }
 
     /// Whether the keeper answers the requests of a device.
-    private func isRefused(_ entry: DescriptorStore.Entry) -> Bool {
+    private func isRefused(_ entry: StoredDescriptor) -> Bool {
         refusal != nil && worker == nil && entry.name.hasPrefix("device-")
     }
 
     /// Answers the requests of a device, and notes what the next worker has to count in the file `missed-N`.
-    private mutating func refuse(_ device: DescriptorStore.Entry) {
+    private mutating func refuse(_ device: StoredDescriptor) {
         let name = "missed-" + device.name.dropFirst("device-".count)
         var missed = store.entries.first { $0.name == name }?.descriptor
         if missed == nil, let made = RequestRefusal.makeMissed(), store.store(made, as: name) {

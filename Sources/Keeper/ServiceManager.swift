@@ -22,16 +22,16 @@ package struct ServiceManager: Sendable {
     }
 
     /// The descriptors that this process has inherited, which the caller owns from now on. They become close-on-exec.
-    static func takeInherited() -> [DescriptorStore.Entry] {
+    static func takeInherited() -> [StoredDescriptor] {
         defer { for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsetenv(name) } }
         guard variable("LISTEN_PID") == "\(getpid())", let count = variable("LISTEN_FDS").flatMap({ Int32($0) }),
-            (1...DescriptorStore.most).contains(count)
+            (1...StoredDescriptor.most).contains(count)
         else { return [] }
         let names = variable("LISTEN_FDNAMES")?.split(separator: ":", omittingEmptySubsequences: false) ?? []
         return (0..<count).compactMap { index in
             guard fcntl(3 + index, F_SETFD, FD_CLOEXEC) == 0 else { return nil }
             let name = index < names.count ? names[Int(index)] : ""
-            return DescriptorStore.Entry(name: name.isEmpty ? "unknown" : String(name), descriptor: 3 + index)
+            return StoredDescriptor(name: name.isEmpty ? "unknown" : String(name), descriptor: 3 + index)
         }
     }
 

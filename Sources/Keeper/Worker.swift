@@ -41,7 +41,7 @@ struct Worker {
     /// Starts a worker with the stored descriptors. Sets variables of this process, which the worker inherits.
     ///
     /// - Returns: nil if no process can be made.
-    static func start(_ arguments: [String], descriptors: [DescriptorStore.Entry], watchdog: Int) -> Worker? {
+    static func start(_ arguments: [String], descriptors: [StoredDescriptor], watchdog: Int) -> Worker? {
         setenv("LISTEN_FDS", "\(descriptors.count)", 1)
         setenv("LISTEN_FDNAMES", descriptors.map(\.name).joined(separator: ":"), 1)
         if watchdog > 0 { setenv("WATCHDOG_USEC", "\(watchdog * 1000)", 1) }
