@@ -70,10 +70,10 @@ struct ContentStore: Sendable {
     func holdsNothing(_ number: InodeNumber) throws -> Bool {
         let status = try FileStatus(at: path(of: number))
         guard status.kind == .regular, status.size > 0 else { return status.kind == .regular }
-        guard status.size <= TrashDirectories.longestInformation else { return false }
+        guard status.size <= TrashInformation.longest else { return false }
         let file = try open(number, .readOnly)
         defer { try? file.close() }
-        return TrashDirectories.isInformation(try file.readBytes(at: 0, count: Int(status.size)))
+        return TrashInformation.isText(try file.readBytes(at: 0, count: Int(status.size)))
     }
 
     /// Moves a file that fits no row to the recovered folder, under a name that is free there.

@@ -93,26 +93,15 @@ struct TrashDirectories {
         Displacement.name(name + ".trashinfo", with: "")
     }
 
-    private static let informationStart = "[Trash Info]\nPath="
-    /// In bytes: of a path of 4,096 bytes that are all escaped.
-    static let longestInformation: Int64 = 16 << 10
-
-    /// Whether a content file is one that ``writeInformation(of:named:in:)`` writes.
-    static func isInformation(_ bytes: [UInt8]) -> Bool {
-        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        return bytes.starts(with: informationStart.utf8) && lines.count == 4 && lines[3].isEmpty
-            && lines[2].starts(with: "DeletionDate=".utf8)
-    }
-
     /// Says where a trashed item was, unless that is said already.
     mutating func writeInformation(of item: ItemRecord, named name: String, in trash: Trash) throws {
         let fileName = Self.informationName(of: name)
         guard let place = item.trash, try db.item(named: fileName, in: trash.information) == nil
         else { return }
         let path = try path(of: place)
-        let text = "\(Self.informationStart)\(Self.escaped(path))\nDeletionDate=\(Self.localTime(place.date))\n"
-        let bytes = Array(text.utf8)
-        assert(Self.isInformation(bytes))
+        let bytes = Array(
+            TrashInformation.text(path: Self.escaped(path), date: Self.localTime(place.date)).utf8)
+        assert(TrashInformation.isText(bytes))
         let number = try insert(
             fileName, in: trash.information, kind: .file, permissions: 0o600, size: Int64(bytes.count), .none,
             owner: trash.owner, group: trash.group)
