@@ -131,6 +131,33 @@ import Testing
         #expect(try replica.prepare(row, fields: [.filename, .parentItemIdentifier]) == nil)
     }
 
+    @Test("SEND-18: a date that was sent and not answered is recognized when the content was changed since")
+    func redatedBeforeItIsAnswered() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        let date = FileTimestamp(seconds: 1_600_000_000)
+        var dated = LocalAttributes()
+        dated.modifiedAt = .at(date)
+        _ = try replica.change(open: fixture.open) {
+            try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
+        }
+        let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
+        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
+            try $0.contents.endWriting(number)
+        }
+        var redated = FileProviderItem.file("file", size: 100, version: "2")
+        redated.contentModificationDate = date
+        let unanswered = try replica.database.unanswered(ofItem: row)
+        #expect(unanswered.contains { $0.matches(redated) })
+        redated.contentModificationDate = FileTimestamp(seconds: 1_700_000_000)
+        #expect(!unanswered.contains { $0.matches(redated) })
+    }
+
     @Test("SEND-1: a change that was made while an earlier one was sent is waited for also after the answer to that")
     func pendingSinceItWasSent() async throws {
         let fixture = try ReplicaFixture()

@@ -14,8 +14,14 @@ package struct UploadAnswers: RemotePart {
     package func noteSent(_ sent: SentChange) throws -> Bool {
         if sent.identifier == nil, sent.offer == nil, try !isStillThere(sent) { return false }
         guard try db.noteSent(sent.row) else { return false }
-        guard sent.identifier == nil || sent.fields.contains(.contents) else { return true }
-        let size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
+        var size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
+        if sent.identifier != nil, !sent.fields.contains(.contents) {
+            // A date makes another version on some remotes: of the content that the remote has.
+            guard sent.item.kind == .file, sent.fields.contains(.contentModificationDate),
+                let base = try db.item(id: sent.row)?.base
+            else { return true }
+            size = base.size
+        }
         try db.run(
             "INSERT INTO unanswered (item, size, modifiedAt) VALUES (?, ?, ?)",
             [sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970])
