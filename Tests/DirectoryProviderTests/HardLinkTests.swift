@@ -160,6 +160,8 @@ import Testing
             // As the crash leaves it: the beginning is new.
             let copy = HiddenName.make()
             try await remote.write(Array("new".utf8), to: copy)
+            let date = Date(timeIntervalSince1970: 1_600_000_000)
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: remote[copy])
             let edit = InPlaceEdit(
                 directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
                 begun: Int64(Date().timeIntervalSince1970))
@@ -168,6 +170,7 @@ import Testing
             let provider = try await remote.makeProvider(for: session.manager)
             await provider.invalidate()
             #expect(try String(contentsOfFile: remote["two"], encoding: .utf8) == "new")
+            #expect(try await session.find("one").contentModificationDate == FileTimestamp(seconds: 1_600_000_000))
             #expect(try FileManager.default.contentsOfDirectory(atPath: remote.root.string).sorted() == ["one", "two"])
             #expect(try edits(remote) == [])
         }

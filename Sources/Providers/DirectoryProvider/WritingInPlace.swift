@@ -43,8 +43,8 @@ extension Upload {
             leaveHidden()
             throw error
         }
-        try store.remove(edit.key, in: InPlaceEdit.namespace)
         try finish()
+        try store.remove(edit.key, in: InPlaceEdit.namespace)
         return true
     }
 
@@ -122,7 +122,10 @@ extension Folder {
             defer { try? target.close() }
             let status = try FileStatus(of: target)
             if items.file(status) == edit.file, status.modified.seconds <= edit.begun + Self.secondsOfWriting {
-                try target.takeContent(of: copy, size: FileStatus(of: copy).size)
+                let wanted = try FileStatus(of: copy)
+                try target.takeContent(of: copy, size: wanted.size)
+                // With its date it is recognized as what was sent.
+                try target.setModified(wanted.modified)
             }
             try? directory.unlink(named: edit.copy)
         } catch Errno.noSuchFileOrDirectory {
