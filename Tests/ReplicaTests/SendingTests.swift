@@ -158,6 +158,28 @@ import Testing
         #expect(!unanswered.contains { $0.matches(redated) })
     }
 
+    @Test("SEND-18: content that is sent again, because it was written while it was sent, is sent with its date")
+    func contentIsSentWithItsDate() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
+        }
+        // A copy of a file that is being written has no stamp.
+        let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
+        var answer = FileProviderItem.file("file", size: 0, version: "2")
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
+        }
+        #expect(try replica.database.item(ofInode: number)?.changedFields == .contents)
+        let again = try #require(try replica.prepare(row, fields: .contents))
+        #expect(again.fields == [.contents, .contentModificationDate])
+    }
+
     @Test("SEND-1: a change that was made while an earlier one was sent is waited for also after the answer to that")
     func pendingSinceItWasSent() async throws {
         let fixture = try ReplicaFixture()

@@ -16,6 +16,8 @@ extension Replica {
             var sending = item.changedFields.intersection(fields)
             if name != nil { sending = sending.intersection(.parentItemIdentifier).union(.filename) }
             guard !sending.isEmpty else { return nil }
+            // By its date and size it is recognized when the answer is lost.
+            if sending.contains(.contents) { sending.insert(.contentModificationDate) }
             let parent: ItemIdentifier
             if item.inode.number == .root {
                 parent = .rootContainer

@@ -56,10 +56,13 @@ final class Commits: Sendable {
 
     /// Records writes to open files, which the kernel makes without a request to the daemon.
     func noteWrittenFiles() throws {
-        for number in try replica.database.filesBeingWritten() {
-            let (_, effects) = try replica.change(open: open) { try $0.contents.compareContent(number) }
-            publish(effects)
-        }
+        for number in try replica.database.filesBeingWritten() { try noteWritten(number) }
+    }
+
+    /// Records writes to one open file.
+    func noteWritten(_ number: InodeNumber) throws {
+        let (_, effects) = try replica.change(open: open) { try $0.contents.compareContent(number) }
+        publish(effects)
     }
 
     /// Makes the effects of a transaction known.

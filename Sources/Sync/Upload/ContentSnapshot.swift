@@ -14,6 +14,7 @@ struct ContentSnapshot: Sendable {
     /// be sent again after it was left alone.
     let stamp: Int64?
     let size: Int64
+    let modifiedAt: FileTimestamp
 
     /// A file that was written so recently is likely to be written again while it is sent.
     private static let restless = Duration.seconds(5)
@@ -45,9 +46,11 @@ struct ContentSnapshot: Sendable {
             if isBeingWritten, let copy = try await copy(of: number, in: replica, descriptor) {
                 try? descriptor.close()
                 let source = ContentSource(
-                    descriptor: copy.descriptor, size: copy.size, growing: growing, confirm: {}, progress: progress,
+                    descriptor: copy.descriptor, size: copy.status.size, growing: growing, confirm: {},
+                    progress: progress,
                     pace: pace)
-                return ContentSnapshot(source: source, stamp: nil, size: copy.size)
+                return ContentSnapshot(
+                    source: source, stamp: nil, size: copy.status.size, modifiedAt: copy.status.modifiedAt)
             }
             var status = try replica.contentStatus(of: number)
             // A change time that was given just now may be given again to the next write.
@@ -74,7 +77,7 @@ struct ContentSnapshot: Sendable {
                     let now = try replica.contentStatus(of: number)
                     guard now.stamp == stamp, now.size == size else { throw Written() }
                 }, progress: progress, pace: pace)
-            return ContentSnapshot(source: source, stamp: stamp, size: size)
+            return ContentSnapshot(source: source, stamp: stamp, size: size, modifiedAt: settled.modifiedAt)
         } catch {
             try? descriptor.close()
             throw error
@@ -88,7 +91,7 @@ struct ContentSnapshot: Sendable {
     /// - Throws: ``Written`` when it is written too often to be copied; `posix` with ENOSPC when the disk has no space.
     private static func copy(
         of number: InodeNumber, in replica: Replica, _ descriptor: FileDescriptor
-    ) async throws -> (descriptor: FileDescriptor, size: Int64)? {
+    ) async throws -> (descriptor: FileDescriptor, status: ContentStatus)? {
         for _ in 0..<mostCopies {
             let status = try replica.contentStatus(of: number)
             guard status.changedAt.advanced(by: restless) > Replica.now else { return nil }
@@ -108,7 +111,7 @@ struct ContentSnapshot: Sendable {
                 let copied = try copy.copy(from: descriptor, at: 0, to: 0, count: status.size)
                 let now = try replica.contentStatus(of: number)
                 if copied == status.size, now.stamp == status.stamp, now.size == status.size {
-                    return (copy, status.size)
+                    return (copy, now)
                 }
                 try copy.close()
             } catch {

@@ -64,6 +64,11 @@ struct Executor: SyncPart {
         }
         sent.contentStamp = opened.stamp
         sent.item.documentSize = opened.size
+        if try replica.database.isOpenForWriting(sent.inode) {
+            // It was prepared with the date of an earlier write.
+            try commits.noteWritten(sent.inode)
+            sent.item.contentModificationDate = opened.modifiedAt
+        }
         transfer.begin(opened.size)
         return opened
     }
