@@ -180,6 +180,31 @@ import Testing
         #expect(again.fields == [.contents, .contentModificationDate])
     }
 
+    @Test("SEND-18: an item that was renamed while its date was sent keeps its name when the date is answered")
+    func renamedWhileItsDateIsSent() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.directory("home")], open: fixture.open)
+        let number = try #require(try replica.number("home"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        var dated = LocalAttributes()
+        dated.modifiedAt = .at(FileTimestamp(seconds: 1_600_000_000))
+        _ = try replica.change(open: fixture.open) {
+            try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
+            try $0.names.rename("home", in: .root, to: "moved", in: .root, .replace)
+        }
+        // The plan knew of the date alone.
+        let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
+        #expect(sent.fields == .contentModificationDate)
+        var answer = FileProviderItem.directory("home")
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
+        }
+        #expect(try replica.names() == ["moved"])
+        #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.filename) == true)
+    }
+
     @Test("SEND-1: a change that was made while an earlier one was sent is waited for also after the answer to that")
     func pendingSinceItWasSent() async throws {
         let fixture = try ReplicaFixture()

@@ -108,8 +108,10 @@ package struct UploadAnswers: RemotePart {
             held = []
         }
         changed.subtract(held)
+        // A name that it has got since the plan was not sent with it.
+        let isNameAnswered = sent.fields.contains(.filename) || !current.changedFields.contains(.filename)
         let isRenamedThere =
-            !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
+            isNameAnswered && !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         // The local content is still based on the version that it replaced, even if the remote has a newer one.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
