@@ -294,7 +294,7 @@ import Testing
 
     @Test("the queries before the first answer read indexes of few rows") func queriesScanNoTable() throws {
         let replica = try fixture.replica()
-        let queries: [(String, StatementArguments, String)] = [
+        let queries: [(String, [(any DatabaseValueConvertible)?], String)] = [
             (Recovery.namedWithoutLinks, [], "inodeWithoutName"),
             (Recovery.nameless, [], "inodeWithoutName"),
             (Recovery.unsentIncomplete, [], "inodeWithIncompleteContent"),

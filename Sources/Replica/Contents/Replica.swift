@@ -59,7 +59,7 @@ package final class Replica: Sendable {
     /// As ``removeObsoleteContents(_:)``, on the calling thread.
     func removeObsoleteContents(_ effects: ReplicaEffects) throws {
         guard !effects.obsoleteContents.isEmpty else { return }
-        try database.write { db in try Self.remove(effects.obsoleteContents, from: contents, in: db) }
+        try database.change { db in try Self.remove(effects.obsoleteContents, from: contents, in: db) }
     }
 
     static func remove(_ obsolete: [ObsoleteContent], from contents: ContentStore, in db: Database) throws {

@@ -20,6 +20,8 @@ final class Connections: @unchecked Sendable {
     init(path: String, readers: Int, configuration: Configuration) throws {
         var writing = configuration
         writing.journalMode = .wal
+        // Local changes wait in an open transaction for those that follow.
+        writing.allowsUnsafeTransactions = true
         writer = try DatabaseQueue(path: path, configuration: writing)
         var reading = configuration
         reading.readonly = true

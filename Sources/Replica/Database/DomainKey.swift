@@ -27,6 +27,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case importedFrom
     /// Up to which of the new files' log all is in the database.
     case newFilesWritten
+    /// Up to which of the log of changes all is in the database.
+    case changesWritten
     /// The names that are never sent, separated by slashes, as they were applied last.
     case ignoredNames
     /// Whether the domain was read-only when it was mounted last.

@@ -88,34 +88,26 @@ struct NewFileLog: Sendable {
 extension NewFile {
     /// Length of what follows the checksum, checksum, fields, name.
     fileprivate var record: [UInt8] {
-        var fields: [UInt8] = []
-        fields.reserveCapacity(64 + creation.item.name.utf8.count)
-        func put(_ value: some FixedWidthInteger) {
-            for index in 0..<(value.bitWidth / 8) { fields.append(UInt8(truncatingIfNeeded: value >> (8 * index))) }
-        }
-        put(UInt32(0))
-        put(UInt64(0))
-        put(sequence)
-        put(number.rawValue)
-        put(UInt8(request == nil ? 0 : 1))
-        put(request?.rawValue ?? 0)
-        put(creation.item.parent.rawValue)
-        put(creation.item.madeAt.nanosecondsSince1970)
-        put(creation.item.template)
-        put(creation.item.capabilities.rawValue)
-        put(creation.owner)
-        put(creation.group)
-        put(creation.new.permissions)
+        var writer = RecordWriter(capacity: 128 + creation.item.name.utf8.count)
+        writer.beginRecord()
+        writer.put(sequence)
+        writer.put(number.rawValue)
+        writer.put(UInt8(request == nil ? 0 : 1))
+        writer.put(request?.rawValue ?? 0)
+        writer.put(creation.item.parent.rawValue)
+        writer.put(creation.item.madeAt.nanosecondsSince1970)
+        writer.put(creation.item.template)
+        writer.put(creation.item.capabilities.rawValue)
+        writer.put(creation.owner)
+        writer.put(creation.group)
+        writer.put(creation.new.permissions)
         let inode = creation.inode(number)
-        put(inode.modifiedAt.nanosecondsSince1970)
-        put((inode.accessedAt ?? inode.modifiedAt).nanosecondsSince1970)
-        put(inode.changedAt.nanosecondsSince1970)
-        fields += creation.item.name.utf8
-        let payload = fields[RecordReader.headerSize...]
-        let (length, checksum) = (UInt32(payload.count), RecordReader.checksum(of: payload))
-        for index in 0..<4 { fields[index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
-        for index in 0..<8 { fields[4 + index] = UInt8(truncatingIfNeeded: checksum >> (8 * UInt64(index))) }
-        return fields
+        writer.put(inode.modifiedAt.nanosecondsSince1970)
+        writer.put((inode.accessedAt ?? inode.modifiedAt).nanosecondsSince1970)
+        writer.put(inode.changedAt.nanosecondsSince1970)
+        writer.put(creation.item.name.utf8)
+        writer.endRecord()
+        return writer.bytes
     }
 
     fileprivate init?(record: ArraySlice<UInt8>) {
@@ -141,33 +133,5 @@ extension NewFile {
                 accessedAt: FileTimestamp(nanosecondsSince1970: accessedAt),
                 changedAt: FileTimestamp(nanosecondsSince1970: changedAt)),
             request: hasRequest != 0 ? RequestNumber(rawValue: request) : nil)
-    }
-}
-
-/// Takes numbers, lowest byte first, and records from bytes.
-private struct RecordReader {
-    static let headerSize = 12
-    private(set) var rest: ArraySlice<UInt8>
-
-    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
-
-    mutating func next<Number: FixedWidthInteger>() -> Number? {
-        let size = Number.bitWidth / 8
-        guard rest.count >= size else { return nil }
-        defer { rest = rest.dropFirst(size) }
-        return rest.prefix(size).reversed().reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
-    }
-
-    /// The next record's bytes after the checksum; nil at the end, and for a record that is damaged.
-    mutating func nextRecord() -> ArraySlice<UInt8>? {
-        guard let length: UInt32 = next(), let checksum: UInt64 = next(), rest.count >= Int(length) else { return nil }
-        defer { rest = rest.dropFirst(Int(length)) }
-        let payload = rest.prefix(Int(length))
-        return Self.checksum(of: payload) == checksum ? payload : nil
-    }
-
-    /// FNV-1a.
-    static func checksum(of bytes: ArraySlice<UInt8>) -> UInt64 {
-        bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 }

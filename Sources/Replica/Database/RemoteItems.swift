@@ -82,7 +82,7 @@ package struct RemoteItems: Sendable {
 
     /// Calls a closure with each of them, until it returns false. The closure must not use the database.
     package func visitItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) throws {
-        try database.read { db in
+        try database.survey { db in
             try db.query(
                 """
                 SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
@@ -137,7 +137,7 @@ package struct RemoteItems: Sendable {
     package func children(
         of directory: ItemIdentifier
     ) throws -> (children: [ItemIdentifier: KnownChild], doomed: Set<ItemIdentifier>) {
-        try database.read { db in
+        try database.survey { db in
             var children: [ItemIdentifier: KnownChild] = [:]
             try db.query(
                 """

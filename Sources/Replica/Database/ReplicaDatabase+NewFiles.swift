@@ -2,6 +2,12 @@ import FileProvider
 import GRDB
 
 extension ReplicaDatabase {
+    /// Lets local changes wait for their commit from now on, if the database is a new one: else they do already.
+    func beginRedoLog() throws {
+        guard !uncommitted.isReady, let identity = try value(of: .identity) else { return }
+        uncommitted.begin(try RedoLog.open(at: redoLog, of: identity).log, after: 0)
+    }
+
     /// Writes the files that were made before the daemon died, and lets new ones wait from now on.
     func recoverNewFiles() throws {
         guard let identity = try value(of: .identity) else { return }

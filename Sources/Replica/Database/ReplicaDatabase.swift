@@ -6,8 +6,8 @@ import SystemPackage
 
 /// The domain's database: what the mount shows, what the provider agreed to, and what of it is here.
 ///
-/// Reading runs on the calling thread and never waits for a writer (WAL). Writers take turns. Every method that takes a
-/// `Database` runs inside a transaction of the caller's.
+/// Reading runs on the calling thread and does not wait for a writer (WAL), but where local changes are not committed yet:
+/// then it takes turns with the writers. Every method that takes a `Database` runs inside a transaction of the caller's.
 package final class ReplicaDatabase: Sendable {
     package static let fileName = "replica.sqlite"
 
@@ -16,11 +16,16 @@ package final class ReplicaDatabase: Sendable {
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
     let newFiles = NewFiles()
     let group = WriteGroup()
+    let uncommitted = UncommittedChanges()
     /// Notified after each commit, and by Sync after changes of other state that the same tasks wait for.
     package let changes = ChangeSignal()
     /// The creation log: files that were created and are not in the database yet.
     let newFileLog: FilePath
+    /// The redo log: local changes that are not committed yet.
+    let redoLog: FilePath
     let reserve: MetadataReserve
+    /// Why changes of the redo log could not be made once more, in words for the user.
+    let redoFinding: String?
 
     /// Opens the database, or makes it, and brings its schema up to date.
     ///
@@ -28,6 +33,7 @@ package final class ReplicaDatabase: Sendable {
     /// - Throws: GRDB's `DatabaseError`; a database of a newer Yonder is refused.
     init(at path: FilePath, readers: Int) throws {
         newFileLog = FilePath(path.string + "-new")
+        redoLog = FilePath(path.string + "-redo")
         var configuration = Configuration()
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(10)
@@ -44,6 +50,13 @@ package final class ReplicaDatabase: Sendable {
         let connections = try reserve.using {
             try Connections(path: path.string, readers: readers, configuration: configuration)
         }
+        // Its statements are of the schema that it was written with.
+        redoFinding = try reserve.using { [uncommitted, redoLog] in
+            try connections.writer.writeWithoutTransaction { db in
+                try Connections.refuseNewer(db, than: Schema.migrator, at: path.string)
+                return try uncommitted.recover(from: redoLog, in: db)
+            }
+        }
         try reserve.using { try connections.migrate(with: Schema.migrator) }
         self.connections = Mutex(connections)
     }
@@ -53,6 +66,16 @@ package final class ReplicaDatabase: Sendable {
     /// Runs a reading transaction on the calling thread.
     func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
         settleForReading()
+        return try peek { db in
+            try db.isInsideTransaction ? body(db) : db.transaction(beginning: "BEGIN DEFERRED", body)
+        }
+    }
+
+    /// Runs a reading transaction that takes long, on the calling thread: of what is committed, with all that was changed
+    /// before.
+    func survey<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        // If it cannot be written, everything else can still be read.
+        try? settle()
         return try watching { try current().read { db in try db.transaction(beginning: "BEGIN DEFERRED", body) } }
     }
 
@@ -64,10 +87,34 @@ package final class ReplicaDatabase: Sendable {
 
     /// As ``glance(_:)``, of what has nothing to do with new files.
     func peek<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try watching { try current().read(body) }
+        try watching {
+            let connections = try current()
+            // What is answered and committed after this was not known to anybody when the query began.
+            guard uncommitted.isOpen else { return try connections.read(body) }
+            return try connections.writer.unsafeReentrantRead { db in
+                try uncommitted.apply(in: db)
+                return try body(db)
+            }
+        }
     }
 
     // MARK: - Writing
+
+    /// Makes a local change, on the writer's own queue, and waits for it: it survives the daemon's death when this returns, and
+    /// is committed soon, with others.
+    func change<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
+        guard uncommitted.isReady else { return try write(reach, body) }
+        defer { changes.notify() }
+        defer { if uncommitted.isOpen, uncommitted.takeSchedule() { commitSoon() } }
+        return try reserve.using {
+            try watching {
+                try current().writer.writeWithoutTransaction { db in
+                    if uncommitted.isFull { try uncommitted.commit(in: db) }
+                    return try WriteTurn.run(reach, of: newFiles, in: db, as: uncommitted) { db, _ in try body(db) }
+                }
+            }
+        }
+    }
 
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
@@ -75,7 +122,8 @@ package final class ReplicaDatabase: Sendable {
         return try reserve.using {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
-                    try WriteTurn.run(reach, of: newFiles, in: db) { db, _ in try body(db) }
+                    try uncommitted.commit(in: db)
+                    return try WriteTurn.run(reach, of: newFiles, in: db) { db, _ in try body(db) }
                 }
             }
         }
@@ -96,7 +144,7 @@ package final class ReplicaDatabase: Sendable {
         defer { changes.notify() }
         do {
             return try await reserve.using {
-                try await group.write(with: current().writer, newFiles, reach, body)
+                try await group.write(with: current().writer, newFiles, after: uncommitted, reach, body)
             }
         } catch {
             note(error)
@@ -104,16 +152,17 @@ package final class ReplicaDatabase: Sendable {
         }
     }
 
-    /// Writes the new files that wait.
+    /// Writes the new files that wait, and commits what was changed.
     ///
     /// - Throws: what the database says: then they wait on.
     package func settle() throws {
-        guard !newFiles.isEmpty else { return }
+        guard !newFiles.isEmpty || uncommitted.isOpen else { return }
         defer { changes.notify() }
         try reserve.using {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
-                    try WriteTurn.run(.contents, of: newFiles, in: db) { _, _ in }
+                    try uncommitted.commit(in: db)
+                    if !newFiles.isEmpty { try WriteTurn.run(.contents, of: newFiles, in: db) { _, _ in } }
                 }
             }
         }
@@ -129,9 +178,25 @@ package final class ReplicaDatabase: Sendable {
         }
     }
 
+    /// Commits what was changed, soon, on another thread.
+    private func commitSoon(after pause: DispatchTimeInterval = .milliseconds(50)) {
+        DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + pause) { [weak self] in
+            guard let self else { return }
+            self.uncommitted.beginScheduled()
+            do {
+                try self.reserve.using {
+                    try self.watching { try self.current().writer.writeWithoutTransaction(self.uncommitted.commit) }
+                }
+            } catch {
+                // On a full disk there may be room again.
+                if self.uncommitted.isOpen, self.uncommitted.takeSchedule() { self.commitSoon(after: .seconds(1)) }
+            }
+        }
+    }
+
     /// If they cannot be written, everything else can still be read.
     private func settleForReading() {
-        if !newFiles.isEmpty { try? settle() }
+        if !newFiles.isEmpty { try? change(.contents) { _ in } }
     }
 
     // MARK: - Damage
@@ -157,6 +222,7 @@ package final class ReplicaDatabase: Sendable {
     func close() throws {
         if connections.withLock({ $0 != nil }) { try settle() }
         newFiles.close()
+        uncommitted.close()
         let last = connections.withLock { connections in
             defer { connections = nil }
             return connections

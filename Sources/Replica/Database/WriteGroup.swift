@@ -30,7 +30,7 @@ final class WriteGroup: Sendable {
     ///
     /// The body may be run once more, when the transaction that it was in could not be written.
     func write<Value: Sendable>(
-        with writer: DatabaseQueue, _ newFiles: NewFiles, _ reach: WriteReach,
+        with writer: DatabaseQueue, _ newFiles: NewFiles, after changes: UncommittedChanges, _ reach: WriteReach,
         _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()
@@ -43,30 +43,36 @@ final class WriteGroup: Sendable {
                         let result = try body(db, turn)
                         value.withLock { $0 = result }
                     }, finish: { continuation.resume(with: $0.map(Result.failure) ?? .success(())) }),
-                writer, newFiles)
+                writer, newFiles, changes)
         }
         guard let value = value.withLock({ $0 }) else { throw ReplicaDefect("a transaction has no result") }
         return value
     }
 
-    private func add(_ job: Job, _ writer: DatabaseQueue, _ newFiles: NewFiles) {
+    private func add(_ job: Job, _ writer: DatabaseQueue, _ newFiles: NewFiles, _ changes: UncommittedChanges) {
         let isFirst = state.withLock { state in
             state.waiting.append(job)
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
-        if isFirst { schedule(writer, newFiles) }
+        if isFirst { schedule(writer, newFiles, changes) }
     }
 
-    private func schedule(_ writer: DatabaseQueue, _ newFiles: NewFiles) {
+    private func schedule(_ writer: DatabaseQueue, _ newFiles: NewFiles, _ changes: UncommittedChanges) {
         writer.asyncWriteWithoutTransaction { db in
-            self.run(self.take(), in: db, newFiles)
+            let jobs = self.take()
+            do {
+                try changes.commit(in: db)
+                self.run(jobs, in: db, newFiles)
+            } catch {
+                for job in jobs { job.finish(error) }
+            }
             let isMore = self.state.withLock { state in
                 state.isScheduled = !state.waiting.isEmpty
                 return state.isScheduled
             }
             // Behind those who came to write meanwhile.
-            if isMore { self.schedule(writer, newFiles) }
+            if isMore { self.schedule(writer, newFiles, changes) }
         }
     }
 

@@ -47,19 +47,28 @@ final class WriteTurn {
     }
 
     /// Runs a body in a writing transaction, after the new files that wait.
+    ///
+    /// - Parameter changes: where it is a local change, which is committed later.
     static func run<Value>(
-        _ reach: WriteReach, of newFiles: NewFiles, in db: Database, _ body: (Database, WriteTurn) throws -> Value
+        _ reach: WriteReach, of newFiles: NewFiles, in db: Database, as changes: UncommittedChanges? = nil,
+        _ body: (Database, WriteTurn) throws -> Value
     ) throws -> Value {
         let turn = WriteTurn(reach, of: newFiles, in: db)
         var isCommitted = false
         defer { turn.end(committed: isCommitted) }
-        let result = try db.transaction(beginning: "BEGIN IMMEDIATE") { db -> Result<Value, any Error> in
+        func settleAndRun(_ db: Database) throws -> Result<Value, any Error> {
             guard try turn.settle() else { return .success(try body(db, turn)) }
             // An error of the body does not roll back the new files.
             let result = try db.attempt { db in try body(db, turn) }
             if turn.hasWrittenWithin { _ = try result.get() }
             return result
         }
+        let result =
+            if let changes {
+                try changes.change(in: db, settleAndRun)
+            } else {
+                try db.transaction(beginning: "BEGIN IMMEDIATE", settleAndRun)
+            }
         isCommitted = true
         return try result.get()
     }
@@ -107,11 +116,14 @@ extension Database {
     /// Runs a body within a transaction that goes on when the body fails, without what it had done.
     func attempt<Value>(_ body: (Database) throws -> Value) throws -> Result<Value, any Error> {
         try run("SAVEPOINT body", [])
+        let recorder = RedoRecorder.current
+        let recorded = recorder?.count ?? 0
         let result = Result { try body(self) }
         if case .failure(let error) = result {
             // SQLite itself rolls back all after some errors.
             guard isInsideTransaction else { throw error }
             try run("ROLLBACK TO body", [])
+            recorder?.takeBack(to: recorded)
         }
         try run("RELEASE body", [])
         return result

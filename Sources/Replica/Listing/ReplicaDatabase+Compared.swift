@@ -20,7 +20,7 @@ package struct ListedDirectory: Hashable, Sendable {
 extension ReplicaDatabase {
     /// The directories whose listing is here, without those in the trash.
     package func listedDirectories() throws -> [ListedDirectory] {
-        try read { db in
+        try survey { db in
             let trashed = try db.inodesInTrash()
             return try Row.fetchAll(
                 db,

@@ -62,7 +62,7 @@ extension Replica {
         // The file itself stays: another inode may have its number by now, and creates the file anew.
         defer { if !isDone { try? opened?.close() } }
         do {
-            let (value, effects) = try database.write(changingNames ? .everything : .contents) { db in
+            let (value, effects) = try database.change(changingNames ? .everything : .contents) { db in
                 let transaction = LocalTransaction(
                     db: db, open: open, contents: contents, ignored: ignoredNames, mayChangeNames: changingNames)
                 // On a full disk it is run twice.

@@ -26,6 +26,8 @@ struct Recovery {
 
     mutating func run() throws {
         try makeRoot()
+        if let finding = database.redoFinding { findings.append(finding) }
+        try database.beginRedoLog()
         try database.recoverNewFiles()
         try endEvictions()
         try correctWhatWouldCostContent()

@@ -78,7 +78,7 @@ struct Creation: Hashable, Sendable {
     private var stamp: Int64? { isWritten ? ContentStamp.unknown : nil }
 
     /// The arguments of ``Database/insertInode(_:as:)``.
-    func inodeValues(_ number: InodeNumber?) -> StatementArguments {
+    func inodeValues(_ number: InodeNumber?) -> [(any DatabaseValueConvertible)?] {
         let inode = inode(number ?? .root)
         return [
             number?.rawValue, new.kind.rawValue, size, Int64(new.permissions), Int64(owner), Int64(group),

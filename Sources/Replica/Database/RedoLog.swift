@@ -1,0 +1,165 @@
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+
+/// A statement that has changed the database, with its arguments.
+struct RecordedStatement: Hashable {
+    var sql: String
+    var arguments: [DatabaseValue]
+}
+
+/// A local change, as the statements that have made it.
+struct RedoRecord: Hashable {
+    /// In the order in which changes were made, one after the other, never used again.
+    var sequence: Int64
+    var statements: [RecordedStatement]
+}
+
+/// The local changes that are answered and not committed yet, on the disk: what is in it survives the daemon's death.
+///
+/// A header that says of which database it is, then a record for each change. After a commit the next records are written
+/// over those that are committed: what is left of them has other sequences than are expected there.
+struct RedoLog: Sendable {
+    private let file: FileDescriptor
+    private let begin: Int64
+    /// Bytes that are used.
+    private(set) var size: Int64
+
+    /// Disk space that is kept from one commit to the next.
+    private static let usualSize: Int64 = 4 << 20
+
+    /// Opens the log beside a database, and empties it if it is another database's.
+    ///
+    /// - Parameter identity: tells databases apart.
+    /// - Returns: the log, and the changes in it.
+    static func open(at path: FilePath, of identity: String) throws -> (log: RedoLog, records: [RedoRecord]) {
+        let file = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
+        do {
+            let header = Array("yonder changes 1 \(identity)\n".utf8)
+            let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
+            let log = RedoLog(file: file, begin: Int64(header.count), size: Int64(header.count))
+            guard bytes.starts(with: header) else {
+                try file.setLength(0)
+                try file.writeAll(header.span.bytes, at: 0)
+                return (log, [])
+            }
+            var records: [RedoRecord] = []
+            var reader = RecordReader(bytes[header.count...])
+            while let payload = reader.nextRecord(), let record = RedoRecord(payload: payload) {
+                if let last = records.last, record.sequence != last.sequence + 1 { break }
+                records.append(record)
+            }
+            return (log, records)
+        } catch {
+            try? file.close()
+            throw error
+        }
+    }
+
+    private init(file: FileDescriptor, begin: Int64, size: Int64) {
+        self.file = file
+        self.begin = begin
+        self.size = size
+    }
+
+    mutating func append(_ record: RedoRecord) throws(Errno) {
+        let bytes = record.bytes
+        try file.writeAll(bytes.span.bytes, at: size)
+        size += Int64(bytes.count)
+    }
+
+    /// Takes back what was appended last.
+    ///
+    /// - Parameter size: the size before that.
+    mutating func takeBack(to size: Int64) throws(Errno) {
+        guard self.size > size else { return }
+        try file.setLength(size)
+        self.size = size
+    }
+
+    /// Everything in it is in the database.
+    mutating func clear() {
+        // A log that stays as long as it is does no harm.
+        if size > Self.usualSize { try? file.setLength(begin) }
+        size = begin
+    }
+
+    /// Removes all records from the disk.
+    mutating func removeAll() throws(Errno) {
+        try file.setLength(begin)
+        size = begin
+    }
+
+    func close() { try? file.close() }
+}
+
+extension RedoRecord {
+    private enum Tag: UInt8 {
+        case null, integer, real, text, blob
+    }
+
+    fileprivate var bytes: [UInt8] {
+        var writer = RecordWriter(capacity: 64 + statements.reduce(0) { $0 + $1.sql.utf8.count + 96 })
+        writer.beginRecord()
+        writer.put(sequence)
+        writer.put(UInt32(statements.count))
+        for statement in statements {
+            writer.put(UInt32(statement.sql.utf8.count))
+            writer.put(statement.sql.utf8)
+            writer.put(UInt16(statement.arguments.count))
+            for argument in statement.arguments { Self.put(argument, into: &writer) }
+        }
+        writer.endRecord()
+        return writer.bytes
+    }
+
+    private static func put(_ value: DatabaseValue, into writer: inout RecordWriter) {
+        func put(_ tag: Tag, _ bytes: some Collection<UInt8>) {
+            writer.put(tag.rawValue)
+            writer.put(UInt32(bytes.count))
+            writer.put(bytes)
+        }
+        switch value.storage {
+        case .null: writer.put(Tag.null.rawValue)
+        case .int64(let number):
+            writer.put(Tag.integer.rawValue)
+            writer.put(number)
+        case .double(let number):
+            writer.put(Tag.real.rawValue)
+            writer.put(number.bitPattern)
+        case .string(let text): put(.text, text.utf8)
+        case .blob(let data): put(.blob, data)
+        }
+    }
+
+    fileprivate init?(payload: ArraySlice<UInt8>) {
+        var reader = RecordReader(payload)
+        guard let sequence: Int64 = reader.next(), let count: UInt32 = reader.next() else { return nil }
+        self.init(sequence: sequence, statements: [])
+        for _ in 0..<count {
+            guard let length: UInt32 = reader.next(), let sql = reader.next(Int(length)),
+                let argumentCount: UInt16 = reader.next()
+            else { return nil }
+            var arguments: [DatabaseValue] = []
+            for _ in 0..<argumentCount {
+                guard let value = Self.value(from: &reader) else { return nil }
+                arguments.append(value)
+            }
+            statements.append(RecordedStatement(sql: String(decoding: sql, as: UTF8.self), arguments: arguments))
+        }
+    }
+
+    private static func value(from reader: inout RecordReader) -> DatabaseValue? {
+        guard let tag = (reader.next() as UInt8?).flatMap(Tag.init) else { return nil }
+        switch tag {
+        case .null: return .null
+        case .integer: return (reader.next() as Int64?)?.databaseValue
+        case .real: return (reader.next() as UInt64?).map { Double(bitPattern: $0).databaseValue }
+        case .text, .blob:
+            guard let length: UInt32 = reader.next(), let bytes = reader.next(Int(length)) else { return nil }
+            return tag == .text ? String(decoding: bytes, as: UTF8.self).databaseValue : Data(bytes).databaseValue
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import GRDB
+import Syscalls
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// The log of changes that are not committed yet.
+@Suite("the redo log") struct RedoLogTests {
+    private static func record(_ sequence: Int64, _ text: String = "text") -> RedoRecord {
+        RedoRecord(
+            sequence: sequence,
+            statements: [
+                RecordedStatement(
+                    sql: "INSERT INTO t VALUES (?, ?, ?, ?, ?)",
+                    arguments: [
+                        .null, Int64.min.databaseValue, 0.25.databaseValue, (text + "\u{0}\u{1F600}").databaseValue,
+                        Data([0, 255]).databaseValue,
+                    ]),
+                RecordedStatement(sql: "DELETE FROM t", arguments: []),
+            ])
+    }
+
+    private func withLog(_ body: (FilePath) throws -> Void) throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("redo-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try body(FilePath(path))
+    }
+
+    @Test("what was appended is read again, with all kinds of values") func isReadAgain() throws {
+        try withLog { path in
+            var (log, records) = try RedoLog.open(at: path, of: "one")
+            #expect(records == [])
+            try log.append(Self.record(1))
+            try log.append(Self.record(2))
+            log.close()
+            (log, records) = try RedoLog.open(at: path, of: "one")
+            #expect(records == [Self.record(1), Self.record(2)])
+            log.close()
+        }
+    }
+
+    @Test("another database's log is emptied") func ofAnother() throws {
+        try withLog { path in
+            var log = try RedoLog.open(at: path, of: "one").log
+            try log.append(Self.record(1))
+            log.close()
+            try RedoLog.open(at: path, of: "two").log.close()
+            let (again, records) = try RedoLog.open(at: path, of: "one")
+            #expect(records == [])
+            again.close()
+        }
+    }
+
+    @Test("records that a commit has made obsolete are not read, however long the new ones are")
+    func obsoleteRecords() throws {
+        for count in 0..<40 {
+            try withLog { path in
+                var log = try RedoLog.open(at: path, of: "one").log
+                for sequence in 1...8 { try log.append(Self.record(Int64(sequence))) }
+                log.clear()
+                let new = Self.record(9, String(repeating: "x", count: count))
+                try log.append(new)
+                log.close()
+                let (again, records) = try RedoLog.open(at: path, of: "one")
+                #expect(records == [new])
+                again.close()
+            }
+        }
+    }
+
+    @Test("a record that was not written to its end, or is damaged, ends the log") func damagedEnd() throws {
+        try withLog { path in
+            var log = try RedoLog.open(at: path, of: "one").log
+            try log.append(Self.record(1))
+            let end = log.size
+            try log.append(Self.record(2))
+            let whole = try Data(contentsOf: URL(fileURLWithPath: path.string))
+            log.close()
+            for offset in Int(end)..<whole.count {
+                try whole.prefix(offset).write(to: URL(fileURLWithPath: path.string))
+                var (again, records) = try RedoLog.open(at: path, of: "one")
+                #expect(records == [Self.record(1)])
+                again.close()
+                var flipped = whole
+                flipped[offset] ^= 1
+                try flipped.write(to: URL(fileURLWithPath: path.string))
+                (again, records) = try RedoLog.open(at: path, of: "one")
+                #expect(records == [Self.record(1)])
+                again.close()
+            }
+        }
+    }
+
+    @Test("what is taken back is not in the log") func takenBack() throws {
+        try withLog { path in
+            var log = try RedoLog.open(at: path, of: "one").log
+            try log.append(Self.record(1))
+            let size = log.size
+            try log.append(Self.record(2))
+            try log.takeBack(to: size)
+            log.close()
+            let (again, records) = try RedoLog.open(at: path, of: "one")
+            #expect(records == [Self.record(1)])
+            again.close()
+        }
+    }
+}

@@ -1,0 +1,262 @@
+import FileProvider
+import Foundation
+import GRDB
+import ReplicaTestSupport
+import Syscalls
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// Local changes are answered before their transaction is committed.
+@Suite("uncommitted changes") struct UncommittedChangesTests {
+    private static let caller = LocalCaller(user: 7, group: 8)
+
+    /// A replica whose changes are committed only where a test says so.
+    private func prepared(_ fixture: ReplicaFixture) async throws -> Replica {
+        let replica = try fixture.replica()
+        try await replica.list([.directory("d"), .file("first", size: 10)], open: fixture.open)
+        try await replica.list([], in: try #require(try replica.number("d")), open: fixture.open)
+        try replica.database.settle()
+        // The task that commits counts as scheduled, so that none is.
+        #expect(replica.database.uncommitted.takeSchedule())
+        return replica
+    }
+
+    private func rename(_ name: String, to newName: String, in replica: Replica, _ fixture: ReplicaFixture) throws {
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.rename(name, in: .root, to: newName, in: .root, .replace)
+        }
+    }
+
+    private func make(_ name: String, in replica: Replica, _ fixture: ReplicaFixture) throws {
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.create(
+                name, in: .root, NewInode(kind: .directory, permissions: 0o755), caller: Self.caller, usualGroup: 9)
+        }
+    }
+
+    /// What a crash leaves on the disk now, in a folder of its own.
+    private func image(of replica: Replica, without suffix: String? = nil) throws -> ReplicaFixture {
+        let image = try ReplicaFixture()
+        for name in try FileManager.default.contentsOfDirectory(atPath: replica.directory.string) {
+            if let suffix, name.hasSuffix(suffix) { continue }
+            try FileManager.default.copyItem(
+                atPath: replica.directory.appending(name).string, toPath: image.directory.appending(name).string)
+        }
+        return image
+    }
+
+    @Test("TAKEOVER-1: a change that was answered and not committed survives a crash, by the log") func survives()
+        async throws
+    {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try make("new", in: replica, fixture)
+        try rename("first", to: "second", in: replica, fixture)
+        #expect(replica.database.uncommitted.isOpen)
+        let crashed = try image(of: replica).replica()
+        #expect(try crashed.names() == ["d", "new", "second"])
+        #expect(crashed.findings == [])
+        let withoutLog = try image(of: replica, without: "-redo").replica()
+        #expect(try withoutLog.names() == ["d", "first"])
+    }
+
+    @Test("every reader sees what is not committed") func isSeen() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try rename("first", to: "second", in: replica, fixture)
+        #expect(try replica.database.item(named: "second", in: .root) != nil)
+        #expect(try replica.database.read { db in try db.hasItem(named: "second", in: .root) })
+        #expect(replica.database.uncommitted.isOpen)
+        #expect(try replica.database.survey { db in try db.hasItem(named: "second", in: .root) })
+        #expect(!replica.database.uncommitted.isOpen)
+    }
+
+    @Test("a change that fails takes nothing of the others with it, and is not in the log") func failsAlone()
+        async throws
+    {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try make("new", in: replica, fixture)
+        #expect(throws: LocalObstacle.refused(.ioError)) {
+            _ = try replica.change(open: fixture.open) { changes in
+                try changes.names.rename("new", in: .root, to: "newer", in: .root, .replace)
+                throw LocalObstacle.refused(.ioError)
+            }
+        }
+        #expect(throws: LocalObstacle.refused(.fileExists)) { try make("new", in: replica, fixture) }
+        let crashed = try image(of: replica).replica()
+        #expect(try crashed.names() == ["d", "first", "new"])
+        try replica.database.settle()
+        #expect(try replica.names() == ["d", "first", "new"])
+    }
+
+    @Test("what SQLite itself has rolled back is made again") func isMadeAgain() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try make("one", in: replica, fixture)
+        // As after an error of the disk.
+        try replica.database.sabotageTransaction()
+        #expect(try replica.names() == ["d", "first", "one"])
+        try make("two", in: replica, fixture)
+        try replica.database.sabotageTransaction()
+        try replica.database.settle()
+        #expect(!replica.database.uncommitted.isOpen)
+        #expect(try replica.names() == ["d", "first", "one", "two"])
+    }
+
+    @Test("a transaction of the provider's commits what was changed before it") func othersCommit() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try rename("first", to: "second", in: replica, fixture)
+        try await replica.recordFailure(FileProviderError(.serverUnreachable), of: .root)
+        #expect(!replica.database.uncommitted.isOpen)
+        #expect(try image(of: replica, without: "-redo").replica().names() == ["d", "second"])
+    }
+
+    @Test("without another change it is committed soon") func isCommittedSoon() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("first")], open: fixture.open)
+        try rename("first", to: "second", in: replica, fixture)
+        let deadline = ContinuousClock.now + .seconds(20)
+        while replica.database.uncommitted.isOpen, .now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(!replica.database.uncommitted.isOpen)
+    }
+
+    @Test("after a power cut a log that is newer than the database is left alone") func gapsAreLeftAlone() async throws
+    {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try make("new", in: replica, fixture)
+        let early = try image(of: replica)
+        try replica.database.settle()
+        try make("newer", in: replica, fixture)
+        let log = ReplicaDatabase.fileName + "-redo"
+        try FileManager.default.removeItem(atPath: early.directory.appending(log).string)
+        try FileManager.default.copyItem(
+            atPath: replica.directory.appending(log).string, toPath: early.directory.appending(log).string)
+        let recovered = try early.replica()
+        #expect(try recovered.names() == ["d", "first"])
+        #expect(recovered.findings == [])
+        try make("other", in: recovered, early)
+        #expect(try image(of: recovered).replica().names() == ["d", "first", "other"])
+    }
+
+    @Test("changes that cannot be made again are set aside and named") func rejected() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try make("new", in: replica, fixture)
+        let crash = try image(of: replica)
+        try await crash.sabotage("DROP TABLE answered; ALTER TABLE inode RENAME COLUMN changedAt TO other")
+        let database = try? crash.replica()
+        #expect(database == nil || database?.findings.isEmpty == false)
+        let aside = crash.directory.appending(ReplicaDatabase.fileName + "-redo.rejected").string
+        #expect(FileManager.default.fileExists(atPath: aside))
+    }
+
+    @Test(
+        "the log makes of a database just what the open transaction had made of it",
+        arguments: 1...6 as ClosedRange<UInt64>)
+    func randomCrashes(seed: UInt64) async throws {
+        var numbers = SeededNumbers(seed: seed)
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        let names = (0..<12).map { "name \($0)" }
+        var directories: [InodeNumber] = [.root, try #require(try replica.number("d"))]
+        var crashes = 0
+        var successes = 0
+        for step in 0..<400 {
+            let (name, other) = (names.randomElement(using: &numbers) ?? "", names.randomElement(using: &numbers) ?? "")
+            let directory = directories.randomElement(using: &numbers) ?? .root
+            let target = directories.randomElement(using: &numbers) ?? .root
+            let number = try? replica.database.item(named: name, in: directory)?.inode.number
+            let choice = Int.random(in: 0..<12, using: &numbers)
+            let bits = UInt16.random(in: 0...0o777, using: &numbers)
+            do {
+                if choice == 0 {
+                    if let made = replica.createAhead(
+                        name, in: directory, permissions: bits, caller: Self.caller, usualGroup: 9)
+                    {
+                        try made.content.close()
+                    }
+                } else {
+                    _ = try replica.change(
+                        open: fixture.open, request: RequestNumber(rawValue: UInt64(step + 1) << 1), result: .nothing
+                    ) { changes in
+                        switch choice {
+                        case 1, 2:
+                            let made = try changes.names.create(
+                                name, in: directory,
+                                NewInode(kind: choice == 1 ? .directory : .file, permissions: bits),
+                                caller: Self.caller, usualGroup: 9)
+                            if choice == 1 { directories.append(made.number) }
+                        case 3: try changes.names.unlink(name, in: directory)
+                        case 4: try changes.names.removeDirectory(name, in: directory)
+                        case 5, 6:
+                            try changes.names.rename(name, in: directory, to: other, in: target, .replace)
+                        case 7: try changes.names.rename(name, in: directory, to: other, in: target, .exchange)
+                        case 8:
+                            var attributes = LocalAttributes()
+                            attributes.permissions = bits
+                            try changes.attributes.setAttributes(
+                                of: number ?? .root, to: attributes, caller: LocalCaller(user: 0, group: 0))
+                        case 9:
+                            try changes.attributes.setExtendedAttribute(
+                                "user.key \(bits % 3)", of: number ?? .root, to: Array(repeating: 0, count: Int(bits)),
+                                mustBeNew: false, mustExist: false, caller: LocalCaller(user: 0, group: 0))
+                        case 10: _ = try changes.names.link(number ?? .root, as: other, in: target)
+                        default:
+                            try changes.contents.truncate(
+                                number ?? .root, to: Int64(bits), caller: LocalCaller(user: 0, group: 0))
+                        }
+                    }
+                }
+                successes += 1
+            } catch is LocalObstacle {}
+            switch Int.random(in: 0..<40, using: &numbers) {
+            case 0:
+                try replica.database.settle()
+            case 1:
+                crashes += 1
+                // New files have their own log, and are in the database after a read.
+                _ = try replica.database.read { _ in }
+                let crashed = try image(of: replica).opened()
+                try replica.database.settle()
+                let (wanted, found) = (try contents(of: replica.database), try contents(of: crashed))
+                try #require(wanted == found, "seed \(seed), step \(step)")
+            default: break
+            }
+        }
+        #expect(successes > 60 && crashes > 3)
+    }
+
+    /// All rows of all tables but what a crash itself adds.
+    private func contents(of database: ReplicaDatabase) throws -> [String: [String]] {
+        try database.survey { db in
+            var rows: [String: [String]] = [:]
+            let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
+            for table in tables where table != "domain" && table != "answered" {
+                rows[table] = try Row.fetchAll(db, sql: "SELECT * FROM \(table)").map(\.description).sorted()
+            }
+            return rows
+        }
+    }
+}
+
+extension ReplicaFixture {
+    /// The database as it is after the logs were read, before anything else is recovered.
+    fileprivate func opened() throws -> ReplicaDatabase {
+        let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
+        try database.recoverNewFiles()
+        return database
+    }
+}
+
+extension ReplicaDatabase {
+    /// Rolls the open transaction back, as SQLite does after some errors.
+    fileprivate func sabotageTransaction() throws {
+        try peek { db in if db.isInsideTransaction { try db.run("ROLLBACK", []) } }
+    }
+}
