@@ -149,9 +149,18 @@ import Testing
         let replica = try await prepared(fixture)
         try make("new", in: replica, fixture)
         let crash = try image(of: replica)
-        try await crash.sabotage("DROP TABLE answered; ALTER TABLE inode RENAME COLUMN changedAt TO other")
-        let database = try? crash.replica()
-        #expect(database == nil || database?.findings.isEmpty == false)
+        // The name is taken in the database.
+        try await crash.sabotage(
+            """
+            INSERT INTO inode (number, kind, modifiedAt, changedAt, createdAt) VALUES (5000, 1, 0, 0, 0);
+            INSERT INTO item (inode, parent, name, capabilities) VALUES (5000, 1, 'new', 63);
+            """)
+        let recovered = try crash.replica()
+        #expect(recovered.findings.contains { $0.contains("could not be made again") })
+        // What is changed afterwards survives the next crash.
+        #expect(recovered.database.uncommitted.takeSchedule())
+        try make("other", in: recovered, crash)
+        #expect(try image(of: recovered).replica().names() == ["d", "first", "new", "other"])
         let aside = crash.directory.appending(ReplicaDatabase.fileName + "-redo.rejected").string
         #expect(FileManager.default.fileExists(atPath: aside))
     }

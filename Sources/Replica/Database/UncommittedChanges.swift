@@ -14,7 +14,7 @@ import SystemPackage
 /// 3. The statements of `records`, run in their order on the database as it is committed, make what the open transaction
 ///    has made.
 ///
-/// All but ``isOpen`` is used on the writer's queue alone.
+/// The database and the records are used on the writer's queue alone.
 final class UncommittedChanges: Sendable {
     private struct State {
         var log: RedoLog?
@@ -28,7 +28,7 @@ final class UncommittedChanges: Sendable {
 
     private let state = Mutex(State())
     private let hasBegun = Atomic<Bool>(false)
-    /// A transaction with so many changes, or so long a log, is committed at once.
+    /// A transaction with so many changes, or so long a log, is committed before the next change.
     private static let most = 512
     private static let longestLog: Int64 = 2 << 20
 
@@ -78,7 +78,6 @@ final class UncommittedChanges: Sendable {
             begin(log, after: written)
             return nil
         }
-        var finding: String?
         do {
             try db.transaction(beginning: "BEGIN IMMEDIATE") { db in
                 try db.repeatChanges(missing)
@@ -90,12 +89,15 @@ final class UncommittedChanges: Sendable {
             let aside = path.string + ".rejected"
             try? FileManager.default.removeItem(atPath: aside)
             try FileManager.default.copyItem(atPath: path.string, toPath: aside)
-            finding =
+            // What is changed from now on follows what the database has.
+            try log.removeAll()
+            begin(log, after: written)
+            return
                 "\(missing.count) changes that were made just before the daemon died could not be made again, and are kept in "
                 + "'\(aside)': \(error)"
         }
         begin(log, after: last.sequence)
-        return finding
+        return nil
     }
 
     /// Closes the log. Precondition: nothing is open.
