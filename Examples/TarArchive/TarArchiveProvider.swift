@@ -12,11 +12,12 @@ public struct TarArchiveProvider: FileProviderReplicatedExtension {
     private let manager: any FileProviderManager
     private let indexes = TarIndexCache()
 
-    /// - Throws: `serverUnreachable` if the archive does not exist, so that `yonder mount` fails.
+    /// - Throws: `serverUnreachable` if the archive does not exist, `malformedResponse` if the file is something else, so
+    ///   that `yonder mount` fails.
     public init(manager: any FileProviderManager) throws {
         path = String(manager.domain.source.dropFirst(Self.scheme.count))
         self.manager = manager
-        _ = try TarArchive(at: path)
+        try TarReader(try TarArchive(at: path)).checkBeginning()
     }
 
     /// The provider can fetch ranges. It has no history, so the system compares listed directories now and then.

@@ -29,6 +29,23 @@ struct TarReader {
         self.archive = archive
     }
 
+    /// Throws unless the archive begins as one: a directory of anything else would be empty or fail at the first look.
+    ///
+    /// - Throws: `malformedResponse`; `serverUnreachable` if it cannot be read.
+    func checkBeginning() throws {
+        let header = try archive.bytes(at: 0, count: Int(Self.block))
+        guard isEnd(header) || isHeader(header) else {
+            throw FileProviderError(.malformedResponse, "it is not an uncompressed tar archive")
+        }
+    }
+
+    private func isEnd(_ header: [UInt8]) -> Bool { header.isEmpty || header.allSatisfy { $0 == 0 } }
+
+    private func isHeader(_ header: [UInt8]) -> Bool {
+        guard header.count == Int(Self.block), let sum = number(header[148..<156]) else { return false }
+        return sum == checksum(of: header)
+    }
+
     /// The next file, directory or symbolic link; nil at the end.
     ///
     /// - Throws: `malformedResponse` for an invalid header; `serverUnreachable` if the archive cannot be read.
@@ -38,10 +55,10 @@ struct TarReader {
         while true {
             let offset = position
             let header = try archive.bytes(at: offset, count: Int(Self.block))
-            if header.isEmpty || header.allSatisfy({ $0 == 0 }) { return nil }
-            guard header.count == Int(Self.block), let sum = number(header[148..<156]), sum == checksum(of: header),
-                let length = number(header[124..<136]), length >= 0
-            else { throw FileProviderError(.malformedResponse, "there is no tar header at byte \(offset)") }
+            if isEnd(header) { return nil }
+            guard isHeader(header), let length = number(header[124..<136]), length >= 0 else {
+                throw FileProviderError(.malformedResponse, "there is no tar header at byte \(offset)")
+            }
             let size = header[156] == UInt8(ascii: "x") ? length : said["size"].flatMap { Int64($0) } ?? length
             guard (0...Self.largestEntry).contains(size), offset <= Self.largestEntry else {
                 throw FileProviderError(.malformedResponse, "an entry of \(size) bytes at byte \(offset)")
