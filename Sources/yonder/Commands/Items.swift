@@ -46,8 +46,13 @@ extension Yonder {
             let add: @Sendable ([ItemInformation]) throws -> Void = { items in
                 if !items.isEmpty { isEmpty.withLock { $0 = false } }
                 let shown = items.filter { state == nil || $0.content == state?.rawValue }
-                guard null else { return try list.add(shown) }
-                for item in shown { Output.write(Self.name(of: item, below: path) + "\0", to: .standardOutput) }
+                if null {
+                    let names = shown.map { Self.name(of: $0, below: path) + "\0" }
+                    Output.write(names.joined(), to: .standardOutput)
+                } else {
+                    try list.add(shown)
+                }
+                Output.endWithoutReader()
             }
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
