@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 
 static int notify(int device, int code, void *body, size_t size, const char *name, size_t name_length)
 {
@@ -40,4 +41,9 @@ int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t leng
 {
     struct fuse_notify_inval_inode_out body = {.ino = node, .off = offset, .len = length};
     return notify(device, FUSE_NOTIFY_INVAL_INODE, &body, sizeof body, NULL, 0);
+}
+
+int fuseshim_raise_event(const char *path, const char *attribute)
+{
+    return lsetxattr(path, attribute, "", 0, 0) == 0 ? 0 : errno;
 }

@@ -54,6 +54,8 @@ void yonder_begin_writing_back(int descriptor, int64_t offset, int64_t count) {
 
 int yonder_syncfs(int descriptor) { return syncfs(descriptor); }
 
+uint64_t yonder_device(uint32_t major, uint32_t minor) { return makedev(major, minor); }
+
 int yonder_statx(int directory, const char *name, struct yonder_status *status)
 {
     struct statx found;

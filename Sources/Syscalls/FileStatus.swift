@@ -41,6 +41,9 @@ package struct FileStatus: Hashable, Sendable {
     /// Nil if the file system has no birth times.
     package var birth: FileMoment?
 
+    /// The number of a device, as ``device`` has it. (makedev)
+    package static func device(major: UInt32, minor: UInt32) -> UInt64 { yonder_device(major, minor) }
+
     /// Of a name in an open directory; never follows a link. (statx)
     package init(of name: String, in directory: FileDescriptor) throws(Errno) {
         var status = yonder_status()

@@ -17,6 +17,9 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
     case upload = "user.yonder.upload"
 
     static let prefix = "user.yonder."
+
+    /// Setting it does nothing, but that the kernel tells watchers of the item (`IN_ATTRIB`).
+    package static let changed = "system.yonder.changed"
 }
 
 /// Extended attributes.
@@ -53,6 +56,7 @@ extension Volume {
         isProvided: Bool, request: RequestNumber? = nil
     ) throws(VolumeError) {
         let number = InodeNumber(node)
+        if name == YonderAttribute.changed { return }
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             if isProvided { return }
             switch YonderAttribute(rawValue: name) {

@@ -297,10 +297,16 @@ int fuseshim_notify_delete(int device, uint64_t parent, uint64_t child, const ch
 /* A negative offset means the attributes only, length 0 everything from the offset on. */
 int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t length);
 
+/* ---- Events ---- */
+
+/* Sets an extended attribute of a link itself, so that the kernel tells those who watch the file or its directory. lsetxattr(2); waits
+ * for the answer of the file system. Returns 0 or errno. */
+int fuseshim_raise_event(const char *path, const char *attribute);
+
 /* ---- Threads ---- */
 
-/* Gives the calling thread descriptors of its own, of which it keeps one, under the same number. unshare(2), close_range(2). Returns 0
- * or errno; the thread then shares the descriptors of the process as before, or has all of them. */
+/* Gives the calling thread descriptors of its own, of which it keeps one, under the same number; none for -1. unshare(2),
+ * close_range(2). Returns 0 or errno; the thread then shares the descriptors of the process as before, or has all of them. */
 int fuseshim_keep_only(int descriptor);
 
 /* Names the calling thread; more than 15 bytes are cut off. */

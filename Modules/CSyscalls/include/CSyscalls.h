@@ -41,6 +41,9 @@ struct yonder_status {
 /* statx(2) of a name in an open directory, or of `directory` itself when the name is empty. Follows no link. */
 int yonder_statx(int directory, const char *name, struct yonder_status *status);
 
+/* The number of a device, as yonder_status has it. makedev(3) */
+uint64_t yonder_device(uint32_t major, uint32_t minor);
+
 /* open(2)'s O_PATH. */
 extern const int yonder_open_path;
 

@@ -27,6 +27,7 @@ package final class DomainHost: Sendable {
     private let ignoredNames: IgnoredNames
     private let files: OpenFiles
     private let logger: Logger
+    private let events = ChangeEvents(attribute: YonderAttribute.changed)
     private let hasStopped = Mutex(false)
     /// The number under which the service manager keeps the mount.
     private let stored: Mutex<UInt32?>
@@ -84,7 +85,9 @@ package final class DomainHost: Sendable {
                 // For tests of mounts without passthrough.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
             let kernel = KernelInvalidator(
-                notifications: session.notifications, database: replica.database, logger: logger)
+                notifications: session.notifications, database: replica.database,
+                announcer: ChangeAnnouncer(database: replica.database, session: session, events: events),
+                logger: logger)
             engine = SyncEngine(
                 provider: provider, replica: replica, open: files, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
@@ -223,6 +226,7 @@ package final class DomainHost: Sendable {
             return !hasStopped
         }
         guard isFirst else { return await mounted.waitUntilEnded() }
+        events.finish()
         recovery.cancel()
         await recovery.value
         // Requests that wait for the provider are answered first: no process may hang because of the unmount.

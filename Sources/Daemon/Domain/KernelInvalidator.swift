@@ -3,10 +3,12 @@ import Logging
 import Replica
 import Synchronization
 
-/// Sends the invalidations that follow from a commit to the kernel, and deletes their records when they were sent.
+/// Sends the invalidations that follow from a commit to the kernel, deletes their records when they were sent, and has them
+/// announced to programs that watch.
 final class KernelInvalidator: KernelCache {
     private let notifications: Notifications
     private let database: ReplicaDatabase
+    private let announcer: ChangeAnnouncer
     private let logger: Logger
     private let state = Mutex(State())
 
@@ -19,14 +21,18 @@ final class KernelInvalidator: KernelCache {
     /// Records are deleted in batches: a lost deletion only repeats invalidations.
     private static let pause = Duration.milliseconds(500)
 
-    init(notifications: Notifications, database: ReplicaDatabase, logger: Logger) {
+    init(
+        notifications: Notifications, database: ReplicaDatabase, announcer: ChangeAnnouncer, logger: Logger
+    ) {
         self.notifications = notifications
         self.database = database
+        self.announcer = announcer
         self.logger = logger
     }
 
     func forget(_ effects: ReplicaEffects) {
         for invalidation in effects.invalidations { post(invalidation) }
+        announcer.announce(effects.invalidations)
         guard effects.lastInvalidation > 0 else { return }
         let isFirst = state.withLock { state in
             state.last = max(state.last, effects.lastInvalidation)

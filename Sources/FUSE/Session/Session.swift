@@ -97,6 +97,17 @@ package final class Session: Sendable {
     /// Whether the mount exists: false before ``mount(at:)``, and after any process has unmounted it.
     package var isMounted: Bool { connection.isAttached() }
 
+    /// Where the mount is; nil before ``mount(at:)``.
+    package var mountPoint: FilePath? { connection.state.read { $0.mountPoint } }
+
+    /// The device number of the mounted file system, as ``FileStatus/device`` has it; nil without a mount.
+    package var deviceNumber: UInt64? {
+        guard let parts = connection.state.read({ $0.device })?.split(separator: ":"), parts.count == 2,
+            let major = UInt32(parts[0]), let minor = UInt32(parts[1])
+        else { return nil }
+        return FileStatus.device(major: major, minor: minor)
+    }
+
     /// Whether the last serving thread has ended.
     package var hasEnded: Bool { connection.state.read { $0.phase == .ended } }
 

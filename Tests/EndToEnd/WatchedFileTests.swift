@@ -1,0 +1,119 @@
+import Foundation
+import Synchronization
+import Syscalls
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Programs that watch files learn of what the remote changes. (inotify)
+    @Suite struct WatchedFiles {
+        /// Watches a directory and collects the events.
+        private final class Watcher: Sendable {
+            private let inotify: Inotify
+            private let seen = Mutex<[Inotify.Event]>([])
+
+            init(_ directory: String) throws {
+                inotify = try Inotify()
+                let file = try FileDescriptor.openDirectory(FilePath(directory))
+                defer { try? file.close() }
+                _ = try inotify.watch(file)
+            }
+
+            /// All events up to now.
+            var events: [Inotify.Event] {
+                let new = inotify.wait(milliseconds: 0) ?? []
+                return seen.withLock { seen in
+                    seen += new
+                    return seen
+                }
+            }
+
+            /// The names of changed files up to now.
+            var changed: Set<String> { Set(events.filter { $0.kind == .changed }.compactMap(\.name)) }
+        }
+
+        /// The threads of the daemon that raise events.
+        private func threads(of yonder: Installation) throws -> [String] {
+            let tasks = "/proc/\(try #require(yonder.daemon))/task"
+            return try FileManager.default.contentsOfDirectory(atPath: tasks).compactMap {
+                try? String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8)
+            }.filter { $0 == "fuse-events\n" }
+        }
+
+        @Test("CHANGE-11: who watches a directory is told of the remote's changes in it, and of nothing else")
+        func directories() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("one", to: "dir/one")
+                try yonder.write("other", to: "dir/other")
+                try yonder.write("elsewhere", to: "place/file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", "-l", yonder["dir"], yonder["place"]).status == 0)
+                let watcher = try Watcher(yonder["dir"])
+
+                try yonder.write("one, changed", to: "dir/one")
+                #expect(try await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
+                #expect(try await Command.run("cat", yonder["dir/one"]).output == "one, changed")
+
+                try yonder.write("two", to: "dir/two")
+                try yonder.write("elsewhere, changed", to: "place/file")
+                #expect(try await eventually(within: .seconds(30)) { watcher.changed.contains("two") })
+                #expect(watcher.events.contains { $0.kind == .directoryChanged })
+
+                let count = watcher.events.count
+                try FileManager.default.removeItem(atPath: yonder.source.appending("dir/other").string)
+                #expect(
+                    try await eventually(within: .seconds(30)) {
+                        watcher.events.dropFirst(count).contains { $0.kind == .directoryChanged || $0.kind == .removed }
+                    })
+                #expect(watcher.changed == ["one", "two"])
+                // An event causes no other.
+                try await Task.sleep(for: .seconds(1))
+                let settled = watcher.events.count
+                try await Task.sleep(for: .seconds(3))
+                #expect(watcher.events.count == settled)
+                #expect(try await yonder.yonder("wait", "--timeout", "0").status == 0)
+            }
+        }
+
+        @Test(
+            "CHANGE-11: a change is announced in a read-only domain and of a file that nobody may write, too"
+        )
+        func filesWithoutRights() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("one", to: "dir/one")
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: 0o444], ofItemAtPath: yonder.source.appending("dir/one").string)
+                try await yonder.mountSource("--read-only")
+                #expect(try await Command.run("ls", "-l", yonder["dir"]).status == 0)
+                let watcher = try Watcher(yonder["dir"])
+                try FileManager.default.removeItem(atPath: yonder.source.appending("dir/one").string)
+                try yonder.write("one, changed", to: "dir/one")
+                #expect(try await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
+            }
+        }
+
+        @Test("CHANGE-11: where nobody watches, nothing is announced") func nobodyWatches() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("one", to: "dir/one")
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", "-l", yonder["dir"]).status == 0)
+                try yonder.write("one, changed", to: "dir/one")
+                #expect(
+                    try await eventually(within: .seconds(30)) {
+                        try await Command.run("cat", yonder["dir/one"]).output == "one, changed"
+                    })
+                try await Task.sleep(for: .seconds(1))
+                #expect(try threads(of: yonder).isEmpty)
+
+                let directory = try FileStatus(at: FilePath(yonder["dir"]))
+                #expect(WatchedInodes(on: directory.device).isEmpty)
+                let watcher = try Watcher(yonder["dir"])
+                #expect(WatchedInodes(on: directory.device).numbers == [directory.inode])
+                try yonder.write("one, once more", to: "dir/one")
+                #expect(try await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
+                #expect(try threads(of: yonder).count == 1)
+            }
+        }
+    }
+}
