@@ -1,5 +1,6 @@
 import Control
 import FUSE
+import FileNames
 import Foundation
 import Syscalls
 import SystemPackage
@@ -9,6 +10,10 @@ struct Mountpoint: Sendable {
     let path: FilePath
     /// Whether this instance has created the directory.
     private var wasMade = false
+    /// Whether the directory was protected before (``protect()``).
+    private var wasProtected = false
+    /// The directory itself, which is still reached by this when a mount hides it.
+    private var directory: FileDescriptor?
 
     /// Prepares a directory for a mount: creates it if it is missing, and detaches a dead mount of Yonder.
     ///
@@ -33,24 +38,74 @@ struct Mountpoint: Sendable {
             try checkSurroundings(of: place)
         }
         try removeDeadMount()
-        let isEmpty: Bool
+        let opened: FileDescriptor
+        let names: [[UInt8]]
         do {
             wasMade = try Self.make(path)
-            let opened = try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
-            defer { try? opened.close() }
-            isEmpty = try opened.names().isEmpty
+            opened = try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
+            self.directory = opened
         } catch {
             throw ControlError(.failed, "cannot mount there: \(error)", path: directory)
         }
-        guard isEmpty else {
+        do {
+            names = try opened.names()
+            // fusermount3 mounts only where the user may write.
+            wasProtected = try Self.setWritable(true, opened)
+        } catch {
+            try? opened.close()
+            throw ControlError(.failed, "cannot mount there: \(error)", path: directory)
+        }
+        guard names.isEmpty else {
+            try? opened.close()
             throw ControlError(
-                .failed, "it is not empty; mount on an empty directory, or one that is not there yet", path: directory)
+                .failed,
+                "it is not empty: it has \(Self.listed(names)); mount on an empty directory, or one that is not there yet",
+                path: directory)
         }
     }
 
-    /// The mount has failed: removes the directory if it was created here.
+    /// Some names, and how many more there are.
+    private static func listed(_ names: [[UInt8]]) -> String {
+        let shown = names.map { FileNameText.text(of: $0) }.sorted().prefix(3).map { "'\($0)'" }
+        let rest = names.count - shown.count
+        return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+    }
+
+    /// The mount has failed: removes the directory if it was created here, else it is as it was.
     func giveUp() {
         if wasMade { try? path.removeDirectory() }
+        if wasProtected { protect() } else { try? directory?.close() }
+    }
+
+    /// The mount is made. Whenever it is not there, its user cannot write to the directory by mistake: what is written there
+    /// is not uploaded, and hidden by the next mount.
+    func protect() {
+        guard let directory else { return }
+        _ = try? Self.setWritable(false, directory)
+        try? directory.close()
+    }
+
+    /// No domain is mounted on a directory any more: takes back what ``protect()`` has done.
+    static func release(_ directory: String) {
+        guard
+            let opened = try? FileDescriptor.open(
+                FilePath(directory), .readOnly, options: [.directory, .closeOnExec, .noFollow])
+        else { return }
+        _ = try? setWritable(true, opened)
+        try? opened.close()
+    }
+
+    /// Changes whether the owner may write, if that is this user. Root always may.
+    ///
+    /// - Returns: whether it was otherwise.
+    private static func setWritable(_ isWritable: Bool, _ directory: FileDescriptor) throws(Errno) -> Bool {
+        let status = try FileStatus(of: directory)
+        let ownersWriting: UInt16 = 0o200
+        guard geteuid() != 0, status.owner == geteuid(), (status.permissions & ownersWriting != 0) != isWritable else {
+            return false
+        }
+        try directory.setPermissions(status.permissions ^ ownersWriting)
+        return true
     }
 
     /// Creates a directory and its missing ancestors.

@@ -39,6 +39,7 @@ extension Domains {
         }
         // Before the domain is forgotten, because the mount could not be found afterwards.
         try await detachDeadMount(of: known)
+        if let directory = known.mountpoint { Mountpoint.release(directory) }
         let (store, catalog, logger) = (store, catalog, logger)
         // Copying the kept data blocks on the disk.
         return try await Task.detached {

@@ -312,7 +312,10 @@ actor Domains {
         let directory = store.directory(of: request.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
-        if !isNew, let known = try? store.domain(named: request.name) { try await detachDeadMount(of: known) }
+        if !isNew, let known = try? store.domain(named: request.name) {
+            try await detachDeadMount(of: known)
+            if let old = known.mountpoint, !old.utf8.elementsEqual(request.mountpoint.utf8) { Mountpoint.release(old) }
+        }
         let findings = try await tryOut(request, given, isNew: isNew)
         // Opening a replica and mounting block on the disk.
         return try await Task.detached { [store] in
@@ -321,11 +324,13 @@ actor Domains {
                 try store.finishImport(of: request.name, logger: logger)
                 let place = try Mountpoint(request.mountpoint, source: request.source)
                 made = place
-                return try DomainHost(
+                let host = try DomainHost(
                     domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
                     mountpoint: place.path, options: request.options, policy: policy,
                     ignoredNames: ignoredNames, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, request.options, findings) })
+                place.protect()
+                return host
             } catch {
                 made?.giveUp()
                 // A new domain is forgotten if its first mount fails.
