@@ -71,7 +71,8 @@ extension RealMount {
                     guard mounted.status == 0, let process = yonder.daemon else { continue }
                     #expect(daemon == nil || daemon == process, "\(scenario): the daemon is another one")
                     daemon = process
-                    try Self.resetPeak(of: process)
+                    // Only root may (ACCESS-3); else what counts is how far a scenario exceeds those before it.
+                    if FUSEAvailability.isRoot { try Self.resetPeak(of: process) }
                     let before = try Self.peak(of: process)
                     let visit = try await Command.run(
                         "python3", Self.visitor, yonder.mount.string, seconds: 240)
