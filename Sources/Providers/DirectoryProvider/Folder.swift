@@ -45,6 +45,7 @@ final class Folder: Sendable {
     let unanswered = Mutex(UnansweredFiles())
     /// Serializes replacements of files in directories whose modification time is restored.
     private let exchanging = Mutex<Void>(())
+    let readOnlyDirectories = ReadOnlyDirectories()
     /// Finds items that were moved into directories that were never listed.
     let index = FolderIndex()
 
@@ -250,13 +251,17 @@ extension Folder {
     /// The status of a name. For a directory it waits for a running replacement, during which the directory has
     /// another time.
     func status(of name: String, in directory: FileDescriptor) throws(Errno) -> FileStatus {
-        let status = try FileStatus(of: name, in: directory)
+        var status = try FileStatus(of: name, in: directory)
         guard status.kind == .directory else { return status }
-        return try exchanging.withLock { _ throws(Errno) in try FileStatus(of: name, in: directory) }
+        status = try exchanging.withLock { _ throws(Errno) in try FileStatus(of: name, in: directory) }
+        status.permissions = readOnlyDirectories.permissions(of: status)
+        return status
     }
 
     /// As ``status(of:in:)``, for an open directory.
     func status(of directory: FileDescriptor) throws(Errno) -> FileStatus {
-        try exchanging.withLock { _ throws(Errno) in try FileStatus(of: directory) }
+        var status = try exchanging.withLock { _ throws(Errno) in try FileStatus(of: directory) }
+        status.permissions = readOnlyDirectories.permissions(of: status)
+        return status
     }
 }

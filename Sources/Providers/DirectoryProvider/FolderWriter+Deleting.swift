@@ -10,10 +10,12 @@ extension FolderWriter {
         }
         guard let place = try folder.findIfThere(identifier), let name = place.name else { return }
         do {
-            if place.status.kind == .directory {
-                try deleteDirectory(name, place, recursively: recursively)
-            } else {
-                try deleteFile(name, place, base)
+            try folder.readOnlyDirectories.writing(to: [place.directory]) {
+                if place.status.kind == .directory {
+                    try deleteDirectory(name, place, recursively: recursively)
+                } else {
+                    try deleteFile(name, place, base)
+                }
             }
         } catch Errno.noSuchFileOrDirectory {
             return

@@ -61,13 +61,15 @@ extension FolderWriter {
             try checkName(new.name, in: new.parent)
             if try self.status(of: new) != nil { throw collision(new) }
         }
-        let pending: ItemFields
-        var stored: [UInt8]?
-        if fields.contains(.contents) {
-            (pending, stored) = try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
-        } else {
+        let isNamed = moves || fields.contains(.contents)
+        let (pending, stored) = try folder.readOnlyDirectories.writing(
+            to: isNamed ? [old.directory, new.directory] : []
+        ) { () -> (ItemFields, [UInt8]?) in
+            if fields.contains(.contents) {
+                return try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
+            }
             if moves { try move(from: old, to: new, status) }
-            pending = try apply(fields, of: item, to: new, expecting: status)
+            return (try apply(fields, of: item, to: new, expecting: status), nil)
         }
         takenName = nil
         if moves {

@@ -39,20 +39,10 @@ struct FolderWriter {
         }
         if parent == .trashContainer { spot.name = try folder.takeTrashName(for: [spot.name], in: directory) }
         let pending: ItemFields
-        var stored: [UInt8]?
+        let stored: [UInt8]?
         do {
-            switch template.kind {
-            case .file: (pending, stored) = try makeFile(template, fields, contents, at: spot)
-            case .directory:
-                let mode = fields.contains(.permissions) ? template.permissions : nil
-                try directory.makeDirectory(named: spot.name, permissions: (mode ?? 0o777) & 0o777)
-                pending = try apply(fields, of: template, to: spot)
-            case .symbolicLink:
-                guard let target = template.symlinkTargetPath, !target.isEmpty else {
-                    throw FileProviderError(.cannotSynchronize, "a symbolic link without a target")
-                }
-                try directory.makeLink(named: spot.name, to: target)
-                pending = try apply(fields, of: template, to: spot)
+            (pending, stored) = try folder.readOnlyDirectories.writing(to: [directory]) {
+                try make(template, fields, contents, at: spot)
             }
         } catch Errno.fileExists {
             throw collision(spot)
@@ -60,6 +50,23 @@ struct FolderWriter {
         folder.noteMade(spot.name, in: directory, parent)
         try directory.synchronize(asDirectory: true)
         return try answer(spot, pending, stored: stored)
+    }
+
+    private func make(
+        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at spot: Spot
+    ) throws -> (pending: ItemFields, stored: [UInt8]?) {
+        switch template.kind {
+        case .file: return try makeFile(template, fields, contents, at: spot)
+        case .directory:
+            let mode = fields.contains(.permissions) ? template.permissions : nil
+            try spot.directory.makeDirectory(named: spot.name, permissions: (mode ?? 0o777) & 0o777)
+        case .symbolicLink:
+            guard let target = template.symlinkTargetPath, !target.isEmpty else {
+                throw FileProviderError(.cannotSynchronize, "a symbolic link without a target")
+            }
+            try spot.directory.makeLink(named: spot.name, to: target)
+        }
+        return (try apply(fields, of: template, to: spot), nil)
     }
 
     private func makeFile(

@@ -1,0 +1,42 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Directories that their owner may not write to, which hinders nobody but root.
+    @Suite struct ReadOnlyDirectories {
+        @Test(
+            "FOLDER-8: what an ordinary user changes in and around a read-only directory reaches the source",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func stored() async throws {
+            try await OrdinaryUser.run { user in
+                func check(_ line: String) async throws {
+                    let outcome = try await user.shell("set -e; " + line)
+                    #expect(outcome.status == 0, "\(line): \(outcome.output)\(outcome.errors)")
+                }
+                let settled = """
+                    yonder wait --timeout 20 && diff -r "$SOURCE" "$MOUNT"
+                    for place in "$SOURCE" "$MOUNT"; do (cd "$place" && find . -printf '%P %m %TY\\n' | sort) > "$HOME/$(basename "$place").list"; done
+                    diff "$HOME/source.list" "$HOME/mount.list"
+                    """
+                try await check("yonder mount \"$SOURCE\" \"$MOUNT\"")
+                // Made read-only at once, as archives with such directories are unpacked.
+                try await check(
+                    """
+                    cd "$MOUNT"; mkdir -p made/sub; for i in $(seq 30); do echo $i > made/sub/$i; done
+                    ln -s 3 made/sub/link; chmod 500 made/sub; chmod 550 made; cd /; \(settled)
+                    """)
+                try await check(
+                    "stat -c %a \"$SOURCE/made/sub\" | grep -qx 500; echo changed > \"$MOUNT/made/sub/7\"; \(settled)")
+                try await check(
+                    """
+                    cd "$MOUNT/made"; chmod u+w sub; rm sub/1; mv sub/2 sub/two; mkdir sub/new; chmod u-w sub; cd /; \(settled)
+                    """)
+                try await check(
+                    "chmod -R u+w \"$MOUNT/made\"; rm -r \"$MOUNT/made\"; \(settled); ls -A \"$SOURCE\" | wc -l | grep -qx 0"
+                )
+            }
+        }
+    }
+}
