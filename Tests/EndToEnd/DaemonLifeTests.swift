@@ -114,8 +114,9 @@ extension RealMount {
                 #expect(busy.status == 1 && busy.errors.contains("unmount it first"), "\(busy.errors)")
                 try reader.close()
 
-                // A mount point that is not empty.
+                // A mount point that is not empty. An ordinary user may not write there (MOUNT-9).
                 #expect(try await yonder.yonder("shutdown").status == 0)
+                try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: other)
                 try Data().write(to: URL(fileURLWithPath: other + "/in the way"))
                 #expect(try await yonder.yonder("mount", "third").status == 0)
                 #expect(try await yonder.yonder("unmount", "other").status == 69)

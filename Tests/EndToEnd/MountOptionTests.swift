@@ -137,7 +137,8 @@ extension RealMount {
                 let unmounted = try await yonder.yonder("unmount", "--all")
                 #expect(unmounted.status == 0 && unmounted.output.split(separator: "\n").count == 2)
                 #expect(try await yonder.yonder("unmount", "--all").output == "")
-                // A directory that is not empty is no place for a mount.
+                // A directory that is not empty is no place for a mount. An ordinary user may not write there (MOUNT-9).
+                try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: place)
                 try Data().write(to: URL(fileURLWithPath: place + "/in the way"))
                 let some = try await yonder.yonder("mount", "--all")
                 #expect(some.status == 1 && some.errors.contains("another mount"), "\(some.errors)")

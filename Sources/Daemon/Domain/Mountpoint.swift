@@ -39,7 +39,6 @@ struct Mountpoint: Sendable {
         }
         try removeDeadMount()
         let opened: FileDescriptor
-        let names: [[UInt8]]
         do {
             wasMade = try Self.make(path)
             opened = try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
@@ -48,19 +47,18 @@ struct Mountpoint: Sendable {
             throw ControlError(.failed, "cannot mount there: \(error)", path: directory)
         }
         do {
-            names = try opened.names()
+            let names = try opened.names()
+            guard names.isEmpty else {
+                throw ControlError(
+                    .failed,
+                    "it is not empty: it has \(Self.listed(names)); mount on an empty directory, or one that is not there yet",
+                    path: directory)
+            }
             // fusermount3 mounts only where the user may write.
             wasProtected = try Self.setWritable(true, opened)
         } catch {
             try? opened.close()
-            throw ControlError(.failed, "cannot mount there: \(error)", path: directory)
-        }
-        guard names.isEmpty else {
-            try? opened.close()
-            throw ControlError(
-                .failed,
-                "it is not empty: it has \(Self.listed(names)); mount on an empty directory, or one that is not there yet",
-                path: directory)
+            throw error as? ControlError ?? ControlError(.failed, "cannot mount there: \(error)", path: directory)
         }
     }
 
