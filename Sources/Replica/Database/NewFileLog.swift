@@ -18,71 +18,42 @@ struct NewFile: Hashable, Sendable {
 /// checksum, and the file. Of several records of one file the last counts. A record that was not written to its end is as if it
 /// had not been begun.
 struct NewFileLog: Sendable {
-    private let file: FileDescriptor
-    private let begin: Int64
+    private var log: LogFile
+
     /// Bytes that are used.
-    private(set) var size: Int64
+    var size: Int64 { log.size }
 
     /// Opens the log beside a database, and empties it if it is another database's.
     ///
     /// - Parameter identity: tells databases apart.
     /// - Returns: the log, and the files in it.
     static func open(at path: FilePath, of identity: String) throws -> (log: NewFileLog, files: [NewFile]) {
-        let file = try FileDescriptor.open(
-            path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
+        var (log, records) = try LogFile.open(at: path, title: "yonder new files 3", of: identity)
         do {
-            let header = Array("yonder new files 3 \(identity)\n".utf8)
-            let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
-            var log = NewFileLog(file: file, begin: Int64(header.count), size: Int64(header.count))
-            guard bytes.starts(with: header) else {
-                try file.setLength(0)
-                try file.writeAll(header.span.bytes, at: 0)
-                return (log, [])
-            }
             var files: [NewFile] = []
-            var reader = RecordReader(bytes[header.count...])
+            var reader = RecordReader(records)
             while let record = reader.nextRecord(), let new = NewFile(record: record) {
                 files.append(new)
-                log.size = Int64(bytes.count - reader.rest.count)
+                log.use(Int64(records.count - reader.rest.count))
             }
             // An incomplete record would hide all records after it.
-            if log.size < bytes.count { try file.setLength(log.size) }
-            return (log, files)
+            if log.recordSize < records.count { try log.trim() }
+            return (NewFileLog(log: log), files)
         } catch {
-            try? file.close()
+            log.close()
             throw error
         }
     }
 
-    private init(file: FileDescriptor, begin: Int64, size: Int64) {
-        self.file = file
-        self.begin = begin
-        self.size = size
-    }
-
-    mutating func append(_ new: NewFile) throws(Errno) {
-        let record = new.record
-        do {
-            try file.writeAll(record.span.bytes, at: size)
-        } catch {
-            try? file.setLength(size)
-            throw error
-        }
-        size += Int64(record.count)
-    }
+    mutating func append(_ new: NewFile) throws(Errno) { try log.append(new.record) }
 
     /// Everything in it is in the database.
     ///
     /// - Parameter kept: files that stay in it, for the answers to their requests. A daemon that is killed in between leaves
     ///   these records and a rest whose checksum is wrong, or whose files are in the database as well.
-    mutating func clear(keeping kept: [NewFile] = []) throws(Errno) {
-        let records = kept.flatMap(\.record)
-        if !records.isEmpty { try file.writeAll(records.span.bytes, at: begin) }
-        size = begin + Int64(records.count)
-        try file.setLength(size)
-    }
+    mutating func clear(keeping kept: [NewFile] = []) throws(Errno) { try log.replace(with: kept.flatMap(\.record)) }
 
-    func close() { try? file.close() }
+    func close() { log.close() }
 }
 
 extension NewFile {

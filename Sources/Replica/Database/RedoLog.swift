@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Syscalls
 import SystemPackage
 
 /// A statement that has changed the database, with its arguments.
@@ -21,10 +20,10 @@ struct RedoRecord: Hashable {
 /// A header that says of which database it is, then a record for each change. After a commit the next records are written
 /// over those that are committed: what is left of them has other sequences than are expected there.
 struct RedoLog: Sendable {
-    private let file: FileDescriptor
-    private let begin: Int64
+    private var log: LogFile
+
     /// Bytes that are used.
-    private(set) var size: Int64
+    var size: Int64 { log.size }
 
     /// Disk space that is kept from one commit to the next.
     private static let usualSize: Int64 = 4 << 20
@@ -34,65 +33,39 @@ struct RedoLog: Sendable {
     /// - Parameter identity: tells databases apart.
     /// - Returns: the log, and the changes in it.
     static func open(at path: FilePath, of identity: String) throws -> (log: RedoLog, records: [RedoRecord]) {
-        let file = try FileDescriptor.open(
-            path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
-        do {
-            let header = Array("yonder changes 1 \(identity)\n".utf8)
-            let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
-            let log = RedoLog(file: file, begin: Int64(header.count), size: Int64(header.count))
-            guard bytes.starts(with: header) else {
-                try file.setLength(0)
-                try file.writeAll(header.span.bytes, at: 0)
-                return (log, [])
-            }
-            var records: [RedoRecord] = []
-            var reader = RecordReader(bytes[header.count...])
-            while let payload = reader.nextRecord(), let record = RedoRecord(payload: payload) {
-                if let last = records.last, record.sequence != last.sequence + 1 { break }
-                records.append(record)
-            }
-            return (log, records)
-        } catch {
-            try? file.close()
-            throw error
+        let (log, bytes) = try LogFile.open(at: path, title: "yonder changes 1", of: identity)
+        var records: [RedoRecord] = []
+        var reader = RecordReader(bytes)
+        while let payload = reader.nextRecord(), let record = RedoRecord(payload: payload) {
+            if let last = records.last, record.sequence != last.sequence + 1 { break }
+            records.append(record)
         }
+        return (RedoLog(log: log), records)
     }
 
-    private init(file: FileDescriptor, begin: Int64, size: Int64) {
-        self.file = file
-        self.begin = begin
-        self.size = size
-    }
-
-    mutating func append(_ record: RedoRecord) throws(Errno) {
-        let bytes = record.bytes
-        try file.writeAll(bytes.span.bytes, at: size)
-        size += Int64(bytes.count)
-    }
+    mutating func append(_ record: RedoRecord) throws(Errno) { try log.append(record.bytes) }
 
     /// Takes back what was appended last.
     ///
     /// - Parameter size: the size before that.
     mutating func takeBack(to size: Int64) throws(Errno) {
-        guard self.size > size else { return }
-        try file.setLength(size)
-        self.size = size
+        guard log.size > size else { return }
+        log.use(log.recordSize - (log.size - size))
+        try log.trim()
     }
 
     /// Everything in it is in the database.
     mutating func clear() {
+        let isLarge = log.size > Self.usualSize
+        log.use(0)
         // A log that stays as long as it is does no harm.
-        if size > Self.usualSize { try? file.setLength(begin) }
-        size = begin
+        if isLarge { try? log.trim() }
     }
 
     /// Removes all records from the disk.
-    mutating func removeAll() throws(Errno) {
-        try file.setLength(begin)
-        size = begin
-    }
+    mutating func removeAll() throws(Errno) { try log.replace() }
 
-    func close() { try? file.close() }
+    func close() { log.close() }
 }
 
 extension RedoRecord {

@@ -32,7 +32,8 @@ package struct MetadataChanges: LocalPart {
         if record.owner != before.owner || record.group != before.group { fields.insert(.ownership) }
         if changes.modifiedAt != nil, record.modifiedAt != before.modifiedAt { fields.insert(.contentModificationDate) }
         if !fields.isEmpty { try mark(fields, of: number) }
-        return try inode(number)
+        // With the date the content file's mark has changed, too.
+        return changes.modifiedAt == nil ? record : try inode(number)
     }
 
     /// Sets an extended attribute.

@@ -170,12 +170,12 @@ package struct NameChanges: LocalPart {
     /// - Throws: ``LocalObstacle``: ENOENT, EISDIR, EACCES.
     @discardableResult
     package func unlink(_ name: String, in parent: InodeNumber) throws -> InodeNumber {
-        _ = try writableDirectory(parent)
+        let directory = try writableDirectory(parent)
         let item = try child(name, of: parent)
         guard item.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
         let isOurs = try db.exclusion(of: item) == .name
         try remove(item)
-        try touch(parent, isOurs: isOurs)
+        try touch(directory, isOurs: isOurs)
         return item.inode.number
     }
 
@@ -183,12 +183,12 @@ package struct NameChanges: LocalPart {
     ///
     /// - Throws: ``LocalObstacle``: ENOENT, ENOTDIR, ENOTEMPTY, EACCES; one that was never listed is listed first.
     package func removeDirectory(_ name: String, in parent: InodeNumber) throws {
-        _ = try writableDirectory(parent)
+        let directory = try writableDirectory(parent)
         let item = try child(name, of: parent)
         try checkEmpty(item)
         let isOurs = try db.exclusion(of: item) == .name
         try remove(item)
-        try touch(parent, isOurs: isOurs)
+        try touch(directory, isOurs: isOurs)
     }
 
     func checkEmpty(_ item: ItemRecord) throws {
@@ -237,8 +237,8 @@ package struct NameChanges: LocalPart {
         }
         // The remote is not told of a name that it neither had nor gets.
         let isOurs = try item.isExcluded && exclusions.exclusion(ofNew: newName, in: newDirectory) != .none
-        try touch(parent, isOurs: isOurs)
-        if newParent != parent { try touch(newParent, isOurs: isOurs) }
+        try touch(directory, isOurs: isOurs)
+        if newParent != parent { try touch(newDirectory, isOurs: isOurs) }
         try setChangeTime(of: item.inode.number)
     }
 

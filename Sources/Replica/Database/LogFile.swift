@@ -1,0 +1,64 @@
+import Syscalls
+import SystemPackage
+
+/// A file of records (``RecordWriter``) behind a header that says of which database it is.
+struct LogFile: Sendable {
+    private let file: FileDescriptor
+    /// Where records begin.
+    private let begin: Int64
+    /// Bytes that are used.
+    private(set) var size: Int64
+
+    /// Opens the log beside a database, and empties it if it is another database's.
+    ///
+    /// - Parameter title: the form of the records and its version.
+    /// - Parameter identity: tells databases apart.
+    /// - Returns: the log, of whose records none counts as used, and what is behind its header.
+    static func open(
+        at path: FilePath, title: String, of identity: String
+    ) throws -> (log: LogFile, records: ArraySlice<UInt8>) {
+        let file = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
+        do {
+            let header = Array("\(title) \(identity)\n".utf8)
+            let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
+            let log = LogFile(file: file, begin: Int64(header.count), size: Int64(header.count))
+            if bytes.starts(with: header) { return (log, bytes[header.count...]) }
+            try file.setLength(0)
+            try file.writeAll(header.span.bytes, at: 0)
+            return (log, [])
+        } catch {
+            try? file.close()
+            throw error
+        }
+    }
+
+    /// The bytes of the records that are used.
+    var recordSize: Int64 { size - begin }
+
+    /// Says how much of what is on the disk is used.
+    mutating func use(_ recordSize: Int64) { size = begin + recordSize }
+
+    /// - Throws: the error of write(2). The log is as before then.
+    mutating func append(_ bytes: [UInt8]) throws(Errno) {
+        do {
+            try file.writeAll(bytes.span.bytes, at: size)
+        } catch {
+            try? file.setLength(size)
+            throw error
+        }
+        size += Int64(bytes.count)
+    }
+
+    /// Cuts the file off behind what is used, after records in place of the first ones.
+    mutating func replace(with records: [UInt8] = []) throws(Errno) {
+        if !records.isEmpty { try file.writeAll(records.span.bytes, at: begin) }
+        use(Int64(records.count))
+        try trim()
+    }
+
+    /// Removes from the disk what is not used.
+    func trim() throws(Errno) { try file.setLength(size) }
+
+    func close() { try? file.close() }
+}
