@@ -99,7 +99,9 @@ struct Mountpoint: Sendable {
     private static func setWritable(_ isWritable: Bool, _ directory: FileDescriptor) throws(Errno) -> Bool {
         let status = try FileStatus(of: directory)
         let ownersWriting: UInt16 = 0o200
-        guard geteuid() != 0, status.owner == geteuid(), (status.permissions & ownersWriting != 0) != isWritable else {
+        guard Machine.userIdentifier != 0, status.owner == Machine.userIdentifier,
+            (status.permissions & ownersWriting != 0) != isWritable
+        else {
             return false
         }
         try directory.setPermissions(status.permissions ^ ownersWriting)

@@ -1,4 +1,3 @@
-import Glibc
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -28,7 +27,7 @@ final class ReadOnlyDirectories: Sendable {
     /// Stores a change in directories.
     func writing<Value>(to directories: [FileDescriptor], _ body: () throws -> Value) throws -> Value {
         // Root needs no rights.
-        guard geteuid() != 0 else { return try body() }
+        guard Machine.userIdentifier != 0 else { return try body() }
         var changed: [(Key, FileDescriptor)] = []
         defer { for (key, directory) in changed { end(key, directory) } }
         for directory in directories {
@@ -51,7 +50,7 @@ final class ReadOnlyDirectories: Sendable {
     private func begin(_ directory: FileDescriptor) throws(Errno) -> Key? {
         try entries.withLock { entries throws(Errno) in
             let status = try FileStatus(of: directory)
-            guard status.owner == geteuid() else { return nil }
+            guard status.owner == Machine.userIdentifier else { return nil }
             let key = Key(device: status.device, inode: status.inode)
             if entries[key] == nil {
                 guard status.permissions & Self.rights != Self.rights else { return nil }
