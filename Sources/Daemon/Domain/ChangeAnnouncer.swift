@@ -11,13 +11,15 @@ import SystemPackage
 /// Who watches is looked up first, at most every two to five seconds and only after a change. Where nobody does, nothing else is done.
 final class ChangeAnnouncer: Sendable {
     private struct State {
+        /// Where the mount is, and its file system's device number.
+        var place: (mountPoint: FilePath, device: UInt64)?
         var changes: [KernelInvalidation] = []
         var isScheduled = false
         var nextLook = ContinuousClock.now
     }
 
     private let database: ReplicaDatabase
-    private let session: Session
+    private let notifications: Notifications
     private let events: ChangeEvents
     private let state = Mutex(State())
 
@@ -30,10 +32,17 @@ final class ChangeAnnouncer: Sendable {
     private static let share = 10
     private static let longestPause = Duration.seconds(5)
 
-    init(database: ReplicaDatabase, session: Session, events: ChangeEvents) {
+    /// - Parameter notifications: the invalidations, which come before the events.
+    init(database: ReplicaDatabase, notifications: Notifications, events: ChangeEvents) {
         self.database = database
-        self.session = session
+        self.notifications = notifications
         self.events = events
+    }
+
+    /// Changes are announced from now on, in the mount of a session.
+    func begin(in session: Session) {
+        guard let mountPoint = session.mountPoint, let device = session.deviceNumber else { return }
+        state.withLock { $0.place = (mountPoint, device) }
     }
 
     /// Announces changes, soon. Returns at once; from any thread.
@@ -46,9 +55,9 @@ final class ChangeAnnouncer: Sendable {
             return max(Self.delay, state.nextLook - .now)
         }
         guard let pause else { return }
-        Task { [weak self, session] in
+        Task { [weak self, notifications] in
             try? await Task.sleep(for: pause)
-            await session.notifications.drain()
+            await notifications.drain()
             // Reading /proc and the database blocks.
             DispatchQueue.global(qos: .utility).async { [weak self] in self?.raiseEvents() }
         }
@@ -56,7 +65,8 @@ final class ChangeAnnouncer: Sendable {
 
     private func raiseEvents() {
         let begin = ContinuousClock.now
-        let watched = session.deviceNumber.map { WatchedInodes(on: $0) }
+        let place = state.withLock { $0.place }
+        let watched = place.map { WatchedInodes(on: $0.device) }
         let end = ContinuousClock.now
         let changes = state.withLock { state in
             state.isScheduled = false
@@ -64,12 +74,12 @@ final class ChangeAnnouncer: Sendable {
             defer { state.changes = [] }
             return state.changes
         }
-        guard let watched, !watched.isEmpty, let mountPoint = session.mountPoint else { return }
+        guard let watched, !watched.isEmpty, let place else { return }
         var told: Set<[String]> = []
         for change in changes {
             for path in (try? paths(of: change, watched)) ?? [] where told.insert(path).inserted {
                 let components = path.compactMap { FilePath.Component(fileNamed: $0) }
-                if components.count == path.count { events.raise(at: mountPoint.appending(components)) }
+                if components.count == path.count { events.raise(at: place.mountPoint.appending(components)) }
             }
         }
     }

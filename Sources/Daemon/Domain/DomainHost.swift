@@ -84,9 +84,10 @@ package final class DomainHost: Sendable {
                 source: Mountpoint.source(of: domain.identifier), rights: options.mountRights,
                 // For tests of mounts without passthrough.
                 allowsPassthrough: ProcessInfo.processInfo.environment["YONDER_PASSTHROUGH"] != "0")
+            let announcer = ChangeAnnouncer(
+                database: replica.database, notifications: session.notifications, events: events)
             let kernel = KernelInvalidator(
-                notifications: session.notifications, database: replica.database,
-                announcer: ChangeAnnouncer(database: replica.database, session: session, events: events),
+                notifications: session.notifications, database: replica.database, announcer: announcer,
                 logger: logger)
             engine = SyncEngine(
                 provider: provider, replica: replica, open: files, kernel: kernel,
@@ -113,6 +114,7 @@ package final class DomainHost: Sendable {
             } catch {
                 throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
             }
+            announcer.begin(in: session)
             if previous != nil { kernel.forget(try replica.database.unsentInvalidations()) }
             // The options are stored only after they have worked.
             try replica.database.set(.source, to: domain.source)
