@@ -178,10 +178,11 @@ package struct SSHServer: Sendable {
     private func signal(_ signal: String, isForServer: Bool) async throws {
         try await Self.run(
             """
-            below() { for child in $(cat "/proc/$1/task/$1/children"); do kill -s "$2" "$child"; below "$child" "$2"; done; }
+            below() { for child in $(cat "/proc/$1/task/$1/children"); do echo "$child"; below "$child"; done; }
             { for server in $(cat "/proc/$1/task/$1/children"); do
                 if [ "$3" = true ]; then kill -s STOP "$server"; fi
-                below "$server" "$2"
+                # All of them first: those below one that has been killed are not found any more.
+                for session in $(below "$server"); do kill -s "$2" "$session"; done
                 if [ "$3" = true ]; then kill -s "$2" "$server"; fi
             done; } 2> /dev/null; true
             """, String(program.processIdentifier), signal, String(isForServer))
