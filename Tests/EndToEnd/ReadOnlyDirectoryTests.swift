@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension RealMount {
-    /// Directories that their owner may not write to, which hinders nobody but root.
+    /// Directories whose modes deny their owner to write. Root may always.
     @Suite struct ReadOnlyDirectories {
         @Test(
             "FOLDER-8: what an ordinary user changes in and around a read-only directory reaches the source",

@@ -239,13 +239,15 @@ extension Folder {
         }
     }
 
-    /// Sets attributes of a directory, serialized with ``keepingTime(of:_:)``, which would restore the old time. The
-    /// body must be quick.
-    func settingAttributes<Value>(
-        of kind: FileStatus.Kind, _ body: () throws(Errno) -> Value
-    ) throws(Errno) -> Value {
-        guard kind == .directory else { return try body() }
-        return try exchanging.withLock { _ throws(Errno) in try body() }
+    /// Sets attributes of a file (``FolderAttributes/apply(_:of:to:)``). For a directory this is serialized with
+    /// ``keepingTime(of:_:)``, which would restore the old time.
+    func setAttributes(
+        _ fields: ItemFields, of item: FileProviderItem, to file: FileDescriptor, _ kind: FileStatus.Kind
+    ) throws(Errno) -> ItemFields {
+        guard kind == .directory else { return try FolderAttributes.apply(fields, of: item, to: file) }
+        return try exchanging.withLock { _ throws(Errno) in
+            try FolderAttributes.apply(fields, of: item, to: file, readOnlyDirectories)
+        }
     }
 
     /// The status of a name. For a directory it waits for a running replacement, during which the directory has

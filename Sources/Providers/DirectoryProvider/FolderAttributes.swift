@@ -11,9 +11,11 @@ enum FolderAttributes {
 
     /// Sets the given fields of an item on an open file.
     ///
+    /// - Parameter directories: sets the permissions if the file is a directory.
     /// - Returns: the fields that the file cannot store.
     static func apply(
-        _ fields: ItemFields, of item: FileProviderItem, to file: FileDescriptor
+        _ fields: ItemFields, of item: FileProviderItem, to file: FileDescriptor,
+        _ directories: ReadOnlyDirectories? = nil
     ) throws(Errno) -> ItemFields {
         var status = try FileStatus(of: file)
         let isOurs = Machine.userIdentifier == 0 || Machine.userIdentifier == status.owner
@@ -27,9 +29,14 @@ enum FolderAttributes {
         }
         let modes = fields.intersection([.permissions, .fileSystemFlags])
         status = try FileStatus(of: file)
-        if !modes.isEmpty, status.kind != .symbolicLink, let mode = item.permissions, mode != status.permissions {
+        let permissions = directories?.permissions(of: status) ?? status.permissions
+        if !modes.isEmpty, status.kind != .symbolicLink, let mode = item.permissions, mode != permissions {
             do throws(Errno) {
-                try file.setPermissions(mode & 0o7777)
+                if let directories {
+                    try directories.setPermissions(of: file, to: mode & 0o7777)
+                } else {
+                    try file.setPermissions(mode & 0o7777)
+                }
             } catch {
                 // On an own file EPERM means that the file system does not support it.
                 guard isOurs, error == .notPermitted || error == .notSupported else { throw error }

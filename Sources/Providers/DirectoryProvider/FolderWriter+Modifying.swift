@@ -113,9 +113,7 @@ extension FolderWriter {
     private func modifyRoot(
         _ place: borrowing Folder.Place, _ item: FileProviderItem, _ fields: ItemFields
     ) throws -> ItemChange {
-        let pending = try folder.settingAttributes(of: .directory) { () throws(Errno) in
-            try FolderAttributes.apply(fields, of: item, to: place.directory)
-        }
+        let pending = try folder.setAttributes(fields, of: item, to: place.directory, .directory)
         let root = folder.items.root(status: try folder.status(of: place.directory))
         return .applied(root, stillPending: pending, shouldFetchContent: false)
     }

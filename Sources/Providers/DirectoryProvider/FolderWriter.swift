@@ -155,9 +155,7 @@ struct FolderWriter {
         defer { try? file.close() }
         let now = try FileStatus(of: file)
         if let status, !now.isSameFile(as: status) { throw .noSuchFileOrDirectory }
-        return try folder.settingAttributes(of: now.kind) { () throws(Errno) in
-            try FolderAttributes.apply(fields, of: item, to: file)
-        }
+        return try folder.setAttributes(fields, of: item, to: file, now.kind)
     }
 
     /// The answer for the file with a name.

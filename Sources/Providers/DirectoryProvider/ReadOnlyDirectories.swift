@@ -2,16 +2,17 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// The directories of this user whose modes forbid the user to write, while a change is stored in them: the user has the right
-/// for that time.
+/// Lets this user write to directories that the user owns and whose modes deny it, while a change is stored in them.
 ///
-/// A file can be changed in a read-only directory, and a directory can be made read-only after its files were made. What
-/// was possible here must be possible there, where files are replaced by renaming and arrive in another order. If the daemon is
-/// killed meanwhile, the owner's right to write stays.
+/// A process can write to a file in a read-only directory, or make the directory read-only after it has made the files. The source
+/// must accept both, although the provider replaces files by renaming, and stores a directory's mode before its files. If the
+/// daemon is killed before it restores the mode, the owner keeps the right to write.
 final class ReadOnlyDirectories: Sendable {
     private struct Key: Hashable {
         var device: UInt64
         var inode: UInt64
+
+        init(_ status: FileStatus) { (device, inode) = (status.device, status.inode) }
     }
 
     private struct Entry {
@@ -24,10 +25,16 @@ final class ReadOnlyDirectories: Sendable {
     /// The owner's rights to write and to search.
     private static let rights: UInt16 = 0o300
 
-    /// Stores a change in directories.
+    private let isRoot: Bool
+
+    /// - Parameter isRoot: whether this process may write regardless of modes.
+    init(isRoot: Bool = Machine.userIdentifier == 0) {
+        self.isRoot = isRoot
+    }
+
+    /// Runs a body that makes, renames or removes names in directories.
     func writing<Value>(to directories: [FileDescriptor], _ body: () throws -> Value) throws -> Value {
-        // Root needs no rights.
-        guard Machine.userIdentifier != 0 else { return try body() }
+        guard !isRoot else { return try body() }
         var changed: [(Key, FileDescriptor)] = []
         defer { for (key, directory) in changed { end(key, directory) } }
         for directory in directories {
@@ -40,10 +47,20 @@ final class ReadOnlyDirectories: Sendable {
     func permissions(of status: FileStatus) -> UInt16 {
         guard status.kind == .directory else { return status.permissions }
         return entries.withLock { entries in
-            guard let entry = entries[Key(device: status.device, inode: status.inode)],
+            guard let entry = entries[Key(status)],
                 status.permissions == entry.permissions | Self.rights
             else { return status.permissions }
             return entry.permissions
+        }
+    }
+
+    /// Sets the permissions of a directory. While changes are stored in it, the owner may write nevertheless.
+    func setPermissions(of directory: FileDescriptor, to permissions: UInt16) throws(Errno) {
+        try entries.withLock { entries throws(Errno) in
+            let key = Key(try FileStatus(of: directory))
+            guard entries[key] != nil else { return try directory.setPermissions(permissions) }
+            try directory.setPermissions(permissions | Self.rights)
+            entries[key]?.permissions = permissions
         }
     }
 
@@ -51,10 +68,12 @@ final class ReadOnlyDirectories: Sendable {
         try entries.withLock { entries throws(Errno) in
             let status = try FileStatus(of: directory)
             guard status.owner == Machine.userIdentifier else { return nil }
-            let key = Key(device: status.device, inode: status.inode)
+            let key = Key(status)
+            // A writable directory counts, too: another change may make it read-only before this one ends.
             if entries[key] == nil {
-                guard status.permissions & Self.rights != Self.rights else { return nil }
-                try directory.setPermissions(status.permissions | Self.rights)
+                if status.permissions & Self.rights != Self.rights {
+                    try directory.setPermissions(status.permissions | Self.rights)
+                }
                 entries[key] = Entry(permissions: status.permissions)
             }
             entries[key]?.changes += 1
@@ -67,9 +86,9 @@ final class ReadOnlyDirectories: Sendable {
             guard var entry = entries[key] else { return }
             entry.changes -= 1
             entries[key] = entry.changes > 0 ? entry : nil
-            // Permissions that were set meanwhile stay.
-            guard entry.changes == 0, let now = try? FileStatus(of: directory).permissions,
-                now == entry.permissions | Self.rights
+            // Another program may have set other permissions since.
+            guard entry.changes == 0, entry.permissions & Self.rights != Self.rights,
+                let now = try? FileStatus(of: directory).permissions, now == entry.permissions | Self.rights
             else { return }
             try? directory.setPermissions(entry.permissions)
         }
