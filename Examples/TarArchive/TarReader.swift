@@ -29,7 +29,7 @@ struct TarReader {
         self.archive = archive
     }
 
-    /// Throws unless the archive begins as one: a directory of anything else would be empty or fail at the first look.
+    /// Checks that the archive begins with a header or is empty, so that another file is refused before it is mounted.
     ///
     /// - Throws: `malformedResponse`; `serverUnreachable` if it cannot be read.
     func checkBeginning() throws {

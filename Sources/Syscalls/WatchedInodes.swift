@@ -1,16 +1,16 @@
 import SystemPackage
 
-/// The inodes of a file system that programs watch by inotify or fanotify, as /proc shows them (proc_pid_fdinfo(5)): to root
-/// those of all programs, to any other user those of the own ones.
+/// The inodes of a file system that programs watch by inotify or fanotify (proc_pid_fdinfo(5)). Root sees the watches of all
+/// processes, another user those of their own.
 package struct WatchedInodes: Sendable {
     /// Files and directories that are watched one by one.
     package private(set) var numbers: Set<UInt64> = []
     /// Whether a program watches the whole file system, or a mount, which may be this one.
-    package private(set) var areAll = false
+    package private(set) var includesAll = false
 
-    package var isEmpty: Bool { numbers.isEmpty && !areAll }
+    package var isEmpty: Bool { numbers.isEmpty && !includesAll }
 
-    package func contains(_ number: UInt64) -> Bool { areAll || numbers.contains(number) }
+    package func contains(_ number: UInt64) -> Bool { includesAll || numbers.contains(number) }
 
     /// Looks at the descriptors of all processes. Takes milliseconds.
     ///
@@ -56,9 +56,9 @@ package struct WatchedInodes: Sendable {
                 if parts.count == 2 { values[parts[0]] = UInt64(parts[1], radix: 16) }
             }
             if values["mnt_id"] != nil {
-                areAll = true
+                includesAll = true
             } else if values["sdev"].map(Self.device) == device {
-                if let number = values["ino"] { numbers.insert(number) } else { areAll = true }
+                if let number = values["ino"] { numbers.insert(number) } else { includesAll = true }
             }
         }
     }

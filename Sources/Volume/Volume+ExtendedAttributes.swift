@@ -18,7 +18,7 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
 
     static let prefix = "user.yonder."
 
-    /// Setting it does nothing, but that the kernel tells watchers of the item (`IN_ATTRIB`).
+    /// Setting it changes nothing; it makes the kernel report `IN_ATTRIB` to watchers of the item.
     package static let changed = "system.yonder.changed"
 }
 

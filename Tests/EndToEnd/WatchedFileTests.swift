@@ -41,7 +41,7 @@ extension RealMount {
             }.filter { $0 == "fuse-events\n" }
         }
 
-        @Test("CHANGE-11: who watches a directory is told of the remote's changes in it, and of nothing else")
+        @Test("CHANGE-11: the watcher of a directory gets events for the remote's changes in it, and no others")
         func directories() async throws {
             try await Installation.run { yonder in
                 try yonder.write("one", to: "dir/one")
@@ -77,7 +77,7 @@ extension RealMount {
         }
 
         @Test(
-            "CHANGE-11: a change is announced in a read-only domain and of a file that nobody may write, too"
+            "CHANGE-11: events are raised in a read-only domain, and for a file of mode 444"
         )
         func filesWithoutRights() async throws {
             try await Installation.run { yonder in
@@ -93,7 +93,7 @@ extension RealMount {
             }
         }
 
-        @Test("CHANGE-11: where nobody watches, nothing is announced") func nobodyWatches() async throws {
+        @Test("CHANGE-11: without a watcher no event is raised") func withoutWatchers() async throws {
             try await Installation.run { yonder in
                 try yonder.write("one", to: "dir/one")
                 try await yonder.mountSource()

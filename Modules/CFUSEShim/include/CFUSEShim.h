@@ -299,8 +299,8 @@ int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t leng
 
 /* ---- Events ---- */
 
-/* Sets an extended attribute of a link itself, so that the kernel tells those who watch the file or its directory. lsetxattr(2); waits
- * for the answer of the file system. Returns 0 or errno. */
+/* Sets an extended attribute and follows no link, so that the kernel notifies watchers of the file and of its directory. lsetxattr(2);
+ * waits for the answer of the file system. Returns 0 or errno. */
 int fuseshim_raise_event(const char *path, const char *attribute);
 
 /* ---- Threads ---- */

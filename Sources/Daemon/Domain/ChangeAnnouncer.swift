@@ -5,10 +5,10 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Tells programs that watch files of the mount what the remote has changed: file managers, editors, `inotifywait`. The
-/// kernel by itself tells them only what processes do through the mount.
+/// Raises events for remote changes in programs that watch files of the mount: file managers, editors, `inotifywait`. The
+/// kernel itself reports only system calls that processes make on the mount.
 ///
-/// Who watches is looked up first, at most every two to five seconds and only after a change. Where nobody does, nothing else is done.
+/// After a change the announcer first looks for watches, at most every two to five seconds. Without any it does nothing else.
 final class ChangeAnnouncer: Sendable {
     private struct State {
         /// Where the mount is, and its file system's device number.
@@ -25,7 +25,7 @@ final class ChangeAnnouncer: Sendable {
 
     /// Changes that wait; further ones are not announced.
     private static let most = 10_000
-    /// The kernel is told first, and changes that come together are announced together.
+    /// Gives the kernel time for the invalidations, and collects changes that arrive together.
     private static let delay = Duration.milliseconds(50)
     private static let shortestPause = Duration.seconds(2)
     /// Looking takes at most a tenth of the time, as long as it does not delay events by more than the longest pause.

@@ -3,8 +3,8 @@ import Logging
 import Replica
 import Synchronization
 
-/// Sends the invalidations that follow from a commit to the kernel, deletes their records when they were sent, and has them
-/// announced to programs that watch.
+/// Sends the invalidations that follow from a commit to the kernel, deletes their records after that, and passes them to the
+/// announcer of changes.
 final class KernelInvalidator: KernelCache {
     private let notifications: Notifications
     private let database: ReplicaDatabase

@@ -2,13 +2,12 @@ import CFUSEShim
 import Synchronization
 import SystemPackage
 
-/// Makes the kernel tell programs that watch files of the mount (inotify, fanotify) of changes that no process has made
+/// Makes the kernel notify programs that watch files of the mount (inotify, fanotify) of changes that no process has made
 /// through it.
 ///
-/// A thread sets an extended attribute of a name that the file system accepts and does not keep; the kernel reports changed
-/// attributes (`IN_ATTRIB`) to those who watch the file or its directory. The thread waits for this process's own answer.
-/// As with ``Notifications`` it has no descriptors, so that it holds nothing open if the process is killed meanwhile and the
-/// answer has to come from the next one.
+/// A thread sets an extended attribute that the file system accepts and does not store; the kernel then reports `IN_ATTRIB`
+/// to watchers of the file and of its directory. The thread waits for an answer of this process. It has no descriptors: if the
+/// process is killed before it answers, the thread stays until the next process does (``Notifications``).
 package final class ChangeEvents: Sendable {
     private let thread = MessageThread<FilePath>(name: "fuse-events")
     private let hasStarted = Atomic(false)

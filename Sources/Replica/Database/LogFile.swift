@@ -36,7 +36,7 @@ struct LogFile: Sendable {
     /// The bytes of the records that are used.
     var recordSize: Int64 { size - begin }
 
-    /// Says how much of what is on the disk is used.
+    /// Sets how many bytes of records are used. The file keeps its length.
     mutating func use(_ recordSize: Int64) { size = begin + recordSize }
 
     /// - Throws: the error of write(2). The log is as before then.

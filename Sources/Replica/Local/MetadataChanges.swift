@@ -32,7 +32,7 @@ package struct MetadataChanges: LocalPart {
         if record.owner != before.owner || record.group != before.group { fields.insert(.ownership) }
         if changes.modifiedAt != nil, record.modifiedAt != before.modifiedAt { fields.insert(.contentModificationDate) }
         if !fields.isEmpty { try mark(fields, of: number) }
-        // With the date the content file's mark has changed, too.
+        // Setting the date has changed the content stamp in the row, too.
         return changes.modifiedAt == nil ? record : try inode(number)
     }
 
