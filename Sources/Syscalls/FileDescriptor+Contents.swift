@@ -188,6 +188,9 @@ extension FileDescriptor {
         }
     }
 
+    /// The mode that allocates space and does not make the file longer. (FALLOC_FL_KEEP_SIZE of linux/falloc.h)
+    package static let keepingSize: Int32 = 0x01
+
     /// Allocates or deallocates space, by the mode of `fallocate(2)`.
     package func allocate(mode: Int32, offset: Int64, length: Int64) throws(Errno) {
         while yonder_fallocate(rawValue, mode, offset, length) != 0 {

@@ -164,7 +164,7 @@ extension RealMount {
         }
 
         @Test(
-            "TAKEOVER-1: a daemon on a full disk takes the mounts over",
+            "TAKEOVER-1, WRITE-5: a daemon on a full disk takes the mounts over, and directories can be moved",
             .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
         func fullDisk() async throws {
             try await FullDisk().run { yonder, disk in
@@ -175,6 +175,9 @@ extension RealMount {
                 defer { try? held.close() }
                 #expect(try await Command.run("rm", yonder["file"]).status == 0)
                 try await FullDisk().fill(disk)
+                // Another program takes the room that was kept in a file, as when it is removed while the disk fills.
+                _ = try await Command.run("rm", "-f", disk + "/state/domains/mount/reserve")
+                try await FullDisk().fill(disk)
                 for _ in 0..<3 {
                     let daemon = FileManager.default.contents(atPath: disk + "/state/yonderd.lock")
                         .map { String(decoding: $0, as: UTF8.self).filter(\.isNumber) }
@@ -183,6 +186,10 @@ extension RealMount {
                     try held.seek(toOffset: 0)
                     #expect(try held.readToEnd() == Data("acknowledged\n".utf8))
                     #expect(try await Command.run("ls", yonder.mount.string).output == "d\n")
+                    for line in ["chmod 700 d", "mv d e", "mv e d"] {
+                        let outcome = try await Command.shell("cd \"$1\" && \(line)", yonder.mount.string)
+                        #expect(outcome.status == 0, "\(line): \(outcome.errors)")
+                    }
                 }
                 _ = try await Command.shell("rm \"$1\"/filler-*", disk)
                 #expect(try await eventually { try await yonder.yonder("retry", "mount").status == 0 })

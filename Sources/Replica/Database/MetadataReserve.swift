@@ -1,26 +1,37 @@
+import Dispatch
 import FileProvider
 import GRDB
 import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Room on the disk that is kept for the database: a preallocated file beside it. On a full disk the file is removed and
-/// the transaction is run once more, so that removing, moving and mounting work, which is how room is made. The file is
-/// made again as soon as there is room for several of it.
+/// Room on the disk that is kept for the metadata, so that removing, moving and mounting work on a full disk, which is how room
+/// is made.
+///
+/// Most of it are blocks behind the ends of the databases' write-ahead logs (FALLOC_FL_KEEP_SIZE). No other program can
+/// take them, and the log of a daemon that was killed still has them. The rest is a preallocated file. On a full disk
+/// it is removed, and what failed is done once more: new files need its room. Both are made again as soon as there is room for
+/// several of them.
 final class MetadataReserve: Sendable {
     static let fileName = "reserve"
     private let directory: FilePath
     private let path: FilePath
     /// Whether there is no such file now.
     private let isReleased = Atomic<Bool>(true)
-    private let lastTry = Mutex<ContinuousClock.Instant?>(nil)
+    /// Whether making it again is scheduled.
+    private let isScheduled = Atomic<Bool>(false)
+    /// Nothing is made in the directory once this is true.
+    private let isClosed = Mutex(false)
 
     /// Of a small file system a fiftieth, at most 8 MiB; under 256 KiB none.
     private static let largest: Int64 = 8 << 20
     private static let smallest: Int64 = 256 << 10
+    /// Eighths of it: of the file, and behind each log.
+    private static let filePart: Int64 = 3
+    private static let logParts = [(ReplicaDatabase.fileName, 4 as Int64), (ProviderDatabase.fileName, 1)]
     /// There has to be room for so many.
     private static let needed: Int64 = 4
-    private static let pause = Duration.milliseconds(100)
+    private static let pause = DispatchTimeInterval.milliseconds(100)
     /// With less than this SQLite's errors of other kinds come from a full disk, too.
     private static let fullBelow: Int64 = 64 << 10
 
@@ -66,7 +77,10 @@ final class MetadataReserve: Sendable {
 
     /// Makes the file again before the database is closed: the next mount may need it.
     func prepareForClosing() {
-        if isReleased.load(ordering: .relaxed) { make() }
+        isClosed.withLock { isClosed in
+            isClosed = true
+            if isReleased.load(ordering: .relaxed), let size { makeFile(of: size / 8 * Self.filePart) }
+        }
     }
 
     // MARK: - Private
@@ -74,27 +88,55 @@ final class MetadataReserve: Sendable {
     /// Also where another call has released it just now.
     private func release() -> Bool {
         let wasReleased = isReleased.exchange(true, ordering: .acquiringAndReleasing)
-        lastTry.withLock { $0 = .now }
         try? path.unlinkIfPresent()
         return !wasReleased || available > Self.fullBelow
     }
 
+    /// Makes it again soon: after every write, and once for all within a moment.
     private func renew() {
-        guard isReleased.load(ordering: .relaxed) else { return }
-        let isDue = lastTry.withLock { last in
-            guard last.map({ ContinuousClock.now - $0 > Self.pause }) ?? true else { return false }
-            last = .now
-            return true
+        guard !isScheduled.exchange(true, ordering: .relaxed) else { return }
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.pause) { [weak self] in
+            guard let self else { return }
+            isScheduled.store(false, ordering: .relaxed)
+            isClosed.withLock { isClosed in
+                guard !isClosed else { return }
+                // The logs need no more room, but small files of the user do.
+                if !isReleased.load(ordering: .relaxed), available < Self.fullBelow { _ = release() }
+                make()
+            }
         }
-        if isDue { make() }
     }
 
     private func make() {
-        guard let statistics = try? FileSystemStatistics(of: directory), !statistics.isReadOnly else { return }
+        guard let size else { return }
+        for (database, part) in Self.logParts { makeRoom(of: size / 8 * part, behindLogOf: database) }
+        if isReleased.load(ordering: .relaxed) { makeFile(of: size / 8 * Self.filePart) }
+    }
+
+    /// How much is kept in all; nil for nothing.
+    private var size: Int64? {
+        guard let statistics = try? FileSystemStatistics(of: directory), !statistics.isReadOnly else { return nil }
         let unit = Int64(clamping: statistics.blockSize)
         let total = Int64(clamping: statistics.blocks).multipliedReportingOverflow(by: unit)
         let size = min(Self.largest, (total.overflow ? .max : total.partialValue) / 50)
-        guard size >= Self.smallest else { return }
+        return size >= Self.smallest ? size : nil
+    }
+
+    /// A log is as long as it was at its longest, and is written from its beginning again after a checkpoint.
+    private func makeRoom(of size: Int64, behindLogOf database: String) {
+        // Not the file of the database and not its index: closing a descriptor of theirs would release SQLite's locks.
+        guard
+            let log = try? FileDescriptor.open(
+                directory.appending(database + "-wal"), .writeOnly, options: [.closeOnExec, .noFollow])
+        else { return }
+        defer { try? log.close() }
+        guard let status = try? FileStatus(of: log), status.allocated - status.size < size / 2,
+            available / Self.needed >= size
+        else { return }
+        try? log.allocate(mode: FileDescriptor.keepingSize, offset: status.size, length: size)
+    }
+
+    private func makeFile(of size: Int64) {
         if let status = try? FileStatus(at: path), status.allocated >= size {
             return isReleased.store(false, ordering: .releasing)
         }

@@ -104,6 +104,15 @@ package final class ReplicaDatabase: Sendable {
     /// is committed soon, with others.
     func change<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
         guard uncommitted.isReady else { return try write(reach, body) }
+        do {
+            return try changeBeforeCommit(reach, body)
+        } catch Errno.noSpace {
+            // Behind the end of the database's own log there is room.
+            return try write(reach, body)
+        }
+    }
+
+    private func changeBeforeCommit<Value>(_ reach: WriteReach, _ body: (Database) throws -> Value) throws -> Value {
         defer { changes.notify() }
         defer { if uncommitted.isOpen, uncommitted.takeSchedule() { commitSoon() } }
         return try reserve.using {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Syscalls
 import SystemPackage
 
 /// The domain's record in a replica that is not open.
@@ -23,6 +24,9 @@ package struct DomainRecord: Hashable, Sendable {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
+        // The last connection to be closed would remove the log, and with it the room that a killed daemon has kept behind it.
+        let log = try? FileStatus(at: FilePath(path + "-wal"))
+        configuration.readonly = log.map { $0.size > 0 } ?? false
         let found = try ReplicaDatabase.namingDamage(isOpening: true) {
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             defer { try? queue.close() }
