@@ -19,6 +19,7 @@ let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let toml = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
@@ -43,7 +44,7 @@ let targets: [Target] = [
     // Empty but for builds with the thread sanitizer.
     .target(name: "CThreadSanitizer", path: "Modules/CThreadSanitizer"),
     .target(name: "FileNames"),
-    .target(name: "Syscalls", dependencies: ["CSyscalls", "FileNames", system]),
+    .target(name: "Syscalls", dependencies: ["CSyscalls", "FileNames", subprocess, system]),
     .target(name: "FUSE", dependencies: ["CFUSEShim", "FileNames", "Syscalls", system]),
 
     // The words.
@@ -95,7 +96,9 @@ let targets: [Target] = [
 
     .target(
         name: "SFTPProvider",
-        dependencies: ["FileNames", "FileProvider", "FileProviderPaths", "ProviderDescriptors", crypto, system],
+        dependencies: [
+            "FileNames", "FileProvider", "FileProviderPaths", "ProviderDescriptors", "Syscalls", crypto, system,
+        ],
         path: "Sources/Providers/SFTPProvider"),
 
     .target(
@@ -153,7 +156,8 @@ let targets: [Target] = [
 
     // The proofs.
     .target(
-        name: "TestSupport", dependencies: ["CThreadSanitizer", system], path: "Tests/Support", exclude: ["Programs"]),
+        name: "TestSupport", dependencies: ["CThreadSanitizer", "Syscalls", system], path: "Tests/Support",
+        exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting"]),
     .target(
@@ -220,7 +224,7 @@ let targets: [Target] = [
         name: "ProgramProviderTests",
         dependencies: [
             "FileProvider", "FileProviderPaths", "FileProviderTesting", "ProgramConformance", "ProgramProvider",
-            "ProviderDescriptors", "TestSupport", logging, system,
+            "ProviderDescriptors", "Syscalls", "TestSupport", logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(
@@ -280,6 +284,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.0", traits: []),
     ],
     targets: targets,
     swiftLanguageModes: [.v6]

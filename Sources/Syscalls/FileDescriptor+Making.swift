@@ -5,6 +5,13 @@ import SystemPackage
 /// Creates, renames and removes names in an open directory. Names and link targets are encoded by ``FileNameText``.
 /// No function follows a symbolic link in the last component.
 extension FileDescriptor {
+    /// Makes a pipe that programs do not inherit. (pipe2)
+    package static func closeOnExecPipe() throws(Errno) -> (readEnd: FileDescriptor, writeEnd: FileDescriptor) {
+        var ends: [Int32] = [-1, -1]
+        guard yonder_pipe(&ends) == 0 else { throw Errno.current }
+        return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
+    }
+
     /// Opens a name of any kind, also a link itself, for use in other calls. (openat with O_PATH)
     package func openReference(named name: String) throws(Errno) -> FileDescriptor {
         try Self.openAt(rawValue, name, yonder_open_path | O_NOFOLLOW)

@@ -39,13 +39,11 @@ package final class Inotify: Sendable {
         let raw = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard raw >= 0 else { throw Errno.current }
         descriptor = FileDescriptor(rawValue: raw)
-        do {
-            wakeUp = try FileDescriptor.pipe()
-        } catch let error as Errno {
+        do throws(Errno) {
+            wakeUp = try FileDescriptor.closeOnExecPipe()
+        } catch {
             try? descriptor.close()
             throw error
-        } catch {
-            throw .ioError
         }
     }
 

@@ -27,9 +27,7 @@ package struct ServiceSocket: Hashable, Sendable {
     /// - Returns: false if the time has passed.
     /// - Throws: errors of `pipe2`, `sendmsg` and `poll`.
     package func waitUntilHandled(milliseconds: Int32 = 5000) throws(Errno) -> Bool {
-        var ends: [Int32] = [-1, -1]
-        guard yonder_pipe(&ends) == 0 else { throw Errno.current }
-        let (reading, writing) = (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
+        let (reading, writing) = try FileDescriptor.closeOnExecPipe()
         defer { try? reading.close() }
         do throws(Errno) {
             try send(["BARRIER=1"], descriptors: [writing])

@@ -78,7 +78,7 @@ import Testing
         try await withDirectory { directory in
             for kind in ["STREAM", "DGRAM"] {
                 let path = directory[kind].string
-                let program = try BackgroundProgram(
+                let program = try await BackgroundProgram(
                     "python3", "-c",
                     """
                     import socket, sys, time
@@ -135,7 +135,7 @@ import Testing
         try await withDirectory { directory in
             #expect(try await Command.run("chmod", "1777", directory.path.string).status == 0)
             let path = directory["socket"].string
-            let program = try BackgroundProgram(
+            let program = try await BackgroundProgram(
                 "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env",
                 // One of root's own could not be run.
                 "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c",

@@ -53,7 +53,7 @@ extension RealMount {
                 try await yonder.mountSource("--cache-time", "4s")
                 #expect(try await yonder.yonder("pin", yonder["file0"]).status == 0)
                 #expect(try await yonder.yonder("download", yonder.mount.string).status == 0)
-                let holder = try BackgroundProgram("tail", "-f", yonder["file1"])
+                let holder = try await BackgroundProgram("tail", "-f", yonder["file1"])
                 defer { holder.kill() }
                 _ = try await yonder.yonder("pause", yonder.mount.string)
                 try await yonder.shell("echo more >> file2")

@@ -19,7 +19,7 @@ extension RealMount {
         private func startDaemon(_ yonder: Installation, _ variables: [String: String], byHand: Bool) async throws {
             if byHand {
                 // 'Installation' ends it.
-                _ = try BackgroundProgram(
+                _ = try await BackgroundProgram(
                     [Installation.program + "d"], environment: yonder.with(variables).environment)
                 #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
             } else {
@@ -73,7 +73,7 @@ extension RealMount {
         func container() async throws {
             try await withBucket { store, yonder, mount in
                 let address = yonder.directory["address"].string
-                let program = try BackgroundProgram(
+                let program = try await BackgroundProgram(
                     "python3", "-c",
                     """
                     import http.server, json, os, sys

@@ -35,7 +35,7 @@ extension RealMount {
                 let before = try await Command.shell(look, yonder.mount.string).output
                 #expect(try await Command.shell("cat \"$1\"/dir/* > /dev/null", yonder.mount.string).status == 0)
                 // In the middle of a transfer.
-                let reader = try BackgroundProgram("cat", yonder["big"])
+                let reader = try await BackgroundProgram("cat", yonder["big"])
                 defer { reader.kill() }
                 #expect(try await eventually { try await !yonder.status().transfers.isEmpty })
                 _ = try await yonder.killDaemonAndKeeper()
@@ -133,7 +133,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
                 try await yonder.mountSource()
-                let holder = try BackgroundProgram("tail", "-f", yonder["file"])
+                let holder = try await BackgroundProgram("tail", "-f", yonder["file"])
                 defer { holder.kill() }
                 #expect(
                     try await eventually {
@@ -165,7 +165,7 @@ extension RealMount {
         @Test("--foreground stays until the domain is unmounted") func staysInForeground() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
-                let process = try BackgroundProgram(
+                let process = try await BackgroundProgram(
                     Installation.program, "mount", yonder.source.string, yonder.mount.string, "--foreground",
                     environment: yonder.environment)
                 defer { process.kill() }

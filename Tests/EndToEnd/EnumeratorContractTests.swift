@@ -84,7 +84,7 @@ extension RealMount {
                 #expect(try await Command.run("cat", mount["file"]).output == "text")
                 #expect(await mount.provider.log.waits(.anchor, .workingSet))
                 let rounds = mount.provider.log.count(of: .changes, .workingSet)
-                let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
+                let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
                 #expect(await mount.provider.log.waits(.enumerator, "file"))
                 mount.provider.changeSilently { $0.edit("file") { $0.permissions = 0o640 } }
@@ -127,7 +127,7 @@ extension RealMount {
             options.documentEnumeration = true
             try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
-                let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
+                let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
                 mount.provider.faults.fail(.changes, of: "file", with: FileProviderError.noSuchItem("file"))
                 #expect(await mount.provider.log.waits(for: 1, .changes, "file"))

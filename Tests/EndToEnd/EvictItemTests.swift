@@ -100,7 +100,7 @@ extension RealMount {
         @Test("E8 (EVICT-3) an open file refuses with EBUSY") func e8() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
-                let holder = try BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
+                let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
                 let number = try #require(try mount.host.replica.database.item("file")).inode.number
                 #expect(await eventually { mount.host.isOpen(number) })

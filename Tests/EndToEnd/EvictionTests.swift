@@ -88,7 +88,7 @@ extension RealMount {
                 for name in ["dir/a", "dir/b", "dir/c"] { try yonder.write(Array(repeating: 1, count: 5000), to: name) }
                 try await yonder.mountSource()
                 #expect(try await yonder.yonder("download", yonder.mount.string).status == 0)
-                let holder = try BackgroundProgram("tail", "-f", yonder["dir/b"])
+                let holder = try await BackgroundProgram("tail", "-f", yonder["dir/b"])
                 defer { holder.kill() }
                 #expect(
                     try await eventually {

@@ -39,7 +39,7 @@ extension RealMount {
                 """.write(toFile: yonder.directory["config.toml"].string, atomically: true, encoding: .utf8)
                 try await yonder.mountSource()
                 let events = yonder.directory["events"].string
-                let listener = try BackgroundProgram(
+                let listener = try await BackgroundProgram(
                     "env", "YONDER_SOCKET=\(yonder.directory["socket"].string)", "sh", "-c",
                     "\(Installation.program) events --json > '\(events)'")
                 defer { listener.kill() }
@@ -49,7 +49,7 @@ extension RealMount {
                 let script = yonder.directory["reader.py"].string
                 try Self.reader.write(toFile: script, atomically: true, encoding: .utf8)
                 let paths = names.map { "'\(yonder[$0])'" }.joined(separator: " ")
-                let reader = try BackgroundProgram(
+                let reader = try await BackgroundProgram(
                     "sh", "-c", "exec python3 '\(script)' \(paths) > '\(lines)' < '\(go)'")
                 defer { reader.kill() }
                 // The reader begins once its input is open.

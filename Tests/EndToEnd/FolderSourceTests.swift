@@ -72,7 +72,7 @@ extension RealMount {
                 try await yonder.mountSource()
                 #expect(try await yonder.shell("cat file") == "old")
                 let before = try await yonder.info("file").contentVersion
-                let reader = try BackgroundProgram("tail", "-f", yonder["file"])
+                let reader = try await BackgroundProgram("tail", "-f", yonder["file"])
                 defer { reader.kill() }
                 try Data("newer".utf8).write(to: URL(fileURLWithPath: outside), options: [])
                 #expect(

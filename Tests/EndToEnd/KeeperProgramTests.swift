@@ -41,7 +41,7 @@ import Testing
         defer { directory.remove() }
         let folder = URL(fileURLWithPath: Installation.program).deletingLastPathComponent().path
         let words = String(decoding: try JSONEncoder().encode(plan), as: UTF8.self)
-        let program = try BackgroundProgram(
+        let program = try await BackgroundProgram(
             ["\(folder)/yonder-keeper"] + options
                 + ["--", "/usr/bin/python3", Self.worker, directory.path.string, words])
         let run = Run(directory: directory, program: program)

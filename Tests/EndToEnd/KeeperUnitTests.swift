@@ -14,10 +14,10 @@ extension RealMount {
 
             init(
                 in directory: FilePath, socket: String = "", worker: [String], environment: [String: String] = [:]
-            ) throws {
+            ) async throws {
                 let folder = URL(fileURLWithPath: Installation.program).deletingLastPathComponent().path
                 self.directory = directory
-                program = try BackgroundProgram(
+                program = try await BackgroundProgram(
                     ["/usr/bin/python3", Self.script, directory.string, socket, "\(folder)/yonder-keeper", "--"]
                         + worker.map { $0 == "yonderd" ? "\(folder)/yonderd" : $0 }, environment: environment)
             }
@@ -56,7 +56,7 @@ extension RealMount {
             let plan = ["store one first store gone x ready remove gone barrier sleep 60", "ready sleep 60"]
             let words = String(decoding: try JSONEncoder().encode(plan), as: UTF8.self)
             let worker = Self.programs.appendingPathComponent("worker.py").path
-            let manager = try Manager(
+            let manager = try await Manager(
                 in: directory.path, worker: ["/usr/bin/python3", worker, directory.path.string, words])
             defer { manager.program.kill() }
             let first = try await start(0, in: directory.path)
@@ -89,7 +89,7 @@ extension RealMount {
             defer { directory.remove() }
             let worker = Self.programs.appendingPathComponent("worker.py").path
             let folder = URL(fileURLWithPath: Installation.program).deletingLastPathComponent().path
-            let keeper = try BackgroundProgram(
+            let keeper = try await BackgroundProgram(
                 "\(folder)/yonder-keeper", "--", "/usr/bin/python3", worker, directory.path.string,
                 #"["ready sleep 60"]"#)
             let only = try await start(0, in: directory.path)
@@ -109,7 +109,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 let directory = try yonder.directory.makeDirectory("manager")
                 let socket = yonder.directory["socket"].string
-                let manager = try Manager(
+                let manager = try await Manager(
                     in: directory, socket: socket, worker: ["yonderd"], environment: yonder.environment)
                 defer { manager.program.kill() }
                 try #require(await eventually { FilePath(socket).acceptsConnections })
@@ -147,7 +147,7 @@ extension RealMount {
                 try await yonder.mountSource()
                 let directory = try yonder.directory.makeDirectory("manager")
                 let other = yonder.with(["YONDER_SOCKET": yonder.directory["other"].string])
-                let manager = try Manager(
+                let manager = try await Manager(
                     in: directory, socket: yonder.directory["other"].string, worker: ["yonderd"],
                     environment: other.environment)
                 defer { manager.program.kill() }
@@ -164,7 +164,7 @@ extension RealMount {
         func otherSocket() async throws {
             try await Installation.run { yonder in
                 let directory = try yonder.directory.makeDirectory("manager")
-                let manager = try Manager(
+                let manager = try await Manager(
                     in: directory, socket: yonder.directory["other"].string, worker: ["yonderd"],
                     environment: yonder.environment)
                 defer { manager.program.kill() }

@@ -24,7 +24,7 @@ extension RealMount {
                 // Who looks for a name in a directory keeps it locked, and with it the queue of what is to be forgotten.
                 let gate = mount.provider.faults.hold(.enumerate, of: "dir", heedsCancellation: false)
                 defer { gate.open() }
-                let looker = try BackgroundProgram("stat", mount["dir/name"])
+                let looker = try await BackgroundProgram("stat", mount["dir/name"])
                 defer { looker.kill() }
                 #expect(await mount.provider.log.waits(.enumerate, "dir"))
                 let directory = try #require(try mount.host.replica.database.known("dir"))

@@ -76,7 +76,7 @@ private struct Failure: Error, CustomStringConvertible {
             s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind(sys.argv[1])
             with open(sys.argv[1] + '.log', 'wb') as log: log.write(s.recv(1 << 20))
             """
-        let receiver = try BackgroundProgram("python3", "-c", program, path)
+        let receiver = try await BackgroundProgram("python3", "-c", program, path)
         defer { receiver.kill() }
         #expect(await eventually { FileManager.default.fileExists(atPath: path) })
         let other = InMemoryLogHandler()

@@ -127,7 +127,7 @@ extension RealMount {
         @Test("which process had what fetched shows in events and why") func causes() async throws {
             try await run { yonder async throws in
                 let events = yonder.directory["events"].string
-                let listener = try BackgroundProgram(
+                let listener = try await BackgroundProgram(
                     "env", "YONDER_SOCKET=\(yonder.directory["socket"].string)", "sh", "-c",
                     "\(Installation.program) events --json > '\(events)'")
                 defer { listener.kill() }

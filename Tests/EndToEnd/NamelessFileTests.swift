@@ -129,7 +129,7 @@ extension RealMount {
                     digest = hashlib.sha256(f.read()).hexdigest()
                 open(sys.argv[4], 'w').write(digest)
                 """
-            let reader = try BackgroundProgram("python3", "-c", program, mount["f"], flags[0], flags[1], flags[2])
+            let reader = try await BackgroundProgram("python3", "-c", program, mount["f"], flags[0], flags[1], flags[2])
             defer { reader.kill() }
             #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: flags[0]) })
             #expect(try await eventually(within: .seconds(10)) { try await isReady() })
@@ -185,7 +185,7 @@ extension RealMount {
                 try yonder.write([UInt8](repeating: 7, count: 8 << 20), to: "file")
                 try await yonder.mountSource()
                 let done = yonder.directory["done"].string
-                let holder = try BackgroundProgram(
+                let holder = try await BackgroundProgram(
                     "python3", "-c",
                     """
                     import os, sys, time
@@ -261,7 +261,7 @@ extension RealMount {
         {
             try await Installation.run { yonder in
                 try await yonder.mountSource()
-                let holder = try BackgroundProgram(
+                let holder = try await BackgroundProgram(
                     "python3", "-c",
                     "import os, sys, time; f = os.open(sys.argv[1], os.O_TMPFILE | os.O_RDWR); os.write(f, b'x'); time.sleep(60)",
                     yonder.mount.string)

@@ -108,9 +108,9 @@ extension RealMount {
                 let home = yonder.directory.path.string
                 #expect(try await Command.run("chown", "-R", "65534", home).status == 0)
                 let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-                let other = try BackgroundProgram(user + ["sleep", "60"])
+                let other = try await BackgroundProgram(user + ["sleep", "60"])
                 defer { other.kill() }
-                let daemon = try BackgroundProgram(
+                let daemon = try await BackgroundProgram(
                     user + [Installation.program + "d"], environment: yonder.with(["HOME": home]).environment)
                 defer { daemon.kill() }
                 let socket = yonder.directory["socket"].string

@@ -44,7 +44,7 @@ extension RealMount {
                 let output = mount.host.replica.directory.appending("output").string
                 let script = mount.host.replica.directory.appending("writer.py").string
                 try Self.writer.write(toFile: script, atomically: true, encoding: .utf8)
-                let writer = try BackgroundProgram(
+                let writer = try await BackgroundProgram(
                     "sh", "-c", "exec python3 '\(script)' '\(mount["file"])' twothree > '\(output)'")
                 defer { writer.kill() }
                 #expect(await eventually { gate.waiting > 0 })

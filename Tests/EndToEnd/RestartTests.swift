@@ -100,7 +100,7 @@ extension RealMount {
                 let program = yonder.directory["yonderd"].string
                 let good = "exec -a \"$0\" '\(Installation.program)d' \"$@\""
                 try Self.install(good, as: program)
-                _ = try BackgroundProgram(
+                _ = try await BackgroundProgram(
                     [Installation.program + "-keeper", "--", program], environment: yonder.environment)
                 #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
                 try yonder.write("x", to: "file")
@@ -128,7 +128,7 @@ extension RealMount {
                 let (program, flag) = (yonder.directory["yonderd"].string, yonder.directory["broken"].string)
                 try Self.install(
                     "[ -e '\(flag)' ] && exit 3\nexec -a \"$0\" '\(Installation.program)d' \"$@\"", as: program)
-                _ = try BackgroundProgram(
+                _ = try await BackgroundProgram(
                     [
                         Installation.program + "-keeper", "--longest-pause", "3", "--crash-report",
                         yonder.directory["state/crash-loop"].string, "--", program,
@@ -162,7 +162,7 @@ extension RealMount {
 
         @Test("without a keeper the daemon serves, and refuses a restart") func withoutKeeper() async throws {
             try await Installation.run { yonder in
-                _ = try BackgroundProgram([Installation.program + "d"], environment: yonder.environment)
+                _ = try await BackgroundProgram([Installation.program + "d"], environment: yonder.environment)
                 #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
                 try await yonder.mountSource()
                 #expect(try await report(yonder).keeper == nil)

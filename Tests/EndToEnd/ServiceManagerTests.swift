@@ -84,7 +84,7 @@ import Testing
                     log.write(data.decode().replace('\\n', ' ') + ' %d\\n' % len(numbers))
                 for number in numbers: os.close(number)
             """
-        let receiver = try BackgroundProgram("python3", "-c", program, path)
+        let receiver = try await BackgroundProgram("python3", "-c", program, path)
         defer { receiver.kill() }
         #expect(await eventually { FileManager.default.fileExists(atPath: path) })
         let manager = ServiceManager(environment: ["NOTIFY_SOCKET": path])

@@ -21,9 +21,9 @@ extension RealMount {
                 #expect(try await Command.run("cat", mount["here"]).output == "here")
                 let gate = mount.provider.faults.hold(.fetch, heedsCancellation: false)
                 let listing = mount.provider.faults.hold(.enumerate, heedsCancellation: false)
-                let reader = try BackgroundProgram("cat", mount["away"])
+                let reader = try await BackgroundProgram("cat", mount["away"])
                 defer { reader.kill() }
-                let lister = try BackgroundProgram("ls", mount["dir"])
+                let lister = try await BackgroundProgram("ls", mount["dir"])
                 defer { lister.kill() }
                 #expect(await mount.provider.log.waits(.fetch, "away"))
                 #expect(await mount.provider.log.waits(.enumerate, "dir"))
@@ -44,7 +44,7 @@ extension RealMount {
                 lister.interrupt()
                 #expect(await lister.ends(within: .seconds(5)))
 
-                let stubborn = try BackgroundProgram("cat", mount["away"])
+                let stubborn = try await BackgroundProgram("cat", mount["away"])
                 defer { stubborn.kill() }
                 #expect(await mount.provider.log.waits(for: 2, .fetch, "away"))
                 let start = ContinuousClock.now
@@ -62,7 +62,7 @@ extension RealMount {
                 tree.addFile("file", content: .pattern(size: 1 << 20, seed: 1), identifier: "file")
             } _: { mount async throws in
                 let gate = mount.provider.faults.hold(.fetch)
-                let reader = try BackgroundProgram("md5sum", mount["file"])
+                let reader = try await BackgroundProgram("md5sum", mount["file"])
                 defer { reader.kill() }
                 #expect(await mount.provider.log.waits(.fetch))
                 reader.interrupt()

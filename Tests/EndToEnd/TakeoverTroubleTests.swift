@@ -24,13 +24,13 @@ extension RealMount {
                 try await remote.mount(yonder)
                 try await yonder.shell("ls -l")
                 try await remote.relay.tell("cut")
-                let readers = try (0..<10).map { _ in
-                    try BackgroundProgram(
-                        "sh", "-c", "test \"$(sha256sum < \"$1\")\" = \"$2  -\"", "sh", yonder["large"], hash)
+                let readers = try await BackgroundProgram.start(forEach: 0..<10) { _ in
+                    ["sh", "-c", "test \"$(sha256sum < \"$1\")\" = \"$2  -\"", "sh", yonder["large"], hash]
                 }
                 defer { for reader in readers { reader.kill() } }
                 let (early, late) = (
-                    try BackgroundProgram("cat", yonder["other"]), try BackgroundProgram("cat", yonder["other"])
+                    try await BackgroundProgram("cat", yonder["other"]),
+                    try await BackgroundProgram("cat", yonder["other"])
                 )
                 defer { for reader in [early, late] { reader.kill() } }
                 try await Task.sleep(for: .seconds(1))
@@ -71,9 +71,8 @@ extension RealMount {
                 try await remote.mount(yonder)
                 try await yonder.shell("ls -l")
                 try await remote.relay.tell("delay 2000")
-                let readers = try (0..<3).map { _ in
-                    try BackgroundProgram(
-                        "sh", "-c", "test \"$(sha256sum < \"$1\")\" = \"$2  -\"", "sh", yonder["large"], hash)
+                let readers = try await BackgroundProgram.start(forEach: 0..<3) { _ in
+                    ["sh", "-c", "test \"$(sha256sum < \"$1\")\" = \"$2  -\"", "sh", yonder["large"], hash]
                 }
                 defer { for reader in readers { reader.kill() } }
                 try await Task.sleep(for: .milliseconds(500))
@@ -116,7 +115,7 @@ extension RealMount {
                     }
                 }
                 try install(0)
-                _ = try BackgroundProgram(
+                _ = try await BackgroundProgram(
                     [Installation.program + "-keeper", "--", program], environment: yonder.environment)
                 #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
                 try await yonder.mountSource()

@@ -102,7 +102,7 @@ extension RealMount {
                     """, mount.path.string)
                 #expect(made.status == 0, "\(made.errors)")
                 try host.trashItem(withIdentifier: "trashed")
-                let holder = try BackgroundProgram("tail", "-f", mount["open"])
+                let holder = try await BackgroundProgram("tail", "-f", mount["open"])
                 defer { holder.kill() }
                 #expect(try await eventually { host.openInodes.isOpen(try record(mount, "open").inode.number) })
                 for name in ["edited", "new", "both"] {

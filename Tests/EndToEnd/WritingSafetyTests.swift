@@ -47,9 +47,8 @@ extension RealMount {
                 for round in 0..<3 {
                     let written = Int.random(in: 20...150)
                     let before = Self.lines(of: log)
-                    let writers = try (0..<4).map {
-                        try BackgroundProgram(
-                            "python3", "-c", Self.writer, yonder.mount.string, log, "round\(round)-\($0)")
+                    let writers = try await BackgroundProgram.start(forEach: 0..<4) {
+                        ["python3", "-c", Self.writer, yonder.mount.string, log, "round\(round)-\($0)"]
                     }
                     defer { for writer in writers { writer.kill() } }
                     #expect(await eventually(within: .seconds(10)) { Self.lines(of: log) >= before + written })
@@ -176,12 +175,12 @@ extension RealMount {
                     print(len(seen))
                     """
                 let sizes = ["4096", "300000", "20000000"]
-                let writers = try sizes.map {
-                    try BackgroundProgram("python3", "-c", Self.rewriter, yonder["file\($0)"], $0)
+                let writers = try await BackgroundProgram.start(forEach: sizes) {
+                    ["python3", "-c", Self.rewriter, yonder["file\($0)"], $0]
                 }
                 defer { for writer in writers { writer.kill() } }
                 // While a process waits, it is sent again after each change.
-                let hurry = try BackgroundProgram(
+                let hurry = try await BackgroundProgram(
                     "sh", "-c", "while :; do \"$0\" wait --timeout 2; done", Installation.program,
                     environment: yonder.environment)
                 defer { hurry.kill() }

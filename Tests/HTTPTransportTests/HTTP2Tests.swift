@@ -37,7 +37,7 @@ import Testing
             }
             """
         _ = try scratch.makeFile("nginx.conf", Array(configuration.utf8))
-        let program = try BackgroundProgram(nginx, "-e", "\(folder)/errors", "-c", "\(folder)/nginx.conf")
+        let program = try await BackgroundProgram(nginx, "-e", "\(folder)/errors", "-c", "\(folder)/nginx.conf")
         defer { program.kill() }
         let transport = makeTransport { $0.environment["SSL_CERT_FILE"] = "\(folder)/certificate" }
         let url = HTTPURL(isSecure: true, host: "localhost", port: port, path: "/file")

@@ -12,7 +12,7 @@ import Testing
         defer { scratch.remove() }
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "Programs/proxy.py")
-        let program = try BackgroundProgram("python3", script.path, scratch["port"].string, scratch["log"].string)
+        let program = try await BackgroundProgram("python3", script.path, scratch["port"].string, scratch["log"].string)
         defer { program.kill() }
         let path = scratch["port"].string
         #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: path) })

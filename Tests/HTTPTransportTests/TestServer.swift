@@ -25,11 +25,11 @@ struct TestServer: Sendable {
                 "-addext", "subjectAltName=DNS:localhost", "-keyout", scratch["key"].string, "-out",
                 scratch["certificate"].string)
             guard made.status == 0 else { throw TestFailure("openssl: \(made.errors)") }
-            program = try BackgroundProgram(
+            program = try await BackgroundProgram(
                 ["python3", script.path, scratch["port"].string, scratch["certificate"].string, scratch["key"].string]
                     + (version.map { [$0] } ?? []))
         } else {
-            program = try BackgroundProgram("python3", script.path, scratch["port"].string)
+            program = try await BackgroundProgram("python3", script.path, scratch["port"].string)
         }
         let (path, running) = (scratch["port"].string, program)
         guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }),

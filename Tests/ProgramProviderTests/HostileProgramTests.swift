@@ -59,16 +59,19 @@ import Testing
     @Test("PROGRAM-2: the end of a program is noticed while another program has closed what it inherited")
     func closedDescriptors() async throws {
         let (lines, ends) = (OneShot<Void>(), OneShot<String>())
-        func start(_ program: String, onEnd: @escaping @Sendable (ProgramProcess.End) -> Void) throws -> ProgramProcess
-        {
-            try ProgramProcess(
+        func start(
+            _ program: String, onEnd: @escaping @Sendable (ProgramProcess.End) -> Void
+        ) async throws -> ProgramProcess {
+            try await ProgramProcess.start(
                 "python3", arguments: ["-c", program], environment: ProcessInfo.processInfo.environment,
                 logger: Logger(label: "test"), onLine: { _ in lines.give(.success(())) }, onEnd: onEnd)
         }
-        let closing = try start("import os, time; os.closerange(3, 1000); print(flush=True); time.sleep(60)") { _ in }
+        let closing = try await start("import os, time; os.closerange(3, 1000); print(flush=True); time.sleep(60)") {
+            _ in
+        }
         defer { closing.kill() }
         try await lines.value {}
-        let ending = try start("raise SystemExit(3)") { end in
+        let ending = try await start("raise SystemExit(3)") { end in
             if case .exited(let status) = end { ends.give(.success(status)) }
         }
         defer { ending.kill() }

@@ -96,7 +96,7 @@ import Testing
                 os.rename(sys.argv[1] + "x", sys.argv[1])
                 s.serve_forever()
                 """
-            let server = try BackgroundProgram("python3", "-c", program, scratch["port"].string)
+            let server = try await BackgroundProgram("python3", "-c", program, scratch["port"].string)
             defer { server.kill() }
             let path = scratch["port"].string
             #expect(await eventually(within: .seconds(10)) { FileManager.default.fileExists(atPath: path) })

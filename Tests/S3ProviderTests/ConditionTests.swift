@@ -20,7 +20,7 @@ import Testing
         defer { scratch.remove() }
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "Programs/strict_store.py")
-        let program = try BackgroundProgram(
+        let program = try await BackgroundProgram(
             ["python3", script.path, scratch["port"].string] + options)
         defer { program.kill() }
         let path = scratch["port"].string

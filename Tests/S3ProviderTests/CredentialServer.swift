@@ -19,7 +19,7 @@ struct CredentialServer {
         defer { scratch.remove() }
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("Programs/credential_server.py")
-        let program = try BackgroundProgram(
+        let program = try await BackgroundProgram(
             "python3", script.path, scratch.path.string, ObjectStoreProgram.accessKey, ObjectStoreProgram.secretKey)
         defer { program.kill() }
         let path = scratch["port"].string

@@ -200,7 +200,7 @@ import Testing
             #expect(CredentialServer.isSession(try await server.find(server.environment(), profile: "process")))
             let cases = [
                 "version": "malformed", "garbage": "malformed", "much": "prints too much",
-                "fails": "ends with status 3",
+                "fails": "ends with exit status 3",
                 "hangs": "does not end within",
             ]
             for (word, reason) in cases {
@@ -211,7 +211,8 @@ import Testing
                 #expect(error?.message.contains("the secret") == false)
             }
             let missing = CredentialProcess("/no/such/program", environment: server.environment())
-            #expect(await failure { _ = try await missing.credentials() }?.message.contains("status 127") == true)
+            let error = await failure { _ = try await missing.credentials() }
+            #expect(error?.message.contains("cannot be started") == true)
             let hanging = CredentialProcess(command("hangs"), environment: server.environment())
             let task = Task { try await hanging.credentials() }
             task.cancel()

@@ -1,45 +1,53 @@
 import Foundation
+import Syscalls
 
 /// A program that runs beside a test, until the test stops it.
 package struct BackgroundProgram: Sendable {
-    private let process: Process
+    private let process: ChildProcess
 
-    /// Starts a program. The threads that run tasks block all signals, which it would inherit: they are unblocked.
-    package init(_ arguments: String..., environment: [String: String] = [:]) throws {
-        try self.init(arguments, environment: environment)
+    /// Starts a program.
+    package init(_ arguments: String..., environment: [String: String] = [:]) async throws {
+        try await self.init(arguments, environment: environment)
     }
 
     /// As the other.
-    package init(_ arguments: [String], environment: [String: String] = [:]) throws {
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal"] + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
+    package init(_ arguments: [String], environment: [String: String] = [:]) async throws {
+        process = try await ChildProcess.start(
+            ChildProcess.Launch(
+                arguments[0], Array(arguments.dropFirst()),
+                environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, in: nil))
+    }
+
+    /// Starts a program for each of some values.
+    ///
+    /// - Parameter arguments: the program and its arguments.
+    package static func start<Value>(
+        forEach values: some Sequence<Value>, _ arguments: (Value) -> [String]
+    ) async throws -> [BackgroundProgram] {
+        var programs: [BackgroundProgram] = []
+        for value in values { programs.append(try await BackgroundProgram(arguments(value))) }
+        return programs
     }
 
     package var processIdentifier: Int32 { process.processIdentifier }
     package var isRunning: Bool { process.isRunning }
-    /// How it ended; nil while it runs.
-    package var status: Int32? { process.isRunning ? nil : process.terminationStatus }
+    /// How it ended; nil while it runs. Of a signal its number.
+    package var status: Int32? {
+        switch process.end {
+        case .exited(let status): status
+        case .killed(let signal): signal
+        case nil: nil
+        }
+    }
 
     /// As Ctrl-C does.
-    package func interrupt() { process.interrupt() }
+    package func interrupt() { process.send(signal: SIGINT) }
 
     /// Ends it at once. Returns without waiting for it.
-    package func kill() {
-        guard process.isRunning else { return }
-        _ = try? Process.run(
-            URL(fileURLWithPath: "/usr/bin/env"), arguments: ["kill", "-9", String(process.processIdentifier)])
-    }
+    package func kill() { process.send(signal: SIGKILL) }
 
     /// Waits until it has ended.
     ///
     /// - Returns: whether it did.
-    package func ends(within time: Duration = .seconds(5)) async -> Bool {
-        await eventually(within: time) { !process.isRunning }
-    }
+    package func ends(within time: Duration = .seconds(5)) async -> Bool { await process.end(within: time) != nil }
 }

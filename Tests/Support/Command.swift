@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Syscalls
 import SystemPackage
 
 /// Programs that a test runs. Whatever happens, the test goes on: a program that does not end in time is killed, and
@@ -52,71 +52,38 @@ package struct Command: Sendable {
 
     /// Runs it to its end.
     ///
-    /// - Throws: ``Stuck``; what Foundation says when it cannot be started.
+    /// - Throws: ``Stuck``; `ChildProcess.StartError`.
     package func run() async throws -> Outcome {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         let outputPath = try scratch.makeFile("output", [])
         let errorPath = try scratch.makeFile("errors", [])
 
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // `timeout` kills whatever the program has started too. The threads that run tasks block all signals, and
-        // programs would inherit that.
-        process.arguments = ["--default-signal", "timeout", "-s", "KILL", String(seconds)] + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        let output = try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath.string))
-        let errors = try FileHandle(forWritingTo: URL(fileURLWithPath: errorPath.string))
-        // Foundation keeps them open for as long as it likes, and cannot start programs with very many open.
-        defer {
-            try? output.close()
-            try? errors.close()
-        }
-        process.standardOutput = output
-        process.standardError = errors
-
+        var arguments = arguments
+        let program = arguments.removeFirst()
+        let output = try FileDescriptor.open(outputPath, .writeOnly, options: .closeOnExec)
+        defer { try? output.close() }
+        let errors = try FileDescriptor.open(errorPath, .writeOnly, options: .closeOnExec)
+        defer { try? errors.close() }
         let clock = ContinuousClock()
         let start = clock.now
-        let status = try await end(of: process)
+        let process = try await ChildProcess.start(
+            ChildProcess.Launch(
+                program, arguments, environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+                in: nil),
+            output: output, errors: errors)
+        let end = try await end(of: process)
         let duration = clock.now - start
         return Outcome(
-            status: status, outputBytes: Array(try Data(contentsOf: URL(fileURLWithPath: outputPath.string))),
-            errors: String(decoding: try Data(contentsOf: URL(fileURLWithPath: errorPath.string)), as: UTF8.self),
-            duration: duration)
+            status: end.exitStatus, outputBytes: try outputPath.contents(),
+            errors: String(decoding: try errorPath.contents(), as: UTF8.self), duration: duration)
     }
 
-    private func end(of process: Process) async throws -> Int32 {
-        let once = Once()
-        let deadline = Task {
-            try await Task.sleep(for: .seconds(seconds + 3))
-            once.resume(throwing: Stuck(arguments: arguments))
-        }
-        defer { deadline.cancel() }
-        return try await withCheckedThrowingContinuation { continuation in
-            once.set(continuation)
-            process.terminationHandler = { process in
-                let status = process.terminationStatus
-                once.resume(returning: process.terminationReason == .uncaughtSignal ? 128 + status : status)
-            }
-            do { try process.run() } catch { once.resume(throwing: error) }
-        }
-    }
-
-    /// A continuation that the first of several resumes.
-    private final class Once: Sendable {
-        private let continuation = Mutex<CheckedContinuation<Int32, any Error>?>(nil)
-
-        func set(_ value: CheckedContinuation<Int32, any Error>) {
-            continuation.withLock { $0 = value }
-        }
-
-        func resume(returning status: Int32) { take()?.resume(returning: status) }
-
-        func resume(throwing error: any Error) { take()?.resume(throwing: error) }
-
-        private func take() -> CheckedContinuation<Int32, any Error>? {
-            continuation.withLock { $0.take() }
-        }
+    private func end(of process: ChildProcess) async throws -> ChildProcess.End {
+        if let end = await process.end(within: .seconds(seconds)) { return end }
+        // With whatever it has started.
+        process.killGroup()
+        if let end = await process.end(within: .seconds(3)) { return end }
+        throw Stuck(arguments: arguments)
     }
 }

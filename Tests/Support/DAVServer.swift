@@ -119,7 +119,7 @@ package struct DAVServer: Sendable {
 
     /// The server as it was, started anew.
     package func again() async throws -> DAVServer {
-        let program = try BackgroundProgram(arguments)
+        let program = try await BackgroundProgram(arguments)
         guard await Self.answers(program, port) else { throw DidNotStart(description: "it does not start again") }
         return DAVServer(
             directory: directory, root: root, port: port, isSecure: isSecure, arguments: arguments, program: program)
@@ -150,7 +150,7 @@ package struct DAVServer: Sendable {
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.string)
         }
         let arguments = try arguments(kind, path, port, admission, isSecure: isSecure, directory)
-        let program = try BackgroundProgram(arguments)
+        let program = try await BackgroundProgram(arguments)
         guard await answers(program, port) else {
             program.kill()
             return nil

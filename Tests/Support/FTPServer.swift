@@ -22,7 +22,7 @@ public struct FTPServer: Sendable {
         let remote = try directory.makeDirectory("remote")
         let port = directory["port"].string
         let script = FilePath(#filePath).removingLastComponent().appending("Programs/ftp/server.py").string
-        program = try BackgroundProgram(Self.python ?? "", script, remote.string, port)
+        program = try await BackgroundProgram(Self.python ?? "", script, remote.string, port)
         top = remote.appending("top")
         guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: port) }) else {
             program.kill()

@@ -43,7 +43,7 @@ package struct ObjectStoreProgram: Sendable {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let script = tests.appendingPathComponent(
             "S3ProviderTests/Programs/\(kind == .swift ? "object_store" : "moto_store").py")
-        program = try BackgroundProgram(python, script.path, scratch.path.string, Self.region)
+        program = try await BackgroundProgram(python, script.path, scratch.path.string, Self.region)
         let path = scratch["port"].string
         guard await eventually(within: .seconds(60), { FileManager.default.fileExists(atPath: path) }) else {
             program.kill()

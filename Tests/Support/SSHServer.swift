@@ -72,7 +72,7 @@ package struct SSHServer: Sendable {
                 guard await !isListenedTo(port) else { continue }
                 // A program that closes the descriptors that it inherits, as sshd does, counts as ended: `timeout` keeps them.
                 let arguments = ["timeout", "900"] + (try arguments(kind, path, subsystem, port, in: directory))
-                let program = try BackgroundProgram(arguments)
+                let program = try await BackgroundProgram(arguments)
                 guard await answers(program, port) else { continue }
                 let server = SSHServer(
                     kind: kind, directory: directory, root: root, port: port, arguments: arguments, program: program)
@@ -158,7 +158,7 @@ package struct SSHServer: Sendable {
 
     /// The server as it was, started again.
     package func again() async throws -> SSHServer {
-        let program = try BackgroundProgram(arguments)
+        let program = try await BackgroundProgram(arguments)
         guard await Self.answers(program, port) else { throw DidNotStart(description: "it does not start again") }
         return SSHServer(
             kind: kind, directory: directory, root: root, port: port, arguments: arguments, program: program)

@@ -30,7 +30,8 @@ package struct ScriptedServer: Sendable {
         let scratch = try TemporaryDirectory()
         let file = scratch["port"].string
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let program = try BackgroundProgram(["python3", tests.appendingPathComponent(script).path, file] + arguments)
+        let program = try await BackgroundProgram(
+            ["python3", tests.appendingPathComponent(script).path, file] + arguments)
         _ = await eventually(within: .seconds(60)) {
             FileManager.default.fileExists(atPath: file) || !program.isRunning
         }

@@ -15,7 +15,7 @@ package struct StrictStoreProgram: Sendable {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let script = tests.appendingPathComponent("S3ProviderTests/Programs/strict_store.py")
         let path = scratch["port"].string
-        program = try BackgroundProgram(["python3", script.path, path] + options)
+        program = try await BackgroundProgram(["python3", script.path, path] + options)
         guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }) else {
             program.kill()
             scratch.remove()

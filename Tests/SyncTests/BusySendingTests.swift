@@ -116,7 +116,7 @@ extension EngineTests {
                 let number = try await machine.open("n")
                 try machine.put("00000000", into: number)
                 let path = machine.replica.contents.path(of: number).string
-                let writer = try BackgroundProgram(
+                let writer = try await BackgroundProgram(
                     "python3", "-c",
                     """
                     import mmap, sys

@@ -1,5 +1,6 @@
 import Control
 import Foundation
+import Syscalls
 
 /// Asks the installed daemon whether it could take over from this one (`yonderd --check-upgrade`). A program that does not start, or
 /// that is older than a domain's database, would otherwise leave the mounts without a daemon.
@@ -19,34 +20,21 @@ enum UpgradeCheck {
     /// - Throws: ``ControlError`` with the reason if the program could not take over.
     static func run() async throws {
         let program = program
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = ["--check-upgrade"]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        let errors = Pipe()
-        process.standardError = errors
-        let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        process.terminationHandler = { _ in end.finish() }
+        let launch = ChildProcess.Launch(
+            program, ["--check-upgrade"], environment: ProcessInfo.processInfo.environment, in: nil)
         do {
-            try process.run()
-        } catch {
-            throw refusal(of: program, error.localizedDescription)
+            let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: patience)
+            guard end != .exited(0) else { return }
+            let text = String(decoding: errors.prefix(2_000), as: UTF8.self)
+                .trimmingCharacters(in: .whitespacesAndNewlines)
+            throw refusal(of: program, text.isEmpty ? "it ends with \(end)" : text)
+        } catch let error as ChildProcess.RunError {
+            switch error {
+            case .notStarted(let reason): throw refusal(of: program, reason)
+            case .tooMuchOutput: throw refusal(of: program, "it prints too much")
+            case .timedOut: throw refusal(of: program, "it does not end within \(patience)")
+            }
         }
-        let identifier = process.processIdentifier
-        let deadline = Task {
-            try await Task.sleep(for: patience)
-            kill(identifier, SIGKILL)
-        }
-        for await _ in ends {}
-        deadline.cancel()
-        guard process.terminationReason != .exit || process.terminationStatus != 0 else { return }
-        let text = String(decoding: errors.fileHandleForReading.availableData.prefix(2_000), as: UTF8.self)
-            .trimmingCharacters(in: .whitespacesAndNewlines)
-        let kind = process.terminationReason == .exit ? "exit status" : "signal"
-        throw refusal(
-            of: program,
-            text.isEmpty ? "it ends with \(kind) \(process.terminationStatus)" : text)
     }
 
     private static func refusal(of program: String, _ reason: String) -> ControlError {

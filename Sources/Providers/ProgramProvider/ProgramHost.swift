@@ -105,7 +105,7 @@ actor ProgramHost {
 
     /// Starts the program and agrees on version and features.
     private static func start(_ launch: Launch) async throws -> ProgramSession {
-        let session = try ProgramSession(
+        let session = try await ProgramSession.start(
             launch.program, environment: launch.environment(), inactivityLimit: launch.inactivityLimit,
             logger: launch.logger, onNotice: launch.onNotice)
         let name = URL(fileURLWithPath: launch.program).lastPathComponent

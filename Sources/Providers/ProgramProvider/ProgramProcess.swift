@@ -2,6 +2,7 @@ import FileProvider
 import Foundation
 import Logging
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// A running program: lines to its standard input, lines from its standard output, and its standard error in the log.
@@ -13,11 +14,15 @@ package final class ProgramProcess: Sendable {
         case lineTooLong
     }
 
-    private let process: Process
-    private let input: FileHandle
+    private let process: ChildProcess
+    private let input: FileDescriptor
     /// Writes block while the program does not read; the queue belongs to this program alone.
     private let writing = DispatchQueue(label: "yonder.program.writing")
     private let isClosed = Mutex(false)
+
+    private init(_ process: ChildProcess, input: FileDescriptor) {
+        (self.process, self.input) = (process, input)
+    }
 
     /// Starts a program.
     ///
@@ -25,54 +30,42 @@ package final class ProgramProcess: Sendable {
     ///   - arguments: of the program.
     ///   - onLine: called with each line of the output, one after the other on a thread of this process.
     ///   - onEnd: called after the last line, and again when the process has ended.
-    package init(
+    /// - Throws: `ChildProcess.StartError`.
+    package static func start(
         _ program: String, arguments: [String] = [], environment: [String: String], logger: Logger,
         onLine: @escaping @Sendable ([UInt8]) -> Void, onEnd: @escaping @Sendable (End) -> Void
-    ) throws {
-        process = Process()
-        process.setProgram(program, arguments: arguments)
-        process.environment = environment
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        let (input, output, errors) = (Pipe(), Pipe(), Pipe())
-        process.standardInput = input
-        process.standardOutput = output
-        process.standardError = errors
-        self.input = input.fileHandleForWriting
-        // A process that the program has left behind may keep the output open.
-        process.terminationHandler = { process in
-            DispatchQueue.global().asyncAfter(deadline: .now() + 1) { onEnd(.exited(Self.status(of: process))) }
+    ) async throws -> ProgramProcess {
+        let (process, pipes) = try await ChildProcess.startWithPipes(
+            ChildProcess.Launch(program, arguments, environment: environment))
+        Task {
+            let end = await process.waitForEnd()
+            // A process that the program has left behind may keep the output open.
+            try? await Task.sleep(for: .seconds(1))
+            onEnd(.exited("\(end)"))
         }
-        try process.run()
-        let process = process
         let rate = LogRate(limit: 100)
-        Self.readLines(of: errors, limit: 1000, cutting: true) { line in
+        readLines(of: pipes.errors, limit: 1000, cutting: true) { line in
             rate.log(String(decoding: line, as: UTF8.self), in: logger)
         } onEnd: { _ in
         }
-        Self.readLines(of: output, limit: ProgramProtocol.longestLine, cutting: false, onLine: onLine) { isTooLong in
+        readLines(of: pipes.output, limit: ProgramProtocol.longestLine, cutting: false, onLine: onLine) { isTooLong in
             if isTooLong { return onEnd(.lineTooLong) }
-            Self.waitForEnd(of: process.processIdentifier)
-            // A program that has closed its output and goes on is of no use; what it has left behind would keep Foundation from
-            // noticing its end.
-            if process.isRunning { Self.kill(process.processIdentifier) }
-            process.waitUntilExit()
-            onEnd(.exited(Self.status(of: process)))
+            Task {
+                // A program that has closed its output and goes on is of no use.
+                let killing = Task {
+                    try await Task.sleep(for: .seconds(1))
+                    process.killGroup()
+                }
+                let end = await process.waitForEnd()
+                killing.cancel()
+                onEnd(.exited("\(end)"))
+            }
         }
+        return ProgramProcess(process, input: pipes.input)
     }
 
-    /// Returns when a process has ended, which may be a moment after the end of its output, or after a second.
-    private static func waitForEnd(of process: Int32) {
-        for _ in 0..<200 {
-            var information = siginfo_t()
-            // The status stays for Foundation.
-            let result = waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
-            if result != 0 || information.si_signo != 0 { return }
-            usleep(5_000)
-        }
-    }
-
-    private static func status(of process: Process) -> String {
-        "\(process.terminationReason == .exit ? "exit status" : "signal") \(process.terminationStatus)"
+    deinit {
+        if !isClosed.withLock({ $0 }) { try? input.close() }
     }
 
     package var isRunning: Bool { process.isRunning }
@@ -81,7 +74,7 @@ package final class ProgramProcess: Sendable {
     func send(_ line: Data) {
         writing.async { [self] in
             if isClosed.withLock({ $0 }) { return }
-            try? input.write(contentsOf: line + Data([UInt8(ascii: "\n")]))
+            try? input.writeAll(line + Data([UInt8(ascii: "\n")]))
         }
     }
 
@@ -98,13 +91,8 @@ package final class ProgramProcess: Sendable {
 
     /// Ends the program and those that it has started at once.
     package func kill() {
-        if process.isRunning { Self.kill(process.processIdentifier) }
+        process.killGroup()
         close()
-    }
-
-    /// Foundation makes each process the leader of a process group.
-    private static func kill(_ process: Int32) {
-        if Foundation.kill(-process, SIGKILL) != 0 { _ = Foundation.kill(process, SIGKILL) }
     }
 
     /// Reads lines on a thread until the end of a pipe.
@@ -113,13 +101,12 @@ package final class ProgramProcess: Sendable {
     ///   - limit: the longest line in bytes.
     ///   - cutting: whether the rest of a longer line is dropped; else it ends the reading.
     private static func readLines(
-        of pipe: Pipe, limit: Int, cutting: Bool, onLine: @escaping @Sendable ([UInt8]) -> Void,
+        of descriptor: FileDescriptor, limit: Int, cutting: Bool, onLine: @escaping @Sendable ([UInt8]) -> Void,
         onEnd: @escaping @Sendable (_ isTooLong: Bool) -> Void
     ) {
-        let handle = pipe.fileHandleForReading
         let thread = Thread {
+            defer { try? descriptor.close() }
             var lines = LineBuffer(limit: limit, cutting: cutting)
-            let descriptor = FileDescriptor(rawValue: handle.fileDescriptor)
             while true {
                 let bytes = try? [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, filled in
                     filled = try descriptor.read(into: .init(buffer))
@@ -127,12 +114,10 @@ package final class ProgramProcess: Sendable {
                 guard let bytes, !bytes.isEmpty else { break }
                 guard lines.take(bytes, onLine) else {
                     onEnd(true)
-                    try? handle.close()
                     return
                 }
             }
             onEnd(false)
-            try? handle.close()
         }
         thread.stackSize = 1 << 20
         thread.start()

@@ -28,33 +28,44 @@ final class ProgramSession: Sendable {
     private let onNotice: @Sendable (ProgramNotice) -> Void
     let startedAt = ContinuousClock.now
 
+    private init(
+        of program: String, inactivityLimit: Duration, onNotice: @escaping @Sendable (ProgramNotice) -> Void
+    ) {
+        self.program = program
+        self.inactivityLimit = inactivityLimit
+        self.onNotice = onNotice
+    }
+
     /// Starts a program.
     ///
     /// - Parameter onNotice: called with what the program says on its own.
     /// - Throws: `serverUnreachable` for a program that cannot be started.
-    init(
+    static func start(
         _ path: String, environment: [String: String], inactivityLimit: Duration, logger: Logger,
         onNotice: @escaping @Sendable (ProgramNotice) -> Void
-    ) throws {
-        program = URL(fileURLWithPath: path).lastPathComponent
-        self.inactivityLimit = inactivityLimit
-        self.onNotice = onNotice
+    ) async throws -> ProgramSession {
+        let session = ProgramSession(
+            of: URL(fileURLWithPath: path).lastPathComponent, inactivityLimit: inactivityLimit, onNotice: onNotice)
         do {
-            let process = try ProgramProcess(path, environment: environment, logger: logger) { [weak self] line in
-                self?.take(line)
-            } onEnd: { [weak self] end in
-                self?.ended(end)
+            let process = try await ProgramProcess.start(path, environment: environment, logger: logger) {
+                [weak session] line in
+                session?.take(line)
+            } onEnd: { [weak session] end in
+                session?.ended(end)
             }
-            state.withLock { $0.process = process }
+            session.state.withLock { $0.process = process }
+            // It may have ended while it had no process that could be ended.
+            if session.failure != nil { process.kill() }
         } catch {
-            throw FileProviderError(.serverUnreachable, "'\(path)' cannot be started: \(error.localizedDescription)")
+            throw FileProviderError(.serverUnreachable, "'\(path)' cannot be started: \(error)")
         }
-        Task { [weak self] in
-            while let self, self.failure == nil {
-                self.endIfHung()
+        Task { [weak session] in
+            while let session, session.failure == nil {
+                session.endIfHung()
                 try? await Task.sleep(for: min(inactivityLimit / 4, .seconds(1)))
             }
         }
+        return session
     }
 
     deinit { state.withLock { $0.process }?.kill() }

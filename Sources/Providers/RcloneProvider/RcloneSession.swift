@@ -77,7 +77,7 @@ final class RcloneSession: Sendable {
         let isSocket =
             !version.lexicographicallyPrecedes(firstWithSockets) && socket.utf8.count <= longestSocketPath
         let output = RcloneOutput(logger: launch.logger)
-        let process = try start(
+        let process = try await start(
             launch,
             [
                 "rcd", "--rc-serve", "--rc-addr", isSocket ? "unix://\(socket)" : "127.0.0.1:0", "--use-server-modtime",
@@ -108,9 +108,9 @@ final class RcloneSession: Sendable {
 
     private static func start(
         _ launch: Launch, _ arguments: [String], _ environment: [String: String], _ output: RcloneOutput
-    ) throws -> ProgramProcess {
+    ) async throws -> ProgramProcess {
         do {
-            return try ProgramProcess(
+            return try await ProgramProcess.start(
                 "/bin/sh", arguments: ["-c", script, "sh", launch.program] + arguments, environment: environment,
                 logger: launch.logger, onLine: { output.take($0) }, onEnd: { output.finish($0) })
         } catch {
@@ -121,7 +121,7 @@ final class RcloneSession: Sendable {
     /// - Throws: `serverUnreachable` when rclone is not installed or too old.
     private static func version(of launch: Launch, _ environment: [String: String]) async throws -> [Int] {
         let output = RcloneOutput(logger: nil)
-        let process = try start(launch, ["version"], environment, output)
+        let process = try await start(launch, ["version"], environment, output)
         let text = try await output.text.value { process.kill() }
         process.kill()
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("rclone v") }) else {

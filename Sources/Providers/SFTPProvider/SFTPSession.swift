@@ -2,12 +2,11 @@ import Dispatch
 import FileProvider
 import Foundation
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// A connection to an SFTP server through a child process. Any number of requests may be in flight.
-///
-/// `@unchecked`: Foundation's `Process` and `Pipe` are not Sendable; they are only read after `init`.
-final class SFTPSession: @unchecked Sendable {
+final class SFTPSession: Sendable {
     private struct State {
         var lastRequest: UInt32 = 0
         var waiting: [UInt32: SFTPRequest] = [:]
@@ -18,27 +17,16 @@ final class SFTPSession: @unchecked Sendable {
         var pieceLength: Int64 = 32_768
     }
 
-    private let process = Process()
-    private let input = Pipe()
-    private let output = Pipe()
-    private let errors = Pipe()
+    private let process: ChildProcess
+    /// The threads of the session keep it: nothing is read when they are closed.
+    private let pipes: ProgramPipes
     private let errorsEnded = DispatchGroup()
     private let writing = DispatchQueue(label: "yonder.sftp.write")
     private let state = Mutex(State())
     private let host: String
 
-    /// Starts the program. Blocks.
-    private init(_ command: [String], environment: [String: String], host: String) throws {
-        self.host = host
-        process.setProgram(command[0], arguments: Array(command.dropFirst()))
-        process.environment = environment
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
-        do {
-            try process.run()
-        } catch {
-            throw FileProviderError(.serverUnreachable, "'\(command[0])' cannot be started")
-        }
+    private init(_ process: ChildProcess, _ pipes: ProgramPipes, host: String) {
+        (self.process, self.pipes, self.host) = (process, pipes, host)
         errorsEnded.enter()
         Thread.detachNewThread { [self] in
             collectErrors()
@@ -47,11 +35,24 @@ final class SFTPSession: @unchecked Sendable {
         Thread.detachNewThread { [self] in receive() }
     }
 
+    deinit { pipes.closeAll() }
+
+    /// Starts the program.
+    private static func start(
+        _ command: [String], environment: [String: String], host: String
+    ) async throws -> SFTPSession {
+        let launch = ChildProcess.Launch(command[0], Array(command.dropFirst()), environment: environment)
+        do {
+            let (process, pipes) = try await ChildProcess.startWithPipes(launch)
+            return SFTPSession(process, pipes, host: host)
+        } catch {
+            throw FileProviderError(.serverUnreachable, "'\(command[0])' cannot be started: \(error)")
+        }
+    }
+
     /// Starts the program, and agrees on the version.
     static func open(_ command: [String], environment: [String: String], host: String) async throws -> SFTPSession {
-        let session = try await BlockingWork.run {
-            try SFTPSession(command, environment: environment, host: host)
-        }
+        let session = try await start(command, environment: environment, host: host)
         do {
             var writer = SFTPWriter()
             writer.append(SFTPMessage.initialize)
@@ -124,10 +125,10 @@ final class SFTPSession: @unchecked Sendable {
         let bytes = writer.bytes
         writing.async { [self] in
             do {
-                try FileDescriptor(rawValue: input.fileHandleForWriting.fileDescriptor).writeAll(bytes)
+                try pipes.input.writeAll(bytes)
             } catch {
                 // The end of the output says why.
-                process.terminate()
+                process.send(signal: SIGTERM)
             }
         }
         return request
@@ -135,8 +136,7 @@ final class SFTPSession: @unchecked Sendable {
 
     // MARK: - Receiving, on threads of their own
 
-    private static func read(_ pipe: Pipe) -> [UInt8] {
-        let descriptor = FileDescriptor(rawValue: pipe.fileHandleForReading.fileDescriptor)
+    private static func read(_ descriptor: FileDescriptor) -> [UInt8] {
         let bytes = try? [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, filled in
             filled = try descriptor.read(into: .init(buffer))
         }
@@ -144,14 +144,14 @@ final class SFTPSession: @unchecked Sendable {
     }
 
     private func collectErrors() {
-        while case let bytes = Self.read(errors), !bytes.isEmpty {
+        while case let bytes = Self.read(pipes.errors), !bytes.isEmpty {
             state.withLock { $0.errors = ($0.errors + bytes).suffix(4096) }
         }
     }
 
     private func receive() {
         var buffer = SFTPBuffer()
-        while case let bytes = Self.read(output), !bytes.isEmpty {
+        while case let bytes = Self.read(pipes.output), !bytes.isEmpty {
             buffer.append(bytes)
             do {
                 while let reply = try buffer.next() { take(reply) }
@@ -187,6 +187,6 @@ final class SFTPSession: @unchecked Sendable {
             return state.waiting.values
         }
         for request in waiting { request.answer(.failure(error)) }
-        if process.isRunning { process.terminate() }
+        process.send(signal: SIGTERM)
     }
 }

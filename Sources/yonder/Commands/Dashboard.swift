@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import Foundation
 import Logging
+import Syscalls
 import Web
 
 extension Yonder {
@@ -41,12 +42,8 @@ extension Yonder {
         private static func open(_ address: String) {
             let environment = ProcessInfo.processInfo.environment
             guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else { return }
-            let browser = Process()
-            browser.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            browser.arguments = ["xdg-open", address]
-            browser.standardOutput = FileHandle.nullDevice
-            browser.standardError = FileHandle.nullDevice
-            try? browser.run()
+            let launch = ChildProcess.Launch("xdg-open", [address], environment: environment, in: nil)
+            Task { try? await ChildProcess.start(launch) }
         }
     }
 }

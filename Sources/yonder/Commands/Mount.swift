@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import Foundation
 import ProviderDescriptors
+import Syscalls
 
 extension Yonder {
     struct Mount: AsyncParsableCommand {
@@ -231,7 +232,7 @@ extension Yonder {
 
         /// Waits until the domain is unmounted, and unmounts it on SIGINT or SIGTERM.
         private func stay(
-            with domain: DomainReference, _ daemon: DaemonConnection, _ process: Process?,
+            with domain: DomainReference, _ daemon: DaemonConnection, _ process: ChildProcess?,
             until interruptions: Interruptions
         ) async {
             let signals = interruptions.all
@@ -242,7 +243,7 @@ extension Yonder {
             ending.cancel()
             // A daemon that was started for this mount ends with it.
             if process != nil { _ = try? await daemon.perform(.shutdown) }
-            process?.waitUntilExit()
+            await process?.waitForEnd()
         }
     }
 }

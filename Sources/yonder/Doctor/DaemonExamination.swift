@@ -18,10 +18,11 @@ struct DaemonExamination {
             }
             guard case .status(let report) = answer else { return [] }
             let mounted = Set(report.domains.map(\.mountpoint))
-            return daemon(report) + dead(except: mounted)
-                + report.domains.flatMap { DomainExamination(domain: $0).findings }
+            var findings = daemon(report) + (await dead(except: mounted))
+            for domain in report.domains { findings += await DomainExamination(domain: domain).findings() }
+            return findings
         } catch let error as ControlError where error.code == .unavailable {
-            let dead = dead(except: [])
+            let dead = await dead(except: [])
             return [
                 dead.isEmpty
                     ? .warning("daemon", "none runs, and nothing is mounted", "'yonder mount' starts it")
@@ -78,9 +79,13 @@ struct DaemonExamination {
     }
 
     /// Mounts of ours that no daemon serves.
-    private func dead(except mounted: Set<String>) -> [Finding] {
-        mounts.filter { $0.type == "fuse.yonder" }.map { String(decoding: $0.path, as: UTF8.self) }
-            .filter { !mounted.contains($0) && MountProbe.ask($0) == .isDead }
-            .map { .error($0, "a mount that no daemon serves", "mount it again, or: umount -l '\($0)'") }
+    private func dead(except mounted: Set<String>) async -> [Finding] {
+        let others = mounts.filter { $0.type == "fuse.yonder" }.map { String(decoding: $0.path, as: UTF8.self) }
+            .filter { !mounted.contains($0) }
+        var findings: [Finding] = []
+        for place in others where await MountProbe.ask(place) == .isDead {
+            findings.append(.error(place, "a mount that no daemon serves", "mount it again, or: umount -l '\(place)'"))
+        }
+        return findings
     }
 }

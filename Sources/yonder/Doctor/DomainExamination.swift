@@ -6,7 +6,7 @@ struct DomainExamination {
     let domain: DomainStatus
     var path = ProcessInfo.processInfo.environment["PATH"] ?? ""
 
-    var findings: [Finding] { [connection] + mount + programs + changes + warnings }
+    func findings() async -> [Finding] { [connection] + (await mount()) + programs + changes + warnings }
 
     private var connection: Finding {
         let reason = domain.reason.map { ": \($0)" } ?? ""
@@ -26,8 +26,8 @@ struct DomainExamination {
         }
     }
 
-    private var mount: [Finding] {
-        switch MountProbe.ask(domain.mountpoint) {
+    private func mount() async -> [Finding] {
+        switch await MountProbe.ask(domain.mountpoint) {
         case .answers: []
         case .hangs:
             [

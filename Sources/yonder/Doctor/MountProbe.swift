@@ -1,5 +1,5 @@
-import FileProvider
-import Foundation
+import Syscalls
+import SystemPackage
 
 /// Asks a mount something that its daemon has to answer. A process of its own asks: one that hangs cannot be ended.
 enum MountProbe {
@@ -11,21 +11,19 @@ enum MountProbe {
         case hangs
     }
 
-    private static let patience = DispatchTimeInterval.seconds(10)
+    private static let patience = Duration.seconds(10)
 
-    static func ask(_ mountpoint: String) -> Answer {
-        let process = Process()
-        process.setProgram("stat", arguments: ["--file-system", "--", mountpoint])
-        process.environment = ["LC_ALL": "C", "PATH": "/usr/bin:/bin"]
-        process.standardOutput = FileHandle.nullDevice
-        let errors = Pipe()
-        process.standardError = errors
-        let end = DispatchSemaphore(value: 0)
-        process.terminationHandler = { _ in end.signal() }
-        guard (try? process.run()) != nil else { return .fails }
-        guard end.wait(timeout: .now() + patience) == .success else { return .hangs }
-        guard process.terminationStatus != 0 else { return .answers }
-        let text = String(decoding: errors.fileHandleForReading.availableData, as: UTF8.self)
-        return text.contains("not connected") ? .isDead : .fails
+    static func ask(_ mountpoint: String) async -> Answer {
+        let launch = ChildProcess.Launch(
+            "stat", ["--file-system", "--", mountpoint], environment: ["LC_ALL": "C", "PATH": "/usr/bin:/bin"], in: nil)
+        guard let (process, pipes) = try? await ChildProcess.startWithPipes(launch) else { return .fails }
+        defer { pipes.closeAll() }
+        guard let end = await process.end(within: patience) else { return .hangs }
+        guard end != .exited(0) else { return .answers }
+        // It has ended, and a line fits into the pipe.
+        let bytes = try? [UInt8](unsafeUninitializedCapacity: 4096) { buffer, filled in
+            filled = try pipes.errors.read(into: .init(buffer))
+        }
+        return String(decoding: bytes ?? [], as: UTF8.self).contains("not connected") ? .isDead : .fails
     }
 }

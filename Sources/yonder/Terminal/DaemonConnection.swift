@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import Foundation
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// The connection of a command to the daemon. Starts the daemon if needed, and turns its errors into exit codes.
@@ -89,7 +90,7 @@ struct DaemonConnection: Sendable {
     /// - Parameter inForeground: whether it logs to standard error and ends with the terminal.
     /// - Returns: the process if it was started.
     /// - Throws: `ExitCode` after printing the error.
-    func start(inForeground: Bool = false) async throws -> Process? {
+    func start(inForeground: Bool = false) async throws -> ChildProcess? {
         if await answers() { return nil }
         do {
             try places.check()
@@ -100,13 +101,12 @@ struct DaemonConnection: Sendable {
             Output.complain(error.description)
             throw ExitCode(error.code.exitStatus)
         }
-        let process = Process()
         guard let program = Self.program(named: "yonderd") else {
             Output.complain("'yonderd' is neither beside this program nor in PATH")
             throw ExitCode(69)
         }
         let keeper = Self.program(named: "yonder-keeper")
-        let environment = ProcessInfo.processInfo.environment
+        var environment = ProcessInfo.processInfo.environment
         if !inForeground, let keeper,
             let unit = await SystemdUnit(for: places, keeper: keeper, environment: environment)
         {
@@ -114,28 +114,22 @@ struct DaemonConnection: Sendable {
             return nil
         }
         // Without the keeper the daemon runs, too, and is not restarted after a crash.
-        if let keeper {
-            process.executableURL = URL(fileURLWithPath: keeper)
-            let report = places.crashLoop.hasPrefix("/") ? ["--crash-report", places.crashLoop] : []
-            process.arguments = (inForeground ? [] : ["--background"]) + report + ["--", program]
-        } else {
-            process.executableURL = URL(fileURLWithPath: program)
-            process.arguments = inForeground ? [] : ["--background"]
-        }
-        process.environment = DaemonEnvironment.of(environment)
-        if let settings = places.backtraceSettings { process.environment?["SWIFT_BACKTRACE"] = settings }
-        process.standardInput = FileHandle.nullDevice
-        if !inForeground {
-            let log = try logOrComplaint()
-            process.standardOutput = log
-            process.standardError = log
-            // The working directory of the daemon would keep a file system busy.
-            process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        }
+        let report = places.crashLoop.hasPrefix("/") ? ["--crash-report", places.crashLoop] : []
+        let background = inForeground ? [] : ["--background"]
+        environment = DaemonEnvironment.of(environment)
+        if let settings = places.backtraceSettings { environment["SWIFT_BACKTRACE"] = settings }
+        // The working directory of the daemon would keep a file system busy.
+        let launch = ChildProcess.Launch(
+            keeper ?? program, background + (keeper == nil ? [] : report + ["--", program]), environment: environment,
+            in: inForeground ? nil : "/")
+        let log = inForeground ? nil : try logOrComplaint()
+        defer { try? log?.close() }
+        let process: ChildProcess
         do {
-            try process.run()
+            process = try await ChildProcess.start(
+                launch, output: log ?? .standardOutput, errors: log ?? .standardError)
         } catch {
-            Output.complain("'\(program)' cannot be started: \(error.localizedDescription)")
+            Output.complain("'\(program)' cannot be started: \(error)")
             throw ExitCode(69)
         }
         let deadline = ContinuousClock.now + Self.patience
@@ -146,7 +140,7 @@ struct DaemonConnection: Sendable {
                 Output.complain("the daemon does not respond; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
-            if !process.isRunning, process.terminationStatus != ControlError.Code.alreadyRunning.exitStatus {
+            if let end = process.end, end != .exited(ControlError.Code.alreadyRunning.exitStatus) {
                 Output.complain("the daemon exited at once; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
@@ -170,7 +164,7 @@ struct DaemonConnection: Sendable {
 
     private static let patience = Duration.seconds(10)
 
-    private func logOrComplaint() throws -> FileHandle {
+    private func logOrComplaint() throws -> FileDescriptor {
         do {
             return try log()
         } catch {
@@ -181,14 +175,13 @@ struct DaemonConnection: Sendable {
         }
     }
 
-    private func log() throws -> FileHandle {
+    private func log() throws -> FileDescriptor {
         let files = FileManager.default
         try files.createDirectory(
             atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         // It appends: the daemon truncates it when it is too long.
-        let log = try FileDescriptor.open(
+        return try FileDescriptor.open(
             places.log, .writeOnly, options: [.append, .create, .closeOnExec], permissions: .ownerReadWrite)
-        return FileHandle(fileDescriptor: log.rawValue, closeOnDealloc: true)
     }
 
     /// The absolute path of a program: beside this one, else the first in PATH.

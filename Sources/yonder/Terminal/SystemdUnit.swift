@@ -33,18 +33,12 @@ struct SystemdUnit {
 
     /// What a program prints; nil if it fails.
     private static func output(of command: [String]) async -> String? {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = command
-        process.standardInput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        process.terminationHandler = { _ in end.finish() }
-        guard (try? process.run()) != nil else { return nil }
-        for await _ in ends {}
-        guard process.terminationReason == .exit, process.terminationStatus == 0 else { return nil }
-        return String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        guard let program = command.first else { return nil }
+        let launch = ChildProcess.Launch(
+            program, Array(command.dropFirst()), environment: ProcessInfo.processInfo.environment, in: nil)
+        guard let (end, output) = try? await ChildProcess.run(launch, reading: .output, within: .seconds(120)),
+            end == .exited(0)
+        else { return nil }
+        return String(decoding: output, as: UTF8.self)
     }
 }

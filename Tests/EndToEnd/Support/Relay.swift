@@ -18,7 +18,7 @@ struct Relay: Sendable {
     /// - Parameter milliseconds: how long a round trip takes.
     init(to server: Int, milliseconds: Int = 0) async throws {
         scratch = try TemporaryDirectory()
-        program = try BackgroundProgram(
+        program = try await BackgroundProgram(
             "python3", Self.programs + "/relay.py", String(server), scratch.path.string, String(milliseconds))
         let path = scratch["relay"].string
         guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }) else {

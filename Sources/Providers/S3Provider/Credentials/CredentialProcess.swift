@@ -1,6 +1,5 @@
 import FileProvider
-import Foundation
-import Synchronization
+import Syscalls
 
 /// The program of a profile's `credential_process`, which prints credentials.
 struct CredentialProcess {
@@ -63,64 +62,20 @@ struct CredentialProcess {
         FileProviderError(.notAuthenticated, "\(name) \(reason): run its command by hand to see why")
     }
 
-    private struct State {
-        /// All of it; nil before its end.
-        var output: [UInt8]?
-        var status: Int32?
-    }
-
     private func run(_ program: String) async throws -> [UInt8] {
-        let process = Process()
-        // The threads that run tasks block all signals, which the program would inherit.
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal"] + words
-        process.environment = environment
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        process.standardInput = FileHandle.nullDevice
-        // It may contain secrets, and the log must not.
-        process.standardError = FileHandle.nullDevice
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        let state = Mutex(State())
-        let answer = OneShot<[UInt8]>()
-        @Sendable func note(_ change: (inout State) -> Void) {
-            let state = state.withLock { state in
-                change(&state)
-                return state
-            }
-            guard let output = state.output else { return }
-            guard output.count <= Self.limit else { return answer.give(.failure(Self.failure("prints too much"))) }
-            guard let status = state.status else { return }
-            answer.give(
-                status == 0 ? .success(output) : .failure(Self.failure("ends with status \(status)")))
-        }
-        process.terminationHandler = { process in
-            let status =
-                process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
-            note { $0.status = status }
-        }
+        let launch = ChildProcess.Launch(program, Array(words.dropFirst()), environment: environment)
         do {
-            try process.run()
-        } catch {
-            throw Self.failure("cannot be started")
+            // Its standard error may contain secrets, and the log must not.
+            let (end, output) = try await ChildProcess.run(
+                launch, reading: .output, limit: Self.limit, within: timeout)
+            guard end == .exited(0) else { throw Self.failure("ends with \(end)") }
+            return output
+        } catch let error as ChildProcess.RunError {
+            switch error {
+            case .notStarted: throw Self.failure("cannot be started")
+            case .tooMuchOutput: throw Self.failure("prints too much")
+            case .timedOut: throw Self.failure("does not end within \(timeout)")
+            }
         }
-        // The handler of a file handle misses the end of the output of a program that ends at once.
-        let thread = Thread { [handle = pipe.fileHandleForReading] in
-            let data = (try? handle.read(upToCount: Self.limit + 1)) ?? Data()
-            note { $0.output = Array(data) }
-            try? handle.close()
-        }
-        thread.stackSize = 1 << 20
-        thread.start()
-        let timer = Task {
-            try await Task.sleep(for: timeout)
-            answer.give(.failure(Self.failure("does not end within \(timeout)")))
-        }
-        defer {
-            timer.cancel()
-            // Foundation makes each process the leader of a process group. It may have started others.
-            if process.isRunning { _ = kill(-process.processIdentifier, SIGKILL) }
-        }
-        return try await answer.value { answer.give(.failure(CancellationError())) }
     }
 }
