@@ -30,11 +30,15 @@ extension SFTPRemote {
         _ path: RemotePath, _ stored: SFTPAttributes, _ send: @escaping @Sendable (SFTPSession) -> SFTPRequest
     ) async throws -> RemoteEntry {
         try await connection.changing { session in
-            do {
-                try await send(session).reply().checkStatus()
-            } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
-                if let there = try await presentIfAny(path, session) { throw RemoteConditionFailure(present: there) }
-                throw await explained(status, session)
+            try await writing(to: [path.parent], session) {
+                do {
+                    try await send(session).reply().checkStatus()
+                } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
+                    if let there = try await presentIfAny(path, session) {
+                        throw RemoteConditionFailure(present: there)
+                    }
+                    throw await explained(status, session)
+                }
             }
             let attributes = storeAndLook(stored, path, session)
             try await attributes.stored?.reply().checkStatus()
@@ -50,7 +54,7 @@ extension SFTPRemote {
         if attributes != SFTPAttributes() {
             stored = session.send(SFTPMessage.setstat) {
                 $0.append(bytes(path))
-                attributes.write(to: &$0)
+                readOnlyDirectories.storing(attributes, at: path).write(to: &$0)
             }
         }
         return (stored, lookup(path, session))
@@ -61,9 +65,16 @@ extension SFTPRemote {
         return try await connection.changing { session in
             try await check(.absent, newPath, session)
             do {
-                let renamed = rename(path, to: newPath, session)
-                let look = lookup(newPath, session)
-                try await renamed.reply().checkStatus()
+                // A directory that gets another parent is written to itself.
+                let itself = kind == .directory && path.parent != newPath.parent ? [path] : []
+                let look = try await writing(
+                    to: Set([path.parent, newPath.parent] + itself), session, moving: (path, newPath)
+                ) {
+                    let renamed = rename(path, to: newPath, session)
+                    let look = lookup(newPath, session)
+                    try await renamed.reply().checkStatus()
+                    return look
+                }
                 return try await present(newPath, look, session)
             } catch let status as SFTPStatus {
                 if status.code == SFTPStatus.failure, let there = try await presentIfAny(newPath, session) {
@@ -104,7 +115,9 @@ extension SFTPRemote {
         readFiles.close(at: path)
         try await connection.changing { session in
             do {
-                try await delete(path, kind, if: condition, session)
+                try await writing(to: [path.parent], session) {
+                    try await delete(path, kind, if: condition, session)
+                }
             } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
                 return
             }
@@ -133,7 +146,9 @@ extension SFTPRemote {
         for entry in below {
             let child = path.appending(entry.name)
             do {
-                try await delete(child, entry.kind, if: .always, session)
+                try await writing(to: [path], session) {
+                    try await delete(child, entry.kind, if: .always, session)
+                }
             } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
                 continue
             }

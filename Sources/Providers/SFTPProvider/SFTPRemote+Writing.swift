@@ -19,18 +19,33 @@ extension SFTPRemote {
             let hidden = early ?? path.parent.appending(HiddenName.make())
             do {
                 let (entry, last) =
-                    early != nil
-                    ? try await complete(hidden, named: path, contents.size, stored, session)
-                    : try await upload(contents, to: hidden, named: path, stored, if: condition, session)
+                    if early != nil {
+                        try await complete(hidden, named: path, contents.size, stored, session)
+                    } else {
+                        try await writing(to: [path.parent], session) {
+                            try await upload(contents, to: hidden, named: path, stored, if: condition, session)
+                        }
+                    }
                 readFiles.close(at: path)
-                try await place(hidden, at: path, if: condition, last, session)
+                try await writing(to: [path.parent], session) {
+                    try await place(hidden, at: path, if: condition, last, session)
+                }
                 return entry
             } catch {
                 // While the hidden file still takes its space.
                 let failure = await explained(error, session)
-                // Also when the caller was cancelled.
-                _ = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
+                remove(hidden, session)
                 throw failure
+            }
+        }
+    }
+
+    /// Removes a hidden file. Returns at once, also when the caller was cancelled.
+    private func remove(_ hidden: RemotePath, _ session: SFTPSession) {
+        let first = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
+        Task {
+            try await writing(to: [hidden.parent], session, first: { try await first.reply().checkStatus() }) {
+                try await session.request(SFTPMessage.remove) { $0.append(bytes(hidden)) }.checkStatus()
             }
         }
     }

@@ -16,6 +16,7 @@ final class SFTPRemote: PathRemote {
     let connection: SFTPConnection
     let bulk: SFTPBulkConnections
     let readFiles = SFTPReadFiles()
+    let readOnlyDirectories = SFTPReadOnlyDirectories()
     /// Whether the server's file system has made every hard link so far.
     let hasHardLinks = Atomic(true)
     /// Whether the server takes several READDIR of one directory at once. The draft lets it; not all programs may.
@@ -78,7 +79,8 @@ final class SFTPRemote: PathRemote {
     /// - Parameter look: the lookup of the path.
     func present(_ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession) async throws -> RemoteEntry {
         let attributes = try await look.reply().attributes()
-        guard let entry = try await entry(path.name ?? "", attributes, at: bytes(path), session) else {
+        let found = try await entry(path.name ?? "", attributes, at: bytes(path), session)
+        guard let entry = readOnlyDirectories.shown(found, at: path) else {
             throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is neither a file, a directory nor a link")
         }
         return entry
@@ -186,7 +188,8 @@ final class SFTPRemote: PathRemote {
                         throw SFTPReader.Malformed()
                     }
                     guard RemoteEntry(text, name.attributes)?.kind == .symbolicLink else {
-                        entries[index] = RemoteEntry(text, name.attributes)
+                        entries[index] = readOnlyDirectories.shown(
+                            RemoteEntry(text, name.attributes), at: path.appending(text))
                         part.leavesOut = part.leavesOut || entries[index] == nil
                         continue
                     }

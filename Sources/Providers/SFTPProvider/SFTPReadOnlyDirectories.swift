@@ -1,0 +1,162 @@
+import FileProvider
+import FileProviderPaths
+import Synchronization
+
+/// Lets this user write to directories on the server that the user owns and whose modes deny it, while a change is stored in them.
+///
+/// A process can write to a file in a read-only directory, or make the directory read-only after it has made the files. The server
+/// must accept both, although files are replaced by renaming, and a directory's mode is stored before its files. If the connection
+/// breaks before the mode is restored, the owner keeps the right to write.
+final class SFTPReadOnlyDirectories: Sendable {
+    private struct Entry {
+        /// How many changes are being stored in it.
+        var changes = 0
+        var permissions: UInt32
+
+        var during: UInt32 { permissions | SFTPReadOnlyDirectories.rights }
+    }
+
+    private let entries = Mutex<[RemotePath: Entry]>([:])
+    /// The owner's rights to write and to search.
+    private static let rights: UInt32 = 0o300
+
+    /// The attributes to be stored in place of others: while changes are stored in a directory, its owner may write nevertheless.
+    func storing(_ attributes: SFTPAttributes, at path: RemotePath) -> SFTPAttributes {
+        guard let permissions = attributes.permissions else { return attributes }
+        return entries.withLock { entries in
+            guard var entry = entries[path] else { return attributes }
+            entry.permissions = permissions
+            entries[path] = entry
+            var attributes = attributes
+            attributes.permissions = entry.during
+            return attributes
+        }
+    }
+
+    /// The entry as it is when no change is being stored in it.
+    func shown(_ entry: RemoteEntry?, at path: RemotePath) -> RemoteEntry? {
+        guard var shown = entry, shown.kind == .directory else { return entry }
+        entries.withLock { entries in
+            guard let entry = entries[path], shown.attributes.permissions.map(UInt32.init) == entry.during else {
+                return
+            }
+            shown.attributes.permissions = UInt16(entry.permissions)
+        }
+        return shown
+    }
+
+    /// Gives the owner the right to write, unless another change has done that.
+    ///
+    /// - Parameters:
+    ///   - status: the attributes as they are now.
+    ///   - store: sends permissions. What is sent after it, in the same session, finds them.
+    func begin(_ path: RemotePath, _ status: SFTPAttributes, _ store: (UInt32) -> SFTPRequest) -> Begun {
+        entries.withLock { entries in
+            if entries[path] != nil {
+                entries[path]?.changes += 1
+                return .joined
+            }
+            guard let mode = status.permissions, mode & 0o170000 == 0o040000, mode & Self.rights != Self.rights else {
+                return .isWritable
+            }
+            let entry = Entry(changes: 1, permissions: mode & 0o7777)
+            entries[path] = entry
+            return .sent(store(entry.during))
+        }
+    }
+
+    enum Begun {
+        case isWritable
+        /// Another change has given it.
+        case joined
+        case sent(SFTPRequest)
+    }
+
+    /// A directory in which changes are being stored has another path.
+    func move(_ path: RemotePath, to newPath: RemotePath) {
+        entries.withLock { $0[newPath] = $0.removeValue(forKey: path) }
+    }
+
+    /// Takes the right back after the last change.
+    ///
+    /// - Parameter status: the attributes as they are now; another client may have set others.
+    func end(_ path: RemotePath, _ status: SFTPAttributes?, _ store: (UInt32) -> SFTPRequest) -> SFTPRequest? {
+        entries.withLock { entries in
+            guard var entry = entries[path] else { return nil }
+            entry.changes -= 1
+            entries[path] = entry.changes > 0 ? entry : nil
+            guard entry.changes == 0, let mode = status?.permissions, mode & 0o7777 == entry.during,
+                entry.permissions != entry.during
+            else { return nil }
+            return store(entry.permissions)
+        }
+    }
+}
+
+extension SFTPRemote {
+    /// Runs a change that makes, renames or removes names in directories. If the server denies it because of their modes, it is
+    /// run once more with the right to write.
+    ///
+    /// - Parameters:
+    ///   - moved: a directory that has another path after the change.
+    ///   - first: what is run first; nil for the change.
+    func writing<Value>(
+        to directories: Set<RemotePath>, _ session: SFTPSession,
+        moving moved: (from: RemotePath, to: RemotePath)? = nil,
+        first: (() async throws -> Value)? = nil,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        do {
+            return if let first { try await first() } else { try await body() }
+        } catch let status as SFTPStatus where status.code == SFTPStatus.permissionDenied {
+            var begun: [RemotePath] = []
+            for path in directories where try await beginWriting(to: path, session) { begun.append(path) }
+            guard !begun.isEmpty else { throw status }
+            let result: Result<Value, any Error>
+            do {
+                result = .success(try await body())
+                if let moved, let index = begun.firstIndex(of: moved.from) {
+                    readOnlyDirectories.move(moved.from, to: moved.to)
+                    begun[index] = moved.to
+                }
+            } catch {
+                result = .failure(error)
+            }
+            // Also when the caller was cancelled.
+            let directories = begun
+            await Task { for path in directories { await endWriting(to: path, session) } }.value
+            return try result.get()
+        }
+    }
+
+    /// - Returns: whether the directory can be written to now, and could not before.
+    private func beginWriting(to path: RemotePath, _ session: SFTPSession) async throws -> Bool {
+        let status = try await lookup(path, session).reply().attributes()
+        switch readOnlyDirectories.begin(path, status, { store($0, at: path, session) }) {
+        case .isWritable: return false
+        case .joined: return true
+        case .sent(let request):
+            do {
+                try await request.reply().checkStatus()
+                return true
+            } catch is SFTPStatus {
+                // It is another user's.
+                _ = readOnlyDirectories.end(path, nil) { store($0, at: path, session) }
+                return false
+            }
+        }
+    }
+
+    private func endWriting(to path: RemotePath, _ session: SFTPSession) async {
+        let status = try? await lookup(path, session).reply().attributes()
+        let request = readOnlyDirectories.end(path, status) { store($0, at: path, session) }
+        try? await request?.reply().checkStatus()
+    }
+
+    private func store(_ permissions: UInt32, at path: RemotePath, _ session: SFTPSession) -> SFTPRequest {
+        session.send(SFTPMessage.setstat) {
+            $0.append(bytes(path))
+            SFTPAttributes(permissions: permissions).write(to: &$0)
+        }
+    }
+}

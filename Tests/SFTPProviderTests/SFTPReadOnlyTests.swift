@@ -1,0 +1,115 @@
+import FileProvider
+import FileProviderPaths
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import SFTPProvider
+
+/// Directories whose modes deny writing, on a server where this user is not root.
+@Suite(.enabled(if: SFTPFolder.isInstalled, "OpenSSH's SFTP server is not installed"))
+struct SFTPReadOnlyTests {
+    /// Runs a body with a folder that belongs to the server's user.
+    private func withFolder(_ body: (SFTPFolder, SFTPRemote) async throws -> Void) async throws {
+        let isRoot = geteuid() == 0
+        let folder = try SFTPFolder(
+            isRoot ? "setpriv --reuid=65534 --regid=65534 --clear-groups \(SFTPFolder.program)" : SFTPFolder.program)
+        let files = FileManager.default
+        try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.directory.path.string)
+        if isRoot {
+            try files.setAttributes(
+                [.ownerAccountID: 65534, .groupOwnerAccountID: 65534], ofItemAtPath: folder.root.string)
+        }
+        let environment = folder.environment
+        let remote = SFTPRemote(root: Array(folder.root.string.utf8)) {
+            try await SFTPSession.open([environment["YONDER_SSH"] ?? ""], environment: environment, host: "server")
+        }
+        do {
+            try await body(folder, remote)
+        } catch {
+            await remote.close()
+            await folder.dispose()
+            throw error
+        }
+        await remote.close()
+        await folder.dispose()
+    }
+
+    private func mode(_ folder: SFTPFolder, _ path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: folder[path])[.posixPermissions] as? Int
+    }
+
+    private func write(_ text: String, to path: RemotePath, if condition: RemoteCondition, _ remote: SFTPRemote)
+        async throws
+        -> RemoteEntry
+    {
+        let content = try TestContent(Array(text.utf8))
+        return try await remote.write(
+            content.source, to: path, attributes: RemoteAttributes(permissions: 0o444), if: condition)
+    }
+
+    @Test("SFTP-7: files, directories and links are made, replaced, moved and removed in read-only directories")
+    func changes() async throws {
+        try await withFolder { folder, remote in
+            let (top, other) = (RemotePath(["top"]), RemotePath(["other"]))
+            for path in [top, other, top.appending("d")] {
+                let made = try await remote.makeDirectory(at: path, attributes: RemoteAttributes(permissions: 0o500))
+                #expect(made.attributes.permissions == 0o500)
+            }
+            let file = top.appending("d").appending("file")
+            let entry = try await write("one", to: file, if: .absent, remote)
+            #expect(entry.attributes.permissions == 0o444)
+            _ = try await write("three", to: file, if: .unchanged(tag: entry.tag), remote)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["top/d/file"])) == Data("three".utf8))
+            _ = try await remote.makeSymbolicLink(
+                at: top.appending("link"), to: "d", attributes: RemoteAttributes())
+            _ = try await remote.move(top.appending("d"), to: other.appending("e"), kind: .directory)
+            #expect(try mode(folder, "other/e") == 0o500)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder["other/e"]) == ["file"])
+            try await remote.delete(top, kind: .directory, if: .always)
+            for path in ["other", "other/e"] { #expect(try mode(folder, path) == 0o500) }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root.string) == ["other"])
+            try await remote.delete(other, kind: .directory, if: .always)
+        }
+    }
+
+    @Test("SFTP-7: while changes are stored, the directory is shown with its own mode, and one that is stored stays")
+    func shown() async throws {
+        try await withFolder { folder, remote in
+            let directory = RemotePath(["directory"])
+            _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes(permissions: 0o500))
+            try await remote.connection.changing { session in
+                var runs = 0
+                try await remote.writing(to: [directory], session) {
+                    runs += 1
+                    if runs == 1 { throw SFTPStatus(code: SFTPStatus.permissionDenied, message: "") }
+                    #expect(try mode(folder, "directory") == 0o700)
+                    #expect(try await remote.entry(at: directory).attributes.permissions == 0o500)
+                    let listed = try await remote.entries(in: .root, from: nil, limit: 10).entries
+                    #expect(listed.map(\.attributes.permissions) == [0o500])
+                    let stored = try await remote.set(
+                        RemoteAttributes(permissions: 0o550), of: directory, kind: .directory)
+                    #expect(stored.entry.attributes.permissions == 0o550)
+                }
+                #expect(runs == 2)
+            }
+            #expect(try mode(folder, "directory") == 0o550)
+        }
+    }
+
+    @Test(
+        "SFTP-7: a directory of another user stays as it is, and the change is refused",
+        .enabled("only root can make one") { geteuid() == 0 })
+    func foreign() async throws {
+        try await withFolder { folder, remote in
+            try await folder.makeDirectory("foreign")
+            try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: folder["foreign"])
+            await #expect(throws: FileProviderError.self) {
+                _ = try await write("x", to: RemotePath(["foreign", "file"]), if: .absent, remote)
+            }
+            #expect(try mode(folder, "foreign") == 0o555)
+        }
+    }
+}
