@@ -1,4 +1,5 @@
 import FUSE
+import Syscalls
 import SystemPackage
 import Volume
 
@@ -43,12 +44,16 @@ package final class VolumeMount: Sendable {
     /// The number of serving threads: each of them may need a database reader.
     package static let threads = 4
 
-    /// Mounts on a directory and begins to serve.
+    /// Mounts on a directory and begins to serve. Must not be called on a thread that answers the kernel, and nothing may be
+    /// invalidated before it returns.
     ///
     /// - Throws: the error of `mount(2)` or `fusermount3`.
     package func mount(at directory: FilePath) throws(Errno) {
         try session.mount(at: directory)
         try serve()
+        // A new root has no permissions in the kernel. An answer that an invalidation overtakes is dropped there
+        // (fuse_change_attributes), and the first process of an ordinary user would get EACCES.
+        _ = try? FileStatus(at: directory)
     }
 
     /// Serves a mount that another process made and left by ending, instead of ``mount(at:)``.
