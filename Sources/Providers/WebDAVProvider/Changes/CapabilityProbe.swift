@@ -308,19 +308,21 @@ struct CapabilityProbe: Sendable {
     // MARK: - Tags
 
     /// Whether new content within one second has a tag that no older content had. Some servers make tags from the location of
-    /// the file on the disk, which the content after the next one gets again. Repeated, because a second may end in between.
+    /// the file on the disk, which the content after the next one gets again. A second may end in between: four contents in a
+    /// row have to be of one.
     private func followsContent(_ path: RemotePath) async throws -> Bool {
-        for _ in 0..<3 {
-            var tags: Set<[UInt8]> = []
-            var dates: Set<Int64?> = []
-            for text in ["a", "b", "c", "d"] {
-                try await put(text, path)
-                guard let found = try await server.propfind(path), found.entry.tag.first == UInt8(ascii: "e"),
-                    tags.insert(found.entry.tag).inserted
-                else { return false }
-                dates.insert(found.resource.modifiedAt)
+        var tags: Set<[UInt8]> = []
+        var (date, inARow) = (Int64?.none, 0)
+        for text in "abcdefghijklmnop" {
+            try await put(String(text), path)
+            guard let found = try await server.propfind(path), found.entry.tag.first == UInt8(ascii: "e") else {
+                return false
             }
-            if dates.count == 1 { return true }
+            let modified = found.resource.modifiedAt
+            if modified != date { (tags, date, inARow) = ([], modified, 0) }
+            guard tags.insert(found.entry.tag).inserted else { return false }
+            inARow += 1
+            if inARow == 4 { return true }
         }
         return false
     }
