@@ -34,6 +34,8 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var upRate: Given<Int64>?
     /// The most content bytes a second from the remote.
     package var downRate: Given<Int64>?
+    /// Whether the directory may have files, which the caller moves into the mount.
+    package var hidesFiles: Bool?
     /// The credentials for the remote. Never logged.
     package var credentials: GivenCredentials?
     /// The options of the remote, by name, without secrets. An empty value removes the stored one.

@@ -38,6 +38,64 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "MOUNT-9: files that were written while the domain was not mounted are moved into the mount, and none is written over",
+            .enabled("an ordinary user cannot write there") { FUSEAvailability.isRoot })
+        func found() async throws {
+            try await Installation.run { yonder in
+                let large = [UInt8](repeating: 7, count: 3 << 20)
+                try yonder.write(large, to: "same")
+                try yonder.write("theirs", to: "notes.txt")
+                try yonder.write("file", to: "name")
+                try await yonder.mountSource()
+                try await yonder.shell("mkdir kept; echo one > kept/one")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let made = try await Command.shell(
+                    """
+                    cd "$1" && mkdir kept new name && echo two > kept/two && echo deep > new/deep && ln -s deep new/link \
+                        && echo x > name/x && cp "$2/same" same && echo ours > notes.txt && mkfifo pipe \
+                        && touch -d @1500000000.123456789 new/deep && chmod 600 new/deep && chmod 750 new
+                    """, yonder.mount.string, yonder.source.string)
+                try #require(made.status == 0, "\(made.errors)")
+                let refused = try await yonder.yonder("mount", "mount")
+                #expect(refused.status == 1 && refused.errors.contains("--move-found"), "\(refused.errors)")
+                let mounted = try await yonder.yonder("mount", "mount", "--move-found")
+                #expect(mounted.status == 1 && mounted.output.contains("6 files moved"), "\(mounted.output)")
+                #expect(mounted.errors.contains("pipe: left below the mount"), "\(mounted.errors)")
+                let listed = try await yonder.shell(
+                    "find . | LC_ALL=C sort; cat kept/one kept/two notes.txt 'notes (found 1).txt' new/link name 'name (found 1)/x'"
+                )
+                #expect(
+                    listed == """
+                        .
+                        ./kept
+                        ./kept/one
+                        ./kept/two
+                        ./name
+                        ./name (found 1)
+                        ./name (found 1)/x
+                        ./new
+                        ./new/deep
+                        ./new/link
+                        ./notes (found 1).txt
+                        ./notes.txt
+                        ./same
+                        one
+                        two
+                        theirsours
+                        deep
+                        filex
+
+                        """)
+                #expect(
+                    try await yonder.shell("stat -c '%a %.9Y' new/deep; stat -c %a new")
+                        == "600 1500000000.123456789\n750\n")
+                try await yonder.expectSent()
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: yonder.mount.string) == ["pipe"])
+            }
+        }
+
         @Test("MOUNT-9: a directory with files is no place for a mount, and the refusal names them")
         func occupied() async throws {
             try await Installation.run { yonder in

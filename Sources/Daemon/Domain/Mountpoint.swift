@@ -20,8 +20,12 @@ struct Mountpoint: Sendable {
     /// - Parameters:
     ///   - directory: an absolute path.
     ///   - source: the domain's source, which must neither contain the directory nor lie in it.
+    ///   - isKnown: whether the domain was mounted before.
+    ///   - mayHaveFiles: whether the directory may have files, which the mount hides.
     /// - Throws: `ControlError` with the reason.
-    init(_ directory: String, source: String) throws(ControlError) {
+    init(
+        _ directory: String, source: String, isKnown: Bool = false, mayHaveFiles: Bool = false
+    ) throws(ControlError) {
         path = FilePath(directory)
         // The command line has followed all links but the last one.
         for place in Self.linksFollowed(from: path) {
@@ -48,11 +52,12 @@ struct Mountpoint: Sendable {
         }
         do {
             let names = try opened.names()
-            guard names.isEmpty else {
+            guard names.isEmpty || mayHaveFiles else {
                 throw ControlError(
                     .failed,
-                    "it is not empty: it has \(Self.listed(names)); mount on an empty directory, or one that is not there yet",
-                    path: directory)
+                    "it is not empty: it has \(Self.listed(names)); "
+                        + (isKnown ? "'--move-found' moves what is there into the mount; or " : "")
+                        + "mount on an empty directory, or one that is not there yet", path: directory)
             }
             // fusermount3 mounts only where the user may write.
             wasProtected = try Self.setWritable(true, opened)

@@ -232,6 +232,8 @@ actor Domains {
         var source: String
         var mountpoint: String
         var options: DomainOptions
+        /// Whether the directory may have files.
+        var hidesFiles = false
     }
 
     /// Determines the domain of a mount command, its mount point and its options.
@@ -251,7 +253,7 @@ actor Domains {
             }
             return MountRequest(
                 name: name, source: known.source, mountpoint: mountpoint,
-                options: known.options.merging(arguments))
+                options: known.options.merging(arguments), hidesFiles: arguments.hidesFiles ?? false)
         }
         let name = try arguments.name ?? name(for: source, on: directory)
         try Self.checkName(name)
@@ -268,7 +270,7 @@ actor Domains {
         }
         return MountRequest(
             name: name, source: source, mountpoint: directory,
-            options: (known?.options ?? DomainOptions()).merging(arguments))
+            options: (known?.options ?? DomainOptions()).merging(arguments), hidesFiles: arguments.hidesFiles ?? false)
     }
 
     static func checkName(_ name: String) throws(ControlError) {
@@ -322,7 +324,8 @@ actor Domains {
             var made: Mountpoint?
             do {
                 try store.finishImport(of: request.name, logger: logger)
-                let place = try Mountpoint(request.mountpoint, source: request.source)
+                let place = try Mountpoint(
+                    request.mountpoint, source: request.source, isKnown: !isNew, mayHaveFiles: request.hidesFiles)
                 made = place
                 let host = try DomainHost(
                     domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,

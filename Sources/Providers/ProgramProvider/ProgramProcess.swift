@@ -74,7 +74,7 @@ package final class ProgramProcess: Sendable {
     func send(_ line: Data) {
         writing.async { [self] in
             if isClosed.withLock({ $0 }) { return }
-            try? input.writeAll(line + Data([UInt8(ascii: "\n")]))
+            _ = try? input.writeAll(line + Data([UInt8(ascii: "\n")]))
         }
     }
 

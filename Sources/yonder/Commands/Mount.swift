@@ -124,6 +124,15 @@ extension Yonder {
 
         @OptionGroup var remote: RemoteOptions
 
+        @Flag(
+            help: ArgumentHelp(
+                "Move files that are in DIR into the mount.",
+                discussion: """
+                    They were written there while the domain was not mounted. On a terminal the command asks. A file that the \
+                    remote has with another content gets another name.
+                    """))
+        var moveFound = false
+
         @Flag(help: "Stay in the foreground until the domain is unmounted; Ctrl-C unmounts it.")
         var foreground = false
 
@@ -143,7 +152,7 @@ extension Yonder {
             guard all || source != nil else { throw ValidationError("Missing expected argument '<source>'") }
             if all {
                 guard source == nil, try arguments() == MountArguments(source: nil, directory: nil, name: nil),
-                    !foreground
+                    !foreground, !moveFound
                 else { throw ValidationError("--all takes no other options") }
             }
             if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
@@ -178,19 +187,61 @@ extension Yonder {
 
         func run() async throws {
             guard !all else { return try await mountAll() }
-            let arguments = try arguments()
+            var arguments = try arguments()
             let daemon = DaemonConnection()
             // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
             let process = try await daemon.start(inForeground: foreground)
+            let found = try await found(arguments, daemon)
+            defer { found?.close() }
+            if found != nil { arguments.hidesFiles = true }
             let result = try await daemon.perform(
                 .mount(arguments),
                 afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
             if !quiet { try Output(output).print(domain) { [Self.line(for: domain)] } }
             await showWarnings(of: daemon, domain)
+            let isLeft = try found.map { try move($0, to: domain) } ?? false
+            if isLeft, !foreground { throw ExitCode(1) }
             guard let interruptions else { return }
             await stay(with: DomainReference(text: domain.name, path: "/"), daemon, process, until: interruptions)
+        }
+
+        /// The files in the directory of a known domain that are to be moved into the mount; nil for none.
+        private func found(_ arguments: MountArguments, _ daemon: DaemonConnection) async throws -> FoundFiles? {
+            guard moveFound || Question.canBeAsked,
+                case .domains(let domains) = try await daemon.perform(.domains),
+                let known = domains.first(where: { domain in
+                    [
+                        (arguments.name, domain.name), (arguments.source, domain.source),
+                        (arguments.directory, domain.mountpoint),
+                    ].allSatisfy { given, known in given == nil || given == known }
+                }), !known.isMounted, let directory = known.mountpoint, let found = FoundFiles(in: directory)
+            else { return nil }
+            let question =
+                "'\(directory)' has \(found.description), written while '\(known.name)' was not mounted; "
+                + "move what is there into the mount?"
+            guard moveFound || Question.ask(question) else {
+                found.close()
+                return nil
+            }
+            return found
+        }
+
+        /// - Returns: whether something was left.
+        private func move(_ found: FoundFiles, to domain: DomainSummary) throws -> Bool {
+            guard let directory = domain.mountpoint else { return false }
+            do {
+                let report = try found.move(into: directory)
+                for (path, reason) in report.left { Output.complain("\(path): left below the mount: \(reason)") }
+                if !quiet, !output.json {
+                    Output.write("\(Output.count(report.moved, "file")) moved into the mount\n", to: .standardOutput)
+                }
+                return !report.left.isEmpty
+            } catch {
+                Output.complain("\(directory): what was found there cannot be moved into the mount: \(error)")
+                return true
+            }
         }
 
         private static func line(for domain: DomainSummary) -> String {
