@@ -51,6 +51,40 @@ import Testing
         }
     }
 
+    @Test(
+        "FOLDER-3: an item whose name went in the source is not taken for another link of its file")
+    func aLinkThatWent() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let one = try await session.find("one")
+            let two = try await session.find("two")
+            let anchor = try await session.anchor()
+            // An editor that keeps the old file while it writes.
+            let done = try await Command.shell(
+                "cd \"$1\" && mv one saved && echo new > one && rm saved", remote.root.string)
+            #expect(done.status == 0, "\(done.errors)")
+            await #expect(throws: FileProviderError.self) { try await session.item(one.itemIdentifier) }
+            let batch = try await session.changes(from: anchor, until: "the end of the first item") {
+                $0.deleted.contains(one.itemIdentifier)
+            }
+            #expect(batch.updated.allSatisfy { $0.filename != "two" || $0.itemIdentifier == two.itemIdentifier })
+        }
+    }
+
+    @Test("FOLDER-3: the deletion of an item whose name went in the source removes no other link of its file")
+    func deletingALinkThatWent() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let one = try await session.find("one")
+            _ = try await session.find("two")
+            try await remote.delete("one")
+            try? await session.delete(one)
+            #expect(FileManager.default.fileExists(atPath: remote["two"]))
+        }
+    }
+
     @Test("a link that is renamed in the source is the same item") func aRenamedLinkIsTheSameItem() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")

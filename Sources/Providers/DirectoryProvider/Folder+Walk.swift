@@ -6,7 +6,7 @@ import SystemPackage
 extension Folder {
     /// The places of all files in the folder.
     func walk() -> FolderIndex.Places {
-        var places: FolderIndex.Places = [:]
+        var places = FolderIndex.Places()
         if let root = try? openRoot() {
             defer { try? root.close() }
             let device = try? FileStatus(of: root).device
@@ -24,7 +24,7 @@ extension Folder {
                         let status = try? FileStatus(of: name, in: directory), status.device == device
                     else { continue }
                     let file = items.file(status)
-                    places[file] = (parent, name)
+                    places.add((parent, name), of: file)
                     if status.kind == .directory { waiting.append((path + [name], file)) }
                 }
             }

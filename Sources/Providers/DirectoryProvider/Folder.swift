@@ -109,9 +109,19 @@ final class Folder: Sendable {
         if let known = manager.remoteTrashPath(of: identifier), let place = try findTrashed(identifier, at: known) {
             return place
         }
-        if let trashed = try findTrashed(identifier) { return trashed }
-        if let walked = index.path(of: identifier, walk: walk) { return try find(identifier, at: walked) }
+        if let trashed = try findTrashed(identifier), !isOfAnotherLink(trashed) { return trashed }
+        for walked in index.paths(of: identifier, walk: walk) {
+            if let place = try find(identifier, at: walked), !isOfAnotherLink(place) { return place }
+        }
         return nil
+    }
+
+    /// Whether a name of a file belongs to another item: what was found by the file alone may be a hard link that is known as such.
+    private func isOfAnotherLink(_ place: borrowing Place) -> Bool {
+        guard let name = place.name, let known = manager.identifier(ofChildNamed: name, in: place.parent) else {
+            return false
+        }
+        return known != place.identifier && FolderItems.file(of: known) == FolderItems.file(of: place.identifier)
     }
 
     /// The location of an item if it has this name in this directory, else nil.

@@ -6,11 +6,27 @@ import Synchronization
 ///
 /// A walk is expensive. Its result is used for a while, and a walk ends after ``mostNames`` names. All functions block.
 final class FolderIndex: Sendable {
-    /// The parent and a name of each file, by ``FolderItems/file(_:)``.
-    typealias Places = [String: (parent: String, name: String)]
+    typealias Place = (parent: String, name: String)
+
+    /// The parent and the name of each file, by ``FolderItems/file(_:)``.
+    struct Places {
+        private var first: [String: Place] = [:]
+        /// Further names of files with several links.
+        private var others: [String: [Place]] = [:]
+
+        var count: Int { first.count }
+
+        subscript(file: String) -> Place? { first[file] }
+
+        mutating func add(_ place: Place, of file: String) {
+            if first[file] == nil { first[file] = place } else { others[file, default: []].append(place) }
+        }
+
+        func all(of file: String) -> [Place] { first[file].map { [$0] + (others[file] ?? []) } ?? [] }
+    }
 
     private struct State {
-        var places: Places = [:]
+        var places = Places()
         var builtAt: ContinuousClock.Instant?
         var took = Duration.zero
     }
@@ -24,24 +40,26 @@ final class FolderIndex: Sendable {
     /// The maximum number of components of a path on Linux.
     static let deepest = 4096
 
-    /// The names from the root down to an item; nil if the last walk has not found it.
+    /// The names from the root down to each name of a file; none if the last walk has not found it.
     ///
     /// - Parameter walk: returns the places of all files; called when the last walk is too old.
-    func path(of identifier: ItemIdentifier, walk: () -> Places) -> [String]? {
+    func paths(of identifier: ItemIdentifier, walk: () -> Places) -> [[String]] {
         state.withLock { state in
             let now = ContinuousClock.now
             let lifetime = max(Self.leastLifetime, state.took * Self.share)
             if state.builtAt.map({ now - $0 > lifetime }) ?? true {
                 state = State(places: walk(), builtAt: .now, took: .now - now)
             }
-            var names: [String] = []
-            var current = FolderItems.file(of: identifier)
-            while current != Self.root {
-                guard let place = state.places[current], names.count < Self.deepest else { return nil }
-                names.append(place.name)
-                current = place.parent
+            return state.places.all(of: FolderItems.file(of: identifier)).compactMap { place in
+                var names = [place.name]
+                var current = place.parent
+                while current != Self.root {
+                    guard let above = state.places[current], names.count < Self.deepest else { return nil }
+                    names.append(above.name)
+                    current = above.parent
+                }
+                return names.reversed()
             }
-            return names.reversed()
         }
     }
 
