@@ -103,6 +103,31 @@ import Testing
         #expect(plan([pending]).next == now.advanced(by: .milliseconds(200)))
     }
 
+    @Test func whatHoldsANameAndWaitsForItsDirectoryIsMovedAside() async throws {
+        var new = try await newFile()
+        var holder = try await newFile()
+        holder.item.id = new.item.id + 1
+        holder.item.identifier = "holder"
+        holder.item.base.name = "name"
+        holder.directory = nil
+        holder.asideDirectory = .rootContainer
+        new.nameHolder = .item(holder.item.id, [.parentItemIdentifier])
+        let aside = SyncOperation.moveAside(row: holder.item.id)
+        #expect(plan([new, holder]).blocked.map(\.operation) == [aside])
+        // Nobody waits for it.
+        #expect(plan([holder]) == Planner.Plan())
+        // The name belongs to a directory that is to be deleted once the item is not in it any more.
+        let removal = try await removal(.directory)
+        var waiting = removal
+        waiting.isDirectoryWaiting = true
+        new.nameHolder = .deletion(removal.deletion.id)
+        #expect(plan([new, holder], [waiting]) == Planner.Plan())
+        holder.ancestors = [removal.deletion.identifier]
+        #expect(plan([new, holder], [waiting]).blocked.map(\.operation) == [aside])
+        holder.item.base.name = Planner.asideName(holder.item.id)
+        #expect(plan([new, holder], [waiting]) == Planner.Plan())
+    }
+
     @Test func claimedItemsAreNotPlanned() async throws {
         let (pending, removal) = (try await newFile(), try await removal())
         #expect(plan([pending], [removal]).steps.count == 2)

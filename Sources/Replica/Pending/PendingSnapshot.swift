@@ -9,6 +9,9 @@ package struct PendingEntry: Sendable {
     package var state: PendingState
     /// The directory that the item is in; nil while the provider has not got that.
     package var directory: ItemIdentifier?
+    /// While the provider has not got the directory that the item is in: one that it has, and that stays, nearest to where the item
+    /// is there.
+    package var asideDirectory: ItemIdentifier?
     /// The directories above the place that the item has on the remote, and above the one that it is to have.
     package var ancestors: Set<ItemIdentifier> = []
     /// The content file of a file that is open for writing.
@@ -169,6 +172,9 @@ private struct PendingReader {
         } else if let parent = item.parent {
             pending.directory = try db.item(ofInode: parent)?.identifier
         }
+        if pending.directory == nil, item.identifier != nil, let parent = item.base.parent {
+            pending.asideDirectory = try remainingDirectory(from: parent)
+        }
         for directory in Set([item.base.parent, pending.directory].compactMap(\.self)) {
             pending.ancestors.formUnion(try ancestors(from: directory))
         }
@@ -239,6 +245,19 @@ private struct PendingReader {
         }
         ancestors[directory] = found
         return found
+    }
+
+    /// A directory, or the nearest one above it that is not to be deleted.
+    private func remainingDirectory(from directory: ItemIdentifier) throws -> ItemIdentifier? {
+        var current = directory
+        for _ in 0..<4096 {
+            let parent = try db.one(
+                "SELECT baseParent FROM deletion WHERE identifier = ?", [current.rawValue],
+                { ItemIdentifier(rawValue: $0[0]) })
+            guard let parent else { return current }
+            current = parent
+        }
+        return nil
     }
 
     /// The item or the deletion that still has a name on the remote.

@@ -8,8 +8,11 @@ extension Replica {
     ///
     /// - Parameters:
     ///   - fields: what of its changes may be sent.
-    ///   - name: another name than its own, to make room: in the directory that it is to be in.
-    package func prepare(_ row: Int64, fields: ItemFields, as name: String? = nil) throws -> SentChange? {
+    ///   - name: another name than its own, to make room.
+    ///   - directory: another directory than the one that it is to be in, with the other name.
+    package func prepare(
+        _ row: Int64, fields: ItemFields, as name: String? = nil, in directory: ItemIdentifier? = nil
+    ) throws -> SentChange? {
         let preparedAt = FileTimestamp.now
         return try database.read { db in
             guard let item = try db.item(id: row), !item.isExcluded else { return nil }
@@ -21,6 +24,8 @@ extension Replica {
             let parent: ItemIdentifier
             if item.inode.number == .root {
                 parent = .rootContainer
+            } else if let directory {
+                parent = directory
             } else {
                 guard let identifier = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier }) else {
                     return nil

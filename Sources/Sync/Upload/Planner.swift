@@ -4,7 +4,8 @@ import Replica
 /// Decides which operations are possible now: a pure function of a ``PendingSnapshot``, the time, and what is claimed.
 ///
 /// A parent is created before what it holds; a name is used once the item that had it on the remote is gone from there; a
-/// directory is deleted after all it contained, and its time is set after all it contains.
+/// directory is deleted after all it contained, and its time is set after all it contains. Where these rules make items wait for
+/// each other, one of them is moved aside.
 struct Planner: Sendable {
     /// Why an item's changes can be sent, or not.
     enum Readiness: Hashable, Sendable {
@@ -26,7 +27,8 @@ struct Planner: Sendable {
 
     struct Plan: Hashable, Sendable {
         var steps: [Step] = []
-        /// Items that wait for names: when nothing else is possible, they wait for each other.
+        /// Items that wait for names, or hold some and wait for their directories: when nothing else is possible, they wait for
+        /// each other.
         var blocked: [Step] = []
         /// When to plan again, as far as only time is waited for.
         var next: FileTimestamp?
@@ -85,6 +87,9 @@ struct Planner: Sendable {
             case .waits, .waitsForName, .nothing: break
             }
         }
+        // Who has, or whose removal frees, the names that new items wait for.
+        var holders: Set<Int64> = []
+        var emptied: Set<ItemIdentifier> = []
         for pending in snapshot.items {
             let item = pending.item
             switch readiness(of: pending, at: now) {
@@ -94,9 +99,27 @@ struct Planner: Sendable {
             case .notBefore(let time): plan.wait(until: time)
             case .waitsForName:
                 let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
-                if item.identifier != nil, !isBusy(step.footprint) { plan.blocked.append(step) }
+                if item.identifier != nil {
+                    if !isBusy(step.footprint) { plan.blocked.append(step) }
+                } else {
+                    switch pending.nameHolder {
+                    case .item(let row, _): holders.insert(row)
+                    case .deletion(let row):
+                        emptied.formUnion(
+                            snapshot.removals.filter { $0.deletion.id == row }.map(\.deletion.identifier))
+                    case nil: break
+                    }
+                }
             case .waits, .nothing: break
             }
+        }
+        for pending in snapshot.items where pending.asideDirectory != nil && readiness(of: pending, at: now) == .waits {
+            let item = pending.item
+            guard holders.contains(item.id) || !pending.ancestors.isDisjoint(with: emptied),
+                item.base.name != Self.asideName(item.id)
+            else { continue }
+            let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
+            if !isBusy(step.footprint) { plan.blocked.append(step) }
         }
         for offer in snapshot.offers {
             let step = Step(operation: .creation(row: offer.row), footprint: Footprint(offer))
@@ -105,6 +128,9 @@ struct Planner: Sendable {
         if plan.steps.isEmpty, let next = snapshot.nextOffer { plan.wait(until: next) }
         return plan
     }
+
+    /// A name that no program gives a file.
+    static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
 
     static func operation(for item: ItemRecord) -> SyncOperation {
         item.identifier == nil ? .creation(row: item.id) : .modification(row: item.id)

@@ -131,6 +131,8 @@ actor Uploads: SyncPart {
     /// While programs are busy, what has become due is collected for this long.
     private static let busyPause = Duration.milliseconds(100)
     private static let longestPauseBetweenPlans = Duration.seconds(1)
+    /// For how long another change may be waited for before items that wait for each other are moved aside.
+    private static let patienceWithOthers = Duration.seconds(5)
     /// How often files that are open for writing are looked at: the kernel writes them without telling.
     private static let writtenInterval = Duration.seconds(5)
 
@@ -185,7 +187,9 @@ actor Uploads: SyncPart {
         }
         // What ran may have another identifier by now, and so be no more what is busy: it is planned when it has ended.
         queue = plan.steps.filter { running[$0.operation] == nil }
-        if queue.isEmpty, running.isEmpty, plan.next == nil, let blocked = plan.blocked.first { queue = [blocked] }
+        // What waits for longer does not free a name soon: something that has failed, or is being written.
+        let isNothingDue = plan.next.map { $0 > now.advanced(by: Self.patienceWithOthers) } ?? true
+        if queue.isEmpty, running.isEmpty, isNothingDue, let blocked = plan.blocked.first { queue = [blocked] }
         if let next = plan.next { sleep(until: next) }
     }
 
@@ -253,7 +257,9 @@ actor Uploads: SyncPart {
                     ordering.claim(planner.footprint(of: pending), for: id)
                 else { return }
                 try await send(
-                    replica.prepare(row, fields: [.filename, .parentItemIdentifier], as: Self.asideName(row)), id)
+                    replica.prepare(
+                        row, fields: [.filename, .parentItemIdentifier], as: Planner.asideName(row),
+                        in: pending.directory == nil ? pending.asideDirectory : nil), id)
             case .deletion(let row):
                 guard let removal = try replica.pendingRemoval(row),
                     ordering.claim(planner.footprint(of: removal), for: id)
@@ -319,7 +325,4 @@ actor Uploads: SyncPart {
         let preferred = Set(steps.map(\.operation))
         if !steps.isEmpty { queue = steps + queue.filter { !preferred.contains($0.operation) } }
     }
-
-    /// A name that no program gives a file.
-    private static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
 }
