@@ -45,6 +45,9 @@ extension SyncEngine {
         await downloads.settle(number)
     }
 
+    /// Records what has arrived of files of which nothing is being fetched, so that the replica knows.
+    package func settleIdleDownloads() async { await downloads.settleIdle() }
+
     /// Returns when no transaction relies on an inode being closed.
     package func waitForClaims(of number: InodeNumber) async {
         await withCheckedContinuation { continuation in open.whenUnclaimed(number) { continuation.resume() } }

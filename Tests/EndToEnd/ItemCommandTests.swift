@@ -25,6 +25,7 @@ extension RealMount {
                 let done = try await yonder.json(
                     TransferSummary.self, "download", "--range", "1048576:4096", yonder["file"])
                 #expect(done.items == 1 && done.bytes == 4096 && done.refusals.isEmpty)
+                // With the end of the fetch, which may be longer than the range.
                 let info = try await { () async throws -> ItemInformation in
                     _ = await eventually { (try? await yonder.info("file").localBytes) ?? 0 > 0 }
                     return try await yonder.info("file")
@@ -44,6 +45,58 @@ extension RealMount {
                 let beyond = try await run(yonder, "download", "--range", "\(size):1", yonder["file"])
                 #expect(beyond.status == 1 && beyond.errors.contains("the file ends before"))
                 #expect(try await run(yonder, "download", "--range", "0:1", yonder.mount.string).status == 1)
+            }
+        }
+
+        @Test("CMD-1: commands act on the name that they are given, also where a file has several")
+        func hardLinks() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                try await yonder.shell(
+                    """
+                    mkdir A B; echo x > A/f; ln A/f B/f; echo x > kept; for n in gone moved renamed tagged thrown; do ln kept $n; done
+                    """)
+                for arguments in [
+                    ["delete", yonder["B/f"], yonder["gone"]], ["move", yonder["moved"], yonder["B"]],
+                    ["rename", yonder["renamed"], "other"], ["tag", yonder["tagged"], "--set", "a"],
+                    ["trash", "put", yonder["thrown"]],
+                ] {
+                    let outcome = try await Command(
+                        [Installation.program] + arguments, environment: yonder.environment, seconds: 60
+                    ).run()
+                    #expect(outcome.status == 0, "\(arguments): \(outcome.errors)")
+                }
+                #expect(
+                    try await yonder.shell("find A B kept other tagged -type f | sort; ls") == """
+                        A/f
+                        B/moved
+                        kept
+                        other
+                        tagged
+                        A
+                        B
+                        kept
+                        other
+                        tagged
+
+                        """)
+                let tagged = try await yonder.yonder("info", yonder["tagged"])
+                let kept = try await yonder.yonder("info", yonder["kept"])
+                #expect(
+                    tagged.output.contains("tags") && !kept.output.contains("tags"), "\(tagged.output)\(kept.output)")
+                let trashed = try await yonder.yonder("trash", "list")
+                #expect(trashed.output.contains(yonder["thrown"]), "\(trashed.output)")
+                // A file of the same name in the working directory.
+                let restored = try await yonder.run(
+                    "cd \"$1\" && echo new > thrown && yonder trash restore thrown > /dev/null && cat thrown 'thrown (2)'",
+                    yonder.mount.string)
+                #expect(restored.output == "new\nx\n", "\(restored.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                let names = try FileManager.default.contentsOfDirectory(atPath: yonder.source.string)
+                #expect(
+                    names.filter { !$0.hasPrefix(".") }.sorted() == [
+                        "A", "B", "kept", "other", "tagged", "thrown", "thrown (2)",
+                    ])
             }
         }
 

@@ -200,7 +200,9 @@ struct DaemonService: ControlService {
 
     private func item(at path: String) async throws -> (DomainHost, ItemRecord) {
         let host = try await domains.mountedHost(of: path)
-        return (host, try await PathResolver(host: host).item(at: path))
+        let item = try await PathResolver(host: host).item(at: path)
+        await host.engine.settleIdleDownloads()
+        return (host, try host.replica.database.known(item.localIdentifier) ?? item)
     }
 
     private func transfers(

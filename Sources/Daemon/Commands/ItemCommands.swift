@@ -17,13 +17,13 @@ struct ItemCommands: Sendable {
                 let (directory, name) = try Self.split(path)
                 let (host, parent) = try await findDirectory(directory)
                 let made = try host.createDirectory(withName: name, inParentItemIdentifier: parent)
-                return (host, try number(of: made, host))
+                return (host, made.itemIdentifier)
             }
         case .rename(let path, let name):
             return try await each([path]) { path in
                 let (host, item) = try await find(path)
-                _ = try host.renameItem(withIdentifier: item.localIdentifier, toName: name)
-                return (host, item.inode.number)
+                let renamed = try host.renameItem(withIdentifier: item.localIdentifier, toName: name)
+                return (host, renamed.itemIdentifier)
             }
         case .move(let paths, let directory):
             return try await each(paths) { path in
@@ -32,14 +32,14 @@ struct ItemCommands: Sendable {
                 guard other === host else {
                     throw ControlError(.failed, "not in the same domain as '\(path)'", path: directory)
                 }
-                try await host.reparentItem(
+                let moved = try await host.reparentItem(
                     withIdentifier: item.localIdentifier, toParentItemWithIdentifier: parent)
-                return (host, item.inode.number)
+                return (host, moved.itemIdentifier)
             }
         case .importDocuments(let files, let directory):
             return try await each(files) { file in
                 let (host, parent) = try await findDirectory(directory)
-                return (host, try number(of: try await importDocument(file, to: parent, of: host), host))
+                return (host, try await importDocument(file, to: parent, of: host).itemIdentifier)
             }
         case .delete(let paths):
             return try await each(paths) { path in
@@ -51,20 +51,20 @@ struct ItemCommands: Sendable {
             return try await each(paths) { path in
                 let (host, item) = try await find(path)
                 _ = try host.setFavoriteRank(rank, forItemIdentifier: item.localIdentifier)
-                return (host, item.inode.number)
+                return (host, item.localIdentifier)
             }
         case .setLastUsedDate(let paths, let seconds, let nanoseconds):
             let date = FileTimestamp(seconds: seconds, nanoseconds: nanoseconds)
             return try await each(paths) { path in
                 let (host, item) = try await find(path)
                 _ = try host.setLastUsedDate(date, forItemIdentifier: item.localIdentifier)
-                return (host, item.inode.number)
+                return (host, item.localIdentifier)
             }
         case .setTagData(let paths, let data):
             return try await each(paths) { path in
                 let (host, item) = try await find(path)
                 _ = try host.setTagData(data.map { [UInt8]($0) }, forItemIdentifier: item.localIdentifier)
-                return (host, item.inode.number)
+                return (host, item.localIdentifier)
             }
         case .upload(let paths, let fields):
             return try await upload(paths, fields)
@@ -87,7 +87,7 @@ struct ItemCommands: Sendable {
                 throw FileProviderError(.excludedFromSync, "it stays on this machine and is never uploaded")
             }
             try await host.engine.send(item.inode.number)
-            return (host, item.inode.number)
+            return (host, item.localIdentifier)
         }
     }
 
@@ -107,13 +107,13 @@ struct ItemCommands: Sendable {
 
     /// Runs `body` for each path, and collects the items in their new state and the failures.
     private func each(
-        _ paths: [String], _ body: (String) async throws -> (DomainHost, InodeNumber?)
+        _ paths: [String], _ body: (String) async throws -> (DomainHost, ItemIdentifier?)
     ) async throws -> ItemsReport<ItemInformation> {
         var report = ItemsReport<ItemInformation>()
         report.refusals = try await ItemBatch.run(paths, path: \.self) { path, batch in
-            let (host, number) = try await body(path)
+            let (host, identifier) = try await body(path)
             batch.noteChange(in: host)
-            guard let number, let item = try host.replica.database.item(ofInode: number) else { return }
+            guard let identifier, let item = try host.replica.database.known(identifier) else { return }
             let place = PathResolver(host: host).path(of: item) ?? path
             report.items.append(try await ItemReporter(host: host).information(on: item, path: place))
         }
@@ -135,11 +135,6 @@ struct ItemCommands: Sendable {
         let (host, item) = try await find(path)
         guard item.inode.kind == .directory else { throw ControlError(.failed, "not a directory", path: path) }
         return (host, item.localIdentifier)
-    }
-
-    /// The inode of a new item.
-    private func number(of item: FileProviderItem, _ host: DomainHost) throws -> InodeNumber? {
-        try host.replica.database.known(item.itemIdentifier)?.inode.number
     }
 
     private static func split(_ path: String) throws -> (directory: String, name: String) {

@@ -49,7 +49,8 @@ struct TransferCommands: Sendable {
             summary.bytes = summary.bytes.saturatingAdd(now.bytes)
             summary.refusals += failures.map { number, error in
                 Refusal(
-                    path: resolver.path(of: number) ?? path, code: error.code.rawValue, reason: error.message)
+                    path: number == inode.number ? path : resolver.path(of: number) ?? path, code: error.code.rawValue,
+                    reason: error.message)
             }
         }
     }
@@ -92,7 +93,7 @@ struct TransferCommands: Sendable {
             for (number, refusal) in report.refusals {
                 summary.refusals.append(
                     Refusal(
-                        path: resolver.path(of: number) ?? path, code: refusal.code,
+                        path: number == inode.number ? path : resolver.path(of: number) ?? path, code: refusal.code,
                         reason: await refusal.words(on: number, of: host)))
             }
         }

@@ -92,11 +92,11 @@ struct TrashCommands: Sendable {
     private func find(_ reference: DomainReference) async throws -> (DomainHost, ItemRecord) {
         let absent = ControlError(.failed, "not in the trash; 'yonder trash list' shows it", path: reference.text)
         if let host = await domains.host(containing: reference.path),
-            let item = try? await PathResolver(host: host).item(at: reference.path)
+            let item = try? await PathResolver(host: host).item(at: reference.path), item.trash != nil
         {
-            guard item.trash != nil else { throw absent }
             return (host, item)
         }
+        // A name may also be that of a file in the working directory.
         var found: [(DomainHost, ItemRecord)] = []
         for host in await domains.mounted {
             for item in try host.replica.database.trashedItems()

@@ -14,12 +14,28 @@ struct PathResolver: Sendable {
     /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
 
+    /// An inode on a path, and the name that led to it; nil for the root.
+    private struct Step {
+        var inode: InodeRecord
+        var name: String?
+    }
+
     /// The inode at an absolute path. Symbolic links are followed, except for the last component.
     ///
     /// - Throws: `failed` if the item does not exist or is not known yet; the errors of listing.
     func inode(at path: String) async throws -> InodeRecord {
+        guard let last = try await steps(to: path).last else {
+            throw ControlError(.failed, "no such item", path: path)
+        }
+        return last.inode
+    }
+
+    /// The inodes from the root to an absolute path.
+    ///
+    /// - Throws: as ``inode(at:)``.
+    private func steps(to path: String) async throws -> [Step] {
         var names = try Self.names(of: path, below: host.mountpoint.string)
-        var walked: [InodeRecord] = [try root()]
+        var walked = [Step(inode: try root())]
         var links = 0
         while !names.isEmpty {
             let name = names.removeFirst()
@@ -27,10 +43,10 @@ struct PathResolver: Sendable {
                 if walked.count > 1 { walked.removeLast() }
                 continue
             }
-            guard let directory = walked.last else { break }
+            guard let directory = walked.last?.inode else { break }
             let inode = try await child(name, of: directory, path)
             guard inode.kind == .symbolicLink, !names.isEmpty else {
-                walked.append(inode)
+                walked.append(Step(inode: inode, name: name))
                 continue
             }
             links += 1
@@ -41,24 +57,27 @@ struct PathResolver: Sendable {
                 guard Mountpoint.contains(host.mountpoint.string, target) else {
                     throw ControlError(.failed, "a symbolic link on the way leads out of the mount", path: path)
                 }
-                walked = [try root()]
+                walked = [Step(inode: try root())]
                 names = try Self.names(of: target, below: host.mountpoint.string) + names
             } else {
                 names = Self.components(target[...]) + names
             }
         }
-        guard let inode = walked.last else { throw ControlError(.failed, "no such item", path: path) }
-        return inode
+        return walked
     }
 
-    /// The item at an absolute path.
+    /// The item at an absolute path: of a file with several names the one of this name.
     ///
     /// - Throws: as ``inode(at:)``.
     func item(at path: String) async throws -> ItemRecord {
-        let number = try await inode(at: path).number
-        guard let item = try host.replica.database.item(ofInode: number) else {
-            throw ControlError(.failed, "no such file or directory", path: path)
-        }
+        let steps = try await steps(to: path)
+        let item: ItemRecord? =
+            if let name = steps.last?.name, let directory = steps.dropLast().last {
+                try host.replica.database.item(named: name, in: directory.inode.number)
+            } else {
+                try host.replica.database.item(ofInode: .root)
+            }
+        guard let item else { throw ControlError(.failed, "no such file or directory", path: path) }
         return item
     }
 
