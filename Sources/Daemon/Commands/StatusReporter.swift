@@ -42,7 +42,7 @@ struct StatusReporter: Sendable {
                 materializedDirectories: counts.materializedDirectories),
             bytes: DomainStatus.Bytes(local: counts.localBytes, limit: host.options.cacheLimit),
             pending: DomainStatus.Pending(items: pending.items, bytes: pending.bytes),
-            failed: try host.replica.database.failureCount(),
+            failed: try host.replica.database.failedChangeCount(),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
             warnings: host.engine.warnings.texts + damage,
             reimport: try host.replica.database.reimports.progress().map {

@@ -10,7 +10,8 @@ struct WhyExplanation: Sendable {
     let host: DomainHost
 
     func lines(for item: ItemRecord) async throws -> [String] {
-        var lines = [headline(of: item), content(of: item)]
+        let failure = try host.replica.database.failure(of: item.inode.number)
+        var lines = [headline(of: item), content(of: item, hasFailed: failure != nil)]
         if let place = item.trash {
             let path = PathResolver(host: host).originalPath(of: place)
             lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
@@ -37,7 +38,7 @@ struct WhyExplanation: Sendable {
         if let failure = host.engine.connection.failure {
             lines.append("Missing content cannot be fetched now: \(failure.message) (\(failure.code)).")
         }
-        if let failure = try host.replica.database.failure(of: item.inode.number) {
+        if let failure {
             let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"
             let time = Timestamp.text(failure.failedAt)
             lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
@@ -118,11 +119,12 @@ struct WhyExplanation: Sendable {
         return "\(what), modified \(time).\(other)"
     }
 
-    private func content(of item: ItemRecord) -> String {
+    private func content(of item: ItemRecord, hasFailed: Bool) -> String {
         switch (item.inode.kind, item.inode.shownContent) {
         case (.symbolicLink, _): "Its target is always local."
         case (.fifo, _), (.characterDevice, _), (.blockDevice, _), (.socket, _): "It exists on this machine only."
-        case (.directory, .materialized): "Its listing is local and is kept up to date."
+        case (.directory, .materialized):
+            hasFailed ? "Its listing is local." : "Its listing is local and is kept up to date."
         case (.directory, .partial): "It is being listed."
         case (.directory, .dataless): "Its listing is not local: the first access lists it."
         case (.file, .materialized): "Its content is here and takes \(ByteText.text(item.inode.localBytes))."

@@ -93,7 +93,7 @@ extension Replica {
                 of: number, ranges: ranges, isComplete: isComplete,
                 hasUnusualAllocation: isComplete && (try? contents.status(of: number))?.hasUnusualAllocation ?? false,
                 cause: cause, at: FileTimestamp.now)
-            try db.forgetFailure(of: number)
+            try db.forgetReadingFailure(of: number)
             effects.invalidations.append(.attributes(number))
             return effects
         }

@@ -25,6 +25,18 @@ extension ReplicaDatabase {
         }
     }
 
+    /// How many changes could not be sent when that was tried last.
+    package func failedChangeCount() throws -> Int {
+        try read { db in
+            try db.one(
+                """
+                SELECT (SELECT COUNT(*) FROM failure WHERE EXISTS (SELECT 1 FROM item
+                        WHERE item.inode = failure.inode AND changedFields <> 0 AND isExcluded = \(exclusion: .none)))
+                    + (SELECT COUNT(*) FROM deletion WHERE attempts > 0)
+                """, [], { $0[0] as Int }) ?? 0
+        }
+    }
+
     /// How many items have failed last.
     package func failureCount() throws -> Int {
         try read { db in try db.one("SELECT COUNT(*) FROM failure", [], { $0[0] as Int }) ?? 0 }
@@ -41,6 +53,15 @@ extension Database {
                 attempts = attempts + 1, failedAt = excluded.failedAt
             """,
             [error.code.rawValue, error.message, now.nanosecondsSince1970, number.rawValue])
+    }
+
+    /// Forgets an item's error after it was read. That of a change that waits says why it does.
+    func forgetReadingFailure(of number: InodeNumber) throws {
+        try run(
+            """
+            DELETE FROM failure WHERE inode = ?1 AND NOT EXISTS (SELECT 1 FROM item
+                WHERE inode = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none))
+            """, [number.rawValue])
     }
 
     /// Forgets an item's error after a success.

@@ -36,7 +36,7 @@ package struct DirectoryListings: RemotePart {
             }
         }
         try db.finishListing(of: directory)
-        try db.forgetFailure(of: directory)
+        try db.forgetReadingFailure(of: directory)
     }
 
     /// The end of a listing that is no comparison, in one transaction with its last page: removes what it has not

@@ -83,8 +83,10 @@ struct DirectoryComparison: SyncPart {
             case .latchDomain, .stop: throw error
             case .parkItem, .changeState, .giveUpAsking, .retry: break
             }
+            let names = (try? replica.database.path(of: number)) ?? nil
+            let path = names.map { $0.isEmpty ? "/" : $0.joined(separator: "/") } ?? identifier.rawValue
             warnings.report(
-                "the directory '\(identifier)' cannot be compared with the remote: \(error)", of: .comparison(number))
+                "the directory '\(path)' cannot be compared with the remote: \(error)", of: .comparison(number))
             await commits.recordFailure(error, of: number)
             return .left(error)
         }
