@@ -69,7 +69,13 @@ struct WhyExplanation: Sendable {
             return ["It waits to be recognized by the remote in a reimport; 'yonder status' shows how far that is."]
         }
         guard let state = try host.replica.database.pendingItem(item.id)?.state else {
-            return ["All its changes have been uploaded; nothing is pending."]
+            // Hardly a remote stores the creation date.
+            let held = item.heldFields.subtracting(.creationDate).names.joined(separator: ", ")
+            return [
+                held.isEmpty
+                    ? "All its changes have been uploaded; nothing is pending."
+                    : "Nothing is pending; the remote does not store these, which stay on this machine: \(held)."
+            ]
         }
         let what =
             item.identifier == nil

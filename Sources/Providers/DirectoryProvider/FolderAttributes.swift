@@ -103,6 +103,12 @@ enum FolderAttributes {
         return true
     }
 
+    /// Whether a file system has no room at all.
+    private static func isFull(_ file: FileDescriptor) -> Bool {
+        guard let statistics = try? FileSystemStatistics(of: FilePath("/proc/self/fd/\(file.rawValue)")) else { return false }
+        return statistics.availableBlocks < 16
+    }
+
     private static func setAttributes(
         of file: FileDescriptor, _ wanted: [String: [UInt8]], _ status: FileStatus
     ) throws(Errno) -> Bool {
@@ -123,6 +129,8 @@ enum FolderAttributes {
                     isOpened = true
                     try file.setPermissions(status.permissions | 0o200)
                     return try change(body)
+                case .noSpace where isFull(file): throw error
+                // ext4 has no room for a large value beside a file.
                 case .notSupported, .noSpace, .argListTooLong, .outOfRange, .notPermitted, .invalidArgument:
                     isDone = false
                 default: throw error
