@@ -105,8 +105,8 @@ enum FolderAttributes {
 
     /// Whether a file system has no room at all.
     private static func isFull(_ file: FileDescriptor) -> Bool {
-        guard let statistics = try? FileSystemStatistics(of: FilePath("/proc/self/fd/\(file.rawValue)")) else { return false }
-        return statistics.availableBlocks < 16
+        let statistics = try? FileSystemStatistics(of: FilePath("/proc/self/fd/\(file.rawValue)"))
+        return statistics.map { $0.availableBlocks < 16 } ?? false
     }
 
     private static func setAttributes(

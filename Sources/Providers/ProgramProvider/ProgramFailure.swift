@@ -11,7 +11,8 @@ extension ProgramFailure {
     /// The error for the system.
     func error() -> FileProviderError {
         guard let code, Self.codes.contains(code) else {
-            return FileProviderError(.malformedResponse, "the program failed: \(text)")
+            let unknown = data?.code.map { " with '\($0)', which is no code for a program" } ?? ""
+            return FileProviderError(.malformedResponse, "the program failed\(unknown): \(text)")
         }
         return FileProviderError(code, text)
     }

@@ -41,6 +41,10 @@ extension Yonder.Provider {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
+            if program.hasSuffix(":") {
+                throw ValidationError(
+                    "'\(program)' has no location, and the checks delete everything at it: give NAME:LOCATION")
+            }
             if let unknown = chosen.first(where: { !ProgramCheck.names.contains($0) }) {
                 throw ValidationError(
                     "there is no check '\(unknown)'; there are: \(ProgramCheck.names.joined(separator: ", "))")
