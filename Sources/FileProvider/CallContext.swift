@@ -2,13 +2,19 @@
 package final class CallContext: Sendable {
     @TaskLocal package static var current: CallContext?
 
+    /// Whether the call changes the remote, or looks up what is about to be changed.
+    package let isChange: Bool
     private let urgency: @Sendable () -> Bool
     private let wait: @Sendable (Bool) -> Void
 
     /// - Parameters:
+    ///   - isChange: whether it changes the remote.
     ///   - isUrgent: whether a process waits for the call.
     ///   - wait: called with true when the call starts to wait for a connection, and with false afterwards.
-    package init(isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void) {
+    package init(
+        isChange: Bool = false, isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void
+    ) {
+        self.isChange = isChange
         urgency = isUrgent
         self.wait = wait
     }

@@ -75,6 +75,45 @@ struct SFTPReadOnlyTests {
         }
     }
 
+    @Test(
+        "SFTP-7: a directory of any mode is changed and removed, and is not opened to be read",
+        arguments: [0, 0o100, 0o300, 0o400, 0o600])
+    func modes(mode: UInt16) async throws {
+        try await withFolder { folder, remote in
+            let directory = RemotePath(["directory"])
+            _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes(permissions: 0o700))
+            for name in ["kept", "moved", "removed"] {
+                _ = try await write(name, to: directory.appending(name), if: .absent, remote)
+            }
+            _ = try await remote.makeDirectory(
+                at: directory.appending("inner"), attributes: RemoteAttributes(permissions: mode))
+            _ = try await remote.set(RemoteAttributes(permissions: mode), of: directory, kind: .directory)
+            if mode & 0o500 != 0o500 {
+                // Not as an empty one.
+                await #expect(throws: FileProviderError.self) {
+                    _ = try await remote.entries(in: directory, from: nil, limit: 10)
+                }
+            }
+            if mode & 0o100 == 0 {
+                await #expect(throws: FileProviderError.self) {
+                    _ = try await remote.entry(at: directory.appending("kept"))
+                }
+            }
+            let context = CallContext(isChange: true, isUrgent: { false }, wait: { _ in })
+            try await CallContext.$current.withValue(context) {
+                let present = try await remote.entry(at: directory.appending("kept"))
+                _ = try await write(
+                    "changed", to: directory.appending("kept"), if: .unchanged(tag: present.tag), remote)
+                _ = try await remote.move(directory.appending("moved"), to: directory.appending("other"), kind: .file)
+                try await remote.delete(directory.appending("removed"), kind: .file, if: .always)
+                #expect(try self.mode(folder, "directory") == Int(mode))
+                #expect(try await remote.entries(in: directory, from: nil, limit: 10).entries.count == 3)
+                try await remote.delete(directory, kind: .directory, if: .always)
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root.string) == [])
+        }
+    }
+
     @Test("SFTP-7: while changes are stored, the directory is shown with its own mode, and one that is stored stays")
     func shown() async throws {
         try await withFolder { folder, remote in

@@ -2,11 +2,12 @@ import FileProvider
 import FileProviderPaths
 import Synchronization
 
-/// Lets this user write to directories on the server that the user owns and whose modes deny it, while a change is stored in them.
+/// Lets this user list and change directories on the server that the user owns and whose modes deny it, while a change is stored in
+/// them.
 ///
-/// A process can write to a file in a read-only directory, or make the directory read-only after it has made the files. The server
+/// A process can write to a file in a read-only directory, or make the directory inaccessible after it has made the files. The server
 /// must accept both, although files are replaced by renaming, and a directory's mode is stored before its files. If the connection
-/// breaks before the mode is restored, the owner keeps the right to write.
+/// breaks before the mode is restored, the owner keeps the rights.
 final class SFTPReadOnlyDirectories: Sendable {
     private struct Entry {
         /// How many changes are being stored in it.
@@ -17,8 +18,8 @@ final class SFTPReadOnlyDirectories: Sendable {
     }
 
     private let entries = Mutex<[RemotePath: Entry]>([:])
-    /// The owner's rights to write and to search.
-    private static let rights: UInt32 = 0o300
+    /// The owner's rights.
+    private static let rights: UInt32 = 0o700
 
     /// The attributes to be stored in place of others: while changes are stored in a directory, its owner may write nevertheless.
     func storing(_ attributes: SFTPAttributes, at path: RemotePath) -> SFTPAttributes {
@@ -45,7 +46,7 @@ final class SFTPReadOnlyDirectories: Sendable {
         return shown
     }
 
-    /// Gives the owner the right to write, unless another change has done that.
+    /// Gives the owner all rights, unless another change has done that.
     ///
     /// - Parameters:
     ///   - status: the attributes as they are now.
@@ -77,7 +78,7 @@ final class SFTPReadOnlyDirectories: Sendable {
         entries.withLock { $0[newPath] = $0.removeValue(forKey: path) }
     }
 
-    /// Takes the right back after the last change.
+    /// Takes the rights back after the last change.
     ///
     /// - Parameter status: the attributes as they are now; another client may have set others.
     func end(_ path: RemotePath, _ status: SFTPAttributes?, _ store: (UInt32) -> SFTPRequest) -> SFTPRequest? {
@@ -95,7 +96,7 @@ final class SFTPReadOnlyDirectories: Sendable {
 
 extension SFTPRemote {
     /// Runs a change that makes, renames or removes names in directories. If the server denies it because of their modes, it is
-    /// run once more with the right to write.
+    /// run once more with the owner's rights.
     ///
     /// - Parameters:
     ///   - moved: a directory that has another path after the change.
@@ -108,10 +109,12 @@ extension SFTPRemote {
     ) async throws -> Value {
         do {
             return if let first { try await first() } else { try await body() }
-        } catch let status as SFTPStatus where status.code == SFTPStatus.permissionDenied {
+        } catch  where Self.isDenial(error) {
             var begun: [RemotePath] = []
-            for path in directories where try await beginWriting(to: path, session) { begun.append(path) }
-            guard !begun.isEmpty else { throw status }
+            // What is below another one is found once that can be searched.
+            for path in directories.sorted(by: { $0.names.count < $1.names.count })
+            where try await beginWriting(to: path, session) { begun.append(path) }
+            guard !begun.isEmpty else { throw error }
             let result: Result<Value, any Error>
             do {
                 result = .success(try await body())
@@ -129,9 +132,28 @@ extension SFTPRemote {
         }
     }
 
+    /// Whether the server did not allow it; of a listing the error is the system's already.
+    private static func isDenial(_ error: any Error) -> Bool {
+        (error as? SFTPStatus)?.code == SFTPStatus.permissionDenied
+            || (error as? FileProviderError)?.code == .fileReadNoPermission
+    }
+
+    /// Looks up something for a change, as the change itself.
+    func reading<Value>(
+        in directory: RemotePath, _ session: SFTPSession, _ body: () async throws -> Value
+    ) async throws -> Value {
+        guard CallContext.current?.isChange == true else { return try await body() }
+        return try await writing(to: [directory], session, body)
+    }
+
     /// - Returns: whether the directory can be written to now, and could not before.
     private func beginWriting(to path: RemotePath, _ session: SFTPSession) async throws -> Bool {
-        let status = try await lookup(path, session).reply().attributes()
+        let status: SFTPAttributes
+        do {
+            status = try await lookup(path, session).reply().attributes()
+        } catch let status as SFTPStatus where status.code == SFTPStatus.permissionDenied {
+            return false
+        }
         switch readOnlyDirectories.begin(path, status, { store($0, at: path, session) }) {
         case .isWritable: return false
         case .joined: return true

@@ -39,10 +39,10 @@ extension SFTPRemote {
                     }
                     throw await explained(status, session)
                 }
+                let attributes = storeAndLook(stored, path, session)
+                try await attributes.stored?.reply().checkStatus()
+                return try await present(path, attributes.look, session)
             }
-            let attributes = storeAndLook(stored, path, session)
-            try await attributes.stored?.reply().checkStatus()
-            return try await present(path, attributes.look, session)
         }
     }
 
@@ -63,13 +63,13 @@ extension SFTPRemote {
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         readFiles.close(at: path)
         return try await connection.changing { session in
-            try await check(.absent, newPath, session)
             do {
                 // A directory that gets another parent is written to itself.
                 let itself = kind == .directory && path.parent != newPath.parent ? [path] : []
                 let look = try await writing(
                     to: Set([path.parent, newPath.parent] + itself), session, moving: (path, newPath)
                 ) {
+                    try await check(.absent, newPath, session)
                     let renamed = rename(path, to: newPath, session)
                     let look = lookup(newPath, session)
                     try await renamed.reply().checkStatus()
@@ -91,9 +91,12 @@ extension SFTPRemote {
         try await connection.changing { session in
             var notStored: ItemFields = attributes.extendedAttributes == nil ? [] : .extendedAttributes
             if kind != .symbolicLink {
-                let (stored, look) = storeAndLook(SFTPAttributes(attributes), path, session)
-                try await stored?.reply().checkStatus()
-                return (try await present(path, look, session), notStored)
+                let entry = try await writing(to: [path.parent], session) {
+                    let (stored, look) = storeAndLook(SFTPAttributes(attributes), path, session)
+                    try await stored?.reply().checkStatus()
+                    return try await present(path, look, session)
+                }
+                return (entry, notStored)
             }
             notStored.insert(.permissions)
             if session.has("lsetstat@openssh.com") {
@@ -115,7 +118,7 @@ extension SFTPRemote {
         readFiles.close(at: path)
         try await connection.changing { session in
             do {
-                try await writing(to: [path.parent], session) {
+                try await writing(to: kind == .directory ? [path.parent, path] : [path.parent], session) {
                     try await delete(path, kind, if: condition, session)
                 }
             } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
@@ -146,7 +149,7 @@ extension SFTPRemote {
         for entry in below {
             let child = path.appending(entry.name)
             do {
-                try await writing(to: [path], session) {
+                try await writing(to: entry.kind == .directory ? [path, child] : [path], session) {
                     try await delete(child, entry.kind, if: .always, session)
                 }
             } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {

@@ -63,7 +63,9 @@ final class SFTPRemote: PathRemote {
     // MARK: - Reading
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
-        try await connection.reading { try await present(path, $0) }
+        try await connection.reading { session in
+            try await reading(in: path.parent, session) { try await present(path, session) }
+        }
     }
 
     /// The entry as it is now. The root may be a symbolic link to a directory; nothing below it is followed.
@@ -116,20 +118,7 @@ final class SFTPRemote: PathRemote {
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         guard let token else {
             return try await connection.reading { session in
-                let look = lookup(path, session)
-                let handle: [UInt8]
-                do {
-                    handle = try await session.request(SFTPMessage.opendir) { $0.append(bytes(path)) }.handle()
-                } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
-                    guard try await present(path, look, session).kind != .directory else { throw status }
-                    throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
-                }
-                // Opening follows a symbolic link. The part is requested without waiting for this response.
-                return try await part(of: OpenListing(session: session, handle: handle), path, limit) {
-                    guard try await present(path, look, session).kind == .directory else {
-                        throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
-                    }
-                }
+                try await reading(in: path, session) { try await firstPart(of: path, limit, session) }
             }
         }
         guard let listing = take(token) else { throw FileProviderError(.pageExpired) }
@@ -138,6 +127,31 @@ final class SFTPRemote: PathRemote {
         } catch  where !listing.session.isOpen && !Task.isCancelled {
             throw FileProviderError(.pageExpired)
         }
+    }
+
+    private func firstPart(of path: RemotePath, _ limit: Int, _ session: SFTPSession) async throws -> RemoteListing {
+        let look = lookup(path, session)
+        let handle: [UInt8]
+        do {
+            handle = try await session.request(SFTPMessage.opendir) { $0.append(bytes(path)) }.handle()
+        } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
+            guard try await present(path, look, session).kind != .directory else { throw status }
+            throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
+        }
+        // Opening follows a symbolic link. The part is requested without waiting for this response.
+        var permissions: UInt16 = 0
+        let part = try await part(of: OpenListing(session: session, handle: handle), path, limit) {
+            let directory = try await present(path, look, session)
+            guard directory.kind == .directory else {
+                throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
+            }
+            permissions = directory.attributes.permissions ?? 0
+        }
+        // A server leaves out what it cannot look up: of a directory that may be listed and not searched that is everything.
+        if part.entries.isEmpty, permissions & 0o111 != 0o111 {
+            _ = try await session.request(SFTPMessage.lstat) { $0.append(bytes(path) + Array("/.".utf8)) }.attributes()
+        }
+        return part
     }
 
     func endListing(_ token: [UInt8]) {

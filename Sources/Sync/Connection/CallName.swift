@@ -14,4 +14,7 @@ enum CallName: String, Sendable {
     case receive
     case quota
     case importDidFinish
+
+    /// Whether it changes the remote, or looks up what is about to be changed.
+    var isChange: Bool { [.createItem, .modifyItem, .deleteItem, .item].contains(self) }
 }

@@ -54,7 +54,8 @@ final class ProviderCalls: Sendable {
                         throw Refusal(error: error)
                     }
                     progress.advance()
-                    let context = CallContext(isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
+                    let context = CallContext(
+                        isChange: call.isChange, isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
                     let start = ContinuousClock.now
                     do {
                         let value = try await CallContext.$current.withValue(context) {
