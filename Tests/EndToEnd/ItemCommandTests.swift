@@ -100,6 +100,24 @@ extension RealMount {
             }
         }
 
+        @Test("SEND-8: what is to be deleted is listed with its path, also below a directory that is removed here")
+        func pathsOfDeletions() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "outer/inner/file")
+                try await yonder.mountSource()
+                try await yonder.shell("find .")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("rm -r outer")
+                let pending = try await yonder.yonder("pending", "mount")
+                for path in ["outer", "outer/inner", "outer/inner/file"] {
+                    let isListed = pending.output.contains(" \(yonder[path]) ")
+                    #expect(isListed, "\(path): \(pending.output)")
+                }
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+            }
+        }
+
         @Test("Issue 14, 3.2: yonder upload sends what is pending and waits, and says why something cannot be sent")
         func upload() async throws {
             try await Installation.run { yonder in

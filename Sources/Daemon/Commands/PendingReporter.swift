@@ -95,11 +95,18 @@ struct PendingReporter: Sendable {
     }
 
     private func path(of deletion: PendingDeletion) throws -> String {
-        let resolver = PathResolver(host: host)
-        guard let parent = try host.replica.database.item(deletion.parent), let path = resolver.path(of: parent) else {
-            return deletion.name
+        let database = host.replica.database
+        var names = [deletion.name]
+        var parent = deletion.parent
+        // Directories that are to be deleted, too.
+        while names.count < 4096, let above = try database.placeOfDeletion(parent) {
+            names.insert(above.name, at: 0)
+            parent = above.parent
         }
-        return path + "/" + deletion.name
+        if let item = try database.item(parent), let path = PathResolver(host: host).path(of: item) {
+            names.insert(path, at: 0)
+        }
+        return names.joined(separator: "/")
     }
 }
 

@@ -37,6 +37,15 @@ extension ReplicaDatabase {
         try read { db in try db.pendingDeletions(after: id, limit: limit) }
     }
 
+    /// Where something is on the remote that is to be deleted; nil for anything else.
+    package func placeOfDeletion(_ identifier: ItemIdentifier) throws -> (parent: ItemIdentifier, name: String)? {
+        try read { db in
+            try db.one(
+                "SELECT baseParent, baseName FROM deletion WHERE identifier = ?", [identifier.rawValue],
+                { (ItemIdentifier(rawValue: $0[0]), $0[1]) })
+        }
+    }
+
     /// Whether anything waits that was changed up to a moment.
     package func hasPending(since time: FileTimestamp) throws -> Bool {
         try read { db in
