@@ -232,6 +232,25 @@ import Testing
         }
     }
 
+    @Test("SFTP-6: what a broken connection has left of an early upload is removed with the next one")
+    func brokenEarlyUploads() async throws {
+        try await withRemote { remote, folder, _ in
+            let names = { (try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) ?? [] }
+            let file = try GrowingFile()
+            try file.write(GrowingFile.bytes(1 << 20), at: 0)
+            let sending = Task { await remote.receive(file.growing, in: .root) }
+            let hasBegun = await eventually {
+                (file.growing.upload as? EarlyUpload).map { $0.sent > 1 << 19 } ?? false
+            }
+            try #require(hasBegun)
+            #expect(names().count == 1)
+            try await remote.connection.session().close()
+            file.growing.giveUp()
+            await sending.value
+            #expect(await eventually { names() == [] })
+        }
+    }
+
     @Test("SFTP-5: large files use several connections where the server lets", arguments: [false, true])
     func severalConnections(isAlone: Bool) async throws {
         try await withRemote(isAlone: isAlone) { remote, folder, log in

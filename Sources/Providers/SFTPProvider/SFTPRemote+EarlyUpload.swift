@@ -21,7 +21,7 @@ extension SFTPRemote: EarlyRemote {
                     try await sendWide({ try await begun.next() }, to: hidden, on: SFTPLanes(lane))
                     try await flush(lane)?.reply().checkStatus()
                 } catch {
-                    _ = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
+                    removeHidden(hidden, session)
                     throw error
                 }
             }

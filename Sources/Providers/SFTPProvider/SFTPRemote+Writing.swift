@@ -34,21 +34,43 @@ extension SFTPRemote {
             } catch {
                 // While the hidden file still takes its space.
                 let failure = await explained(error, session)
-                remove(hidden, session)
+                removeHidden(hidden, session)
                 throw failure
             }
         }
     }
 
-    /// Removes a hidden file. Returns at once, also when the caller was cancelled.
-    private func remove(_ hidden: RemotePath, _ session: SFTPSession) {
-        let first = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
-        Task {
-            try await writing(to: [hidden.parent], session, first: { try await first.reply().checkStatus() }) {
-                try await session.request(SFTPMessage.remove) { $0.append(bytes(hidden)) }.checkStatus()
+    /// Removes a hidden file. Returns at once, also when the caller was cancelled. What a broken connection leaves is removed with the
+    /// next ones.
+    func removeHidden(_ hidden: RemotePath, _ session: SFTPSession) {
+        let name = bytes(hidden)
+        let first = session.send(SFTPMessage.remove) { $0.append(name) }
+        Task { [weak self] in
+            do {
+                try await self?.writing(
+                    to: [hidden.parent], session, first: { try await first.reply().checkStatus() }
+                ) { try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus() }
+            } catch  where !session.isOpen {
+                for pause in Self.pausesBeforeRemoving {
+                    try await Task.sleep(for: pause)
+                    do {
+                        try await self?.connection.changing { session in
+                            try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus()
+                        }
+                        return
+                    } catch let error as FileProviderError where error.code == .noSuchItem {
+                        return
+                    } catch {
+                        continue
+                    }
+                }
             }
         }
     }
+
+    private static let pausesBeforeRemoving: [Duration] = [
+        .milliseconds(100), .seconds(5), .seconds(60), .seconds(600),
+    ]
 
     /// The error of a change that failed: the protocol has no status for a full disk.
     func explained(_ error: any Error, _ session: SFTPSession) async -> any Error {
