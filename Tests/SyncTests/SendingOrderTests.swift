@@ -50,6 +50,9 @@ extension EngineTests {
                 ["mv d t", "mkdir d", "mv t d/old"],
                 ["mv a t", "mkdir a", "mv t a/a"],
                 ["mv d t", "mkdir d", "mkdir d/n", "mv t d/n/old"],
+                // Others queue behind it.
+                ["mv d t", "mkdir d", "mv t d/old", "mv a d/a", "mv b a"],
+                ["mkdir n", "mv d t", "mkdir d", "mv t d/old", "mv e/f d/f", "mv b e/f"],
                 // What was in a directory that is removed goes back into a new one of its name.
                 ["mv d/x t", "rm d", "mkdir d", "mv t d/x"],
                 ["mv e/f f", "rm e", "mkdir e", "mkdir e/n", "mv f e/n/f"],

@@ -100,7 +100,8 @@ struct Planner: Sendable {
             case .waitsForName:
                 let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
                 if item.identifier != nil {
-                    if !isBusy(step.footprint) { plan.blocked.append(step) }
+                    // Once aside, it waits for its name and keeps nobody from his.
+                    if item.base.name != Self.asideName(item.id), !isBusy(step.footprint) { plan.blocked.append(step) }
                 } else {
                     switch pending.nameHolder {
                     case .item(let row, _): holders.insert(row)
@@ -119,7 +120,8 @@ struct Planner: Sendable {
                 item.base.name != Self.asideName(item.id)
             else { continue }
             let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
-            if !isBusy(step.footprint) { plan.blocked.append(step) }
+            // Before what may only queue behind it.
+            if !isBusy(step.footprint) { plan.blocked.insert(step, at: 0) }
         }
         for offer in snapshot.offers {
             let step = Step(operation: .creation(row: offer.row), footprint: Footprint(offer))
