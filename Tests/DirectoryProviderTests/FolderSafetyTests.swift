@@ -195,4 +195,30 @@ import Testing
             #expect(made == .cannotSynchronize)
         }
     }
+
+    @Test(
+        "CHANGE-1: what was changed in a directory before it was moved is reported, also soon after another such move")
+    func changesBeforeAMove() async throws {
+        try await FolderRemote.run { remote, session in
+            for round in 1...3 {
+                let top = "top\(round)"
+                for path in [top, top + "/a", top + "/a/b"] {
+                    try await remote.makeDirectory(path)
+                    _ = try await session.find(path)
+                }
+                try await remote.write(Array("old".utf8), to: top + "/a/b/file")
+                let file = try await session.find(top + "/a/b/file")
+                let anchor = try await session.anchor()
+                let done = try await Command.shell(
+                    "cd \"$1\" && echo newer > a/b/file && echo new > a/b/new && mv a n", remote[top])
+                #expect(done.status == 0, "\(done.errors)")
+                let changes = try await session.changes(from: anchor, until: "the changes of round \(round)") { batch in
+                    batch.updated.contains { $0.filename == "new" }
+                        && batch.updated.contains { $0.itemIdentifier == file.itemIdentifier && $0.documentSize == 6 }
+                        && batch.updated.contains { $0.filename == "n" }
+                }
+                #expect(!changes.deleted.contains(file.itemIdentifier))
+            }
+        }
+    }
 }

@@ -61,6 +61,9 @@ final class ChangeLog: Sendable {
         state.withLock { $0.movedAway.remove(place) != nil }
     }
 
+    /// Whether there is a path from which a file was moved and that has not been examined.
+    var hasMovedAway: Bool { state.withLock { !$0.movedAway.isEmpty } }
+
     /// Events were lost: all anchors expire.
     func reset() {
         state.withLock { $0 = State() }

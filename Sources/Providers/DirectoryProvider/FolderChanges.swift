@@ -21,6 +21,8 @@ struct FolderChanges: FileProviderEnumerator {
             var batch = ChangeBatch(anchor: logged.anchor, moreComing: !logged.isAll)
             var vanished: Set<ItemIdentifier> = []
             var movedAway: Set<ItemIdentifier> = []
+            var hasMoves = false
+            var lost: [ChangeLog.Place] = []
             for place in logged.places {
                 try cancellation.check()
                 let before = vanished
@@ -32,9 +34,22 @@ struct FolderChanges: FileProviderEnumerator {
                     watcher?.watchTrash(of: folder)
                     try add(folder.trashedItems(checking: cancellation.check), to: &batch)
                 } else {
-                    try compare(place, &batch, &vanished)
+                    if try !compare(place, &batch, &vanished) { lost.append(place) }
                 }
-                if log.takeMovedAway(place) { movedAway.formUnion(vanished.subtracting(before)) }
+                if log.takeMovedAway(place) {
+                    hasMoves = true
+                    movedAway.formUnion(vanished.subtracting(before))
+                }
+            }
+            // Changes in a directory that was moved after them. Where it is now is among the changes, or has to be looked for.
+            for _ in 0..<2 where !lost.isEmpty {
+                lost = try lost.filter { place in
+                    try cancellation.check()
+                    return try folder.manager.remotePath(of: place.directory) != nil
+                        && !compare(place, &batch, &vanished)
+                }
+                guard !lost.isEmpty, hasMoves || log.hasMovedAway || folder.index.isCheap else { break }
+                folder.index.expire()
             }
             var found = Set(batch.updated.map(\.itemIdentifier))
             for item in try folder.search(for: movedAway.intersection(vanished).subtracting(found)) {
@@ -68,14 +83,16 @@ struct FolderChanges: FileProviderEnumerator {
     }
 
     /// Compares a path with the known item.
+    ///
+    /// - Returns: false when the directory is not found.
     private func compare(
         _ place: ChangeLog.Place, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
-    ) throws {
+    ) throws -> Bool {
         do {
             guard let name = place.name else {
                 let found = try folder.find(place.directory)
                 if let item = folder.item(at: found) { batch.updated.append(item) }
-                return
+                return true
             }
             let known = folder.manager.identifier(ofChildNamed: name, in: place.directory)
             let directory = try folder.openDirectory(place.directory)
@@ -88,8 +105,10 @@ struct FolderChanges: FileProviderEnumerator {
                 add(folder.siblings(of: item), to: &batch)
             }
             if let known, known != item?.itemIdentifier { vanished.insert(known) }
+            return true
         } catch let error as FileProviderError where error.code == .noSuchItem {
-            // The directory was removed, which its parent reports.
+            // If it was removed, its parent reports that.
+            return false
         } catch let error as Errno {
             throw folder.failure(error, of: place.directory)
         }

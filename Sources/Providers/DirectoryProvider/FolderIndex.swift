@@ -63,6 +63,10 @@ final class FolderIndex: Sendable {
         }
     }
 
+    /// Whether a walk takes no time to speak of, as far as is known.
+    var isCheap: Bool { state.withLock { $0.took < Self.cheap } }
+    private static let cheap = Duration.milliseconds(20)
+
     /// Discards the result after a move.
     func expire() {
         state.withLock { $0.builtAt = nil }
