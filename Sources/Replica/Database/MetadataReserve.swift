@@ -8,7 +8,7 @@ import SystemPackage
 /// Room on the disk that is kept for the metadata, so that removing, moving and mounting work on a full disk, which is how room
 /// is made.
 ///
-/// Most of it are blocks behind the ends of the databases' write-ahead logs (FALLOC_FL_KEEP_SIZE). No other program can
+/// Most of it is blocks behind the ends of the databases' write-ahead logs (FALLOC_FL_KEEP_SIZE). No other program can
 /// take them, and the log of a daemon that was killed still has them. The rest is a preallocated file. On a full disk
 /// it is removed, and what failed is done once more: new files need its room. Both are made again as soon as there is room for
 /// several of them.
@@ -26,9 +26,9 @@ final class MetadataReserve: Sendable {
     /// Of a small file system a fiftieth, at most 8 MiB; under 256 KiB none.
     private static let largest: Int64 = 8 << 20
     private static let smallest: Int64 = 256 << 10
-    /// Eighths of it: of the file, and behind each log.
-    private static let filePart: Int64 = 3
-    private static let logParts = [(ReplicaDatabase.fileName, 4 as Int64), (ProviderDatabase.fileName, 1)]
+    /// Eighths of it that are in the file. The databases' logs have the others (``keepRoom(_:behindLogOf:)``).
+    private static let fileEighths: Int64 = 3
+    private let logs = Mutex<[(path: FilePath, eighths: Int64)]>([])
     /// There has to be room for so many.
     private static let needed: Int64 = 4
     private static let pause = DispatchTimeInterval.milliseconds(100)
@@ -39,6 +39,11 @@ final class MetadataReserve: Sendable {
         self.directory = directory
         path = directory.appending(Self.fileName)
         make()
+    }
+
+    /// Keeps a part of the room behind the write-ahead log of a database.
+    func keepRoom(_ eighths: Int64, behindLogOf database: FilePath) {
+        logs.withLock { $0.append((FilePath(database.string + "-wal"), eighths)) }
     }
 
     /// Runs what writes to the database; on a full disk once more, with the reserve's room.
@@ -79,7 +84,7 @@ final class MetadataReserve: Sendable {
     func prepareForClosing() {
         isClosed.withLock { isClosed in
             isClosed = true
-            if isReleased.load(ordering: .relaxed), let size { makeFile(of: size / 8 * Self.filePart) }
+            if isReleased.load(ordering: .relaxed), let size { makeFile(of: size / 8 * Self.fileEighths) }
         }
     }
 
@@ -109,8 +114,8 @@ final class MetadataReserve: Sendable {
 
     private func make() {
         guard let size else { return }
-        for (database, part) in Self.logParts { makeRoom(of: size / 8 * part, behindLogOf: database) }
-        if isReleased.load(ordering: .relaxed) { makeFile(of: size / 8 * Self.filePart) }
+        for log in logs.withLock({ $0 }) { makeRoom(of: size / 8 * log.eighths, behind: log.path) }
+        if isReleased.load(ordering: .relaxed) { makeFile(of: size / 8 * Self.fileEighths) }
     }
 
     /// How much is kept in all; nil for nothing.
@@ -123,11 +128,10 @@ final class MetadataReserve: Sendable {
     }
 
     /// A log is as long as it was at its longest, and is written from its beginning again after a checkpoint.
-    private func makeRoom(of size: Int64, behindLogOf database: String) {
+    private func makeRoom(of size: Int64, behind path: FilePath) {
         // Not the file of the database and not its index: closing a descriptor of theirs would release SQLite's locks.
         guard
-            let log = try? FileDescriptor.open(
-                directory.appending(database + "-wal"), .writeOnly, options: [.closeOnExec, .noFollow])
+            let log = try? FileDescriptor.open(path, .writeOnly, options: [.closeOnExec, .noFollow])
         else { return }
         defer { try? log.close() }
         guard let status = try? FileStatus(of: log), status.allocated - status.size < size / 2,

@@ -46,6 +46,7 @@ package final class ReplicaDatabase: Sendable {
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }
         let reserve = MetadataReserve(in: path.removingLastComponent())
+        reserve.keepRoom(4, behindLogOf: path)
         self.reserve = reserve
         let connections = try reserve.using {
             try Connections(path: path.string, readers: readers, configuration: configuration)

@@ -25,6 +25,7 @@ package final class ProviderDatabase: ProviderStore {
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
+        reserve.keepRoom(1, behindLogOf: path)
         self.reserve = reserve
         let connections = try reserve.using {
             try Connections(path: path.string, readers: Self.readers, configuration: configuration)
