@@ -2,7 +2,7 @@
 package final class CallContext: Sendable {
     @TaskLocal package static var current: CallContext?
 
-    /// Whether the call changes the remote, or looks up what is about to be changed.
+    /// Whether the call changes the remote. Its lookups are part of the change.
     package let isChange: Bool
     private let urgency: @Sendable () -> Bool
     private let wait: @Sendable (Bool) -> Void

@@ -27,8 +27,12 @@ extension SFTPRemote {
                         }
                     }
                 readFiles.close(at: path)
+                var looked: SFTPRequest? = last
                 try await writing(to: [path.parent], session) {
-                    try await place(hidden, at: path, if: condition, last, session)
+                    // The second time, others may have written since.
+                    let look = looked ?? lookup(path, session)
+                    looked = nil
+                    try await place(hidden, at: path, if: condition, look, session)
                 }
                 return entry
             } catch {

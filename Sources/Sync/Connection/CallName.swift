@@ -15,6 +15,6 @@ enum CallName: String, Sendable {
     case quota
     case importDidFinish
 
-    /// Whether it changes the remote, or looks up what is about to be changed.
-    var isChange: Bool { [.createItem, .modifyItem, .deleteItem, .item].contains(self) }
+    /// Whether it changes the remote.
+    var isChange: Bool { [.createItem, .modifyItem, .deleteItem].contains(self) }
 }
