@@ -126,26 +126,14 @@ struct FoundFiles {
     ) throws {
         let from = try source.openFile(named: name)
         defer { try? from.close() }
-        try Self.make(name) { name in
-            let into: FileDescriptor
-            do {
-                into = try target.makeFile(named: name, permissions: 0o600)
-            } catch Errno.fileExists {
-                guard try Self.hasContent(of: from, status, name, in: target) else { throw Errno.fileExists }
-                return
-            }
-            defer { try? into.close() }
-            do {
-                guard try into.copy(from: from, at: 0, to: 0, count: status.size) == status.size else {
-                    throw Errno.ioError
-                }
-                try Self.copyAttributes(of: from, status, to: into)
-                try into.synchronize()
-            } catch {
-                try? target.unlink(named: name)
-                throw error
-            }
-        }
+        if try Self.hasContent(of: from, status, name, in: target) { return try source.unlink(named: name) }
+        // It gets its name when it is whole: of a command that is ended in between nothing is left.
+        let into = try target.makeNamelessFile(permissions: 0o600)
+        defer { try? into.close() }
+        guard try into.copy(from: from, at: 0, to: 0, count: status.size) == status.size else { throw Errno.ioError }
+        try Self.copyAttributes(of: from, status, to: into)
+        try Self.make(name) { name in try into.link(as: name, in: target) }
+        try into.synchronize()
         try source.unlink(named: name)
     }
 
@@ -182,11 +170,11 @@ struct FoundFiles {
             "/proc/self/fd/\(reference.rawValue)", .readOnly, options: [.directory, .closeOnExec])
     }
 
-    /// Whether a file of the mount has the same content.
+    /// Whether the mount has a file of this name with the same content.
     private static func hasContent(
         of file: FileDescriptor, _ status: FileStatus, _ name: String, in target: FileDescriptor
     ) throws -> Bool {
-        let reference = try target.openReference(named: name)
+        guard let reference = try? target.openReference(named: name) else { return false }
         defer { try? reference.close() }
         let present = try FileStatus(of: reference)
         guard present.kind == .regular, present.size == status.size else { return false }
