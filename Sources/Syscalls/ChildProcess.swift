@@ -65,9 +65,10 @@ package final class ChildProcess: Sendable {
 
     package let processIdentifier: Int32
     private let ending: Ending
-    private let task: Task<Result<End, StartError>, Never>
+    /// Ends after the process, with the error that kept it from being started.
+    private let task: Task<StartError?, Never>
 
-    private init(_ processIdentifier: Int32, _ ending: Ending, _ task: Task<Result<End, StartError>, Never>) {
+    private init(_ processIdentifier: Int32, _ ending: Ending, _ task: Task<StartError?, Never>) {
         self.processIdentifier = processIdentifier
         self.ending = ending
         self.task = task
@@ -89,7 +90,7 @@ package final class ChildProcess: Sendable {
         defer { try? null.close() }
         let ending = Ending()
         let (numbers, number) = AsyncStream.makeStream(of: Int32.self)
-        let task = Task.detached { () -> Result<End, StartError> in
+        let task = Task.detached { () -> StartError? in
             defer { number.finish() }
             do {
                 let outcome = try await Subprocess.run(
@@ -100,20 +101,16 @@ package final class ChildProcess: Sendable {
                     number.yield(execution.processIdentifier.value)
                     number.finish()
                 }
-                let end = End(outcome.terminationStatus)
-                ending.end.withLock { $0 = end }
-                return .success(end)
+                ending.end.withLock { $0 = End(outcome.terminationStatus) }
+                return nil
             } catch {
-                // Of a program that has been started this says that its status is lost, of which no case is known.
+                // If the program was started, the library has lost its status.
                 ending.end.withLock { $0 = .exited(-1) }
-                return .failure(StartError(description: "\(error)"))
+                return StartError(description: "\(error)")
             }
         }
         for await number in numbers { return ChildProcess(number, ending, task) }
-        switch await task.value {
-        case .failure(let error): throw error
-        case .success(let end): throw StartError(description: "it ended with \(end)")
-        }
+        throw await task.value ?? StartError(description: "it has no process identifier")
     }
 
     static func configuration(of launch: Launch) -> Configuration {
@@ -176,7 +173,7 @@ package final class ChildProcess: Sendable {
     }
 }
 
-/// The ends on this side of the pipes to a program. Whoever started it closes them.
+/// The ends on this side of the pipes to a program. The caller of ``ChildProcess/startWithPipes(_:)`` closes them.
 package struct ProgramPipes: Hashable, Sendable {
     /// What the program reads.
     package var input: FileDescriptor

@@ -61,7 +61,7 @@ import Testing
         let child = try #require(Int32(String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)))
         parent.process.killGroup()
         #expect(await parent.process.end(within: .seconds(20)) == .killed(signal: 9))
-        // Nobody may be there who reaps it.
+        // In a container no process may reap it.
         let isGone = await eventually {
             let status = try? String(contentsOfFile: "/proc/\(child)/status", encoding: .utf8)
             return status?.contains("State:\tZ") ?? true

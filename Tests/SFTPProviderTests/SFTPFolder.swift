@@ -52,6 +52,21 @@ final class SFTPFolder: RemoteUnderTest {
 
     subscript(_ path: String) -> String { root.string + "/" + path }
 
+    /// Runs a test with a connection to the server, and takes both away.
+    func withRemote(_ test: (SFTPRemote) async throws -> Void) async throws {
+        let environment = environment
+        let remote = try SFTPProvider.remote(domain.source) { environment }
+        do {
+            try await test(remote)
+        } catch {
+            await remote.close()
+            await dispose()
+            throw error
+        }
+        await remote.close()
+        await dispose()
+    }
+
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
         let environment = environment
         return try SFTPProvider.make(for: manager) { environment }

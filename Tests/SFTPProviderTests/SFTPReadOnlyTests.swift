@@ -22,19 +22,7 @@ struct SFTPReadOnlyTests {
             try files.setAttributes(
                 [.ownerAccountID: 65534, .groupOwnerAccountID: 65534], ofItemAtPath: folder.root.string)
         }
-        let environment = folder.environment
-        let remote = SFTPRemote(root: Array(folder.root.string.utf8)) {
-            try await SFTPSession.open([environment["YONDER_SSH"] ?? ""], environment: environment, host: "server")
-        }
-        do {
-            try await body(folder, remote)
-        } catch {
-            await remote.close()
-            await folder.dispose()
-            throw error
-        }
-        await remote.close()
-        await folder.dispose()
+        try await folder.withRemote { try await body(folder, $0) }
     }
 
     private func mode(_ folder: SFTPFolder, _ path: String) throws -> Int? {

@@ -15,17 +15,7 @@ struct SSHServerTests {
         _ test: (SFTPRemote, SFTPFolder) async throws -> Void
     ) async throws {
         let folder = try SFTPFolder(try await SSHServer.start(kind, subsystem: subsystem))
-        let environment = folder.environment
-        let remote = try SFTPProvider.remote(folder.domain.source) { environment }
-        do {
-            try await test(remote, folder)
-        } catch {
-            await remote.close()
-            await folder.dispose()
-            throw error
-        }
-        await remote.close()
-        await folder.dispose()
+        try await folder.withRemote { try await test($0, folder) }
     }
 
     /// Expects a failure whose description contains some words.

@@ -93,42 +93,6 @@ extension EngineTests {
             }
         }
 
-        @Test("SEND-8: the reason of a change that cannot be sent stays when its item is read")
-        func reasonsStay() async throws {
-            try await Machine.run(fill: {
-                $0.addDirectory("d", identifier: "d")
-                $0.addFile("f", content: RemoteContent("text"), identifier: "f")
-            }) { machine in
-                let refusal = FileProviderError(.fileReadNoPermission, "not allowed")
-                for identifier in ["d", "f"] as [ItemIdentifier] {
-                    machine.provider.faults.fail(.modify, of: identifier, with: refusal, times: nil)
-                }
-                for path in ["d", "f"] { try await machine.setPermissions(of: path, to: 0o700) }
-                try await machine.send()
-                try await machine.listAll()
-                #expect(try await machine.read("f") == "text")
-                // All directories are compared.
-                machine.provider.change { $0.expireAnchors() }
-                try await machine.engine.refresh()
-                let database = machine.replica.database
-                for path in ["d", "f"] {
-                    let failure = try await database.failure(of: machine.number(path))
-                    #expect(failure?.message == "not allowed", "\(path)")
-                }
-                #expect(try database.failedChangeCount() == 2)
-                machine.provider.faults.clear()
-                try await machine.engine.retry(nil)
-                try await machine.drain()
-                #expect(try database.failedChangeCount() == 0)
-                // What cannot be read is no change.
-                machine.provider.faults.fail(.enumerate, of: "d", with: refusal, times: nil)
-                machine.provider.change { $0.expireAnchors() }
-                try? await machine.engine.refresh()
-                #expect(try await database.failure(of: machine.number("d")) != nil)
-                #expect(try database.failedChangeCount() == 0)
-            }
-        }
-
         @Test("CONFLICT-3: what both sides wrote alike is no conflict")
         func alike() async throws {
             var options = InMemoryProvider.Options()

@@ -114,7 +114,7 @@ import Testing
         new.nameHolder = .item(holder.item.id, [.parentItemIdentifier])
         let aside = SyncOperation.moveAside(row: holder.item.id)
         #expect(plan([new, holder]).blocked.map(\.operation) == [aside])
-        // Nobody waits for it.
+        // No item waits for it.
         #expect(plan([holder]) == Planner.Plan())
         // The name belongs to a directory that is to be deleted once the item is not in it any more.
         let removal = try await removal(.directory)

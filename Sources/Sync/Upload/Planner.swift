@@ -87,9 +87,9 @@ struct Planner: Sendable {
             case .waits, .waitsForName, .nothing: break
             }
         }
-        // Who has, or whose removal frees, the names that new items wait for.
+        // The items and the deletions that have the names that new items wait for.
         var holders: Set<Int64> = []
-        var emptied: Set<ItemIdentifier> = []
+        var deletions: Set<Int64> = []
         for pending in snapshot.items {
             let item = pending.item
             switch readiness(of: pending, at: now) {
@@ -100,27 +100,27 @@ struct Planner: Sendable {
             case .waitsForName:
                 let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
                 if item.identifier != nil {
-                    // Once aside, it waits for its name and keeps nobody from his.
+                    // An item that is aside has no name that another waits for.
                     if item.base.name != Self.asideName(item.id), !isBusy(step.footprint) { plan.blocked.append(step) }
                 } else {
                     switch pending.nameHolder {
                     case .item(let row, _): holders.insert(row)
-                    case .deletion(let row):
-                        emptied.formUnion(
-                            snapshot.removals.filter { $0.deletion.id == row }.map(\.deletion.identifier))
+                    case .deletion(let row): deletions.insert(row)
                     case nil: break
                     }
                 }
             case .waits, .nothing: break
             }
         }
+        let emptied = Set(
+            snapshot.removals.lazy.map(\.deletion).filter { deletions.contains($0.id) }.map(\.identifier))
         for pending in snapshot.items where pending.asideDirectory != nil && readiness(of: pending, at: now) == .waits {
             let item = pending.item
             guard holders.contains(item.id) || !pending.ancestors.isDisjoint(with: emptied),
                 item.base.name != Self.asideName(item.id)
             else { continue }
             let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
-            // Before what may only queue behind it.
+            // Before items that only wait for the names of others.
             if !isBusy(step.footprint) { plan.blocked.insert(step, at: 0) }
         }
         for offer in snapshot.offers {
