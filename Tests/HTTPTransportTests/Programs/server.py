@@ -132,9 +132,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.cut()
 
     def do_file_page(self, query, number, digest):
-        """CONTENT with ranges. cut=N: no more than N bytes an answer, then the connection breaks. short=N: no more than N
-        bytes an answer, honestly. whole: ranges mean nothing. more=N: N bytes more on either side. changes: another ETag
-        each time. settles: a weak ETag at first. shift: a wrong range."""
+        """CONTENT with ranges. cut=N: no more than N bytes an answer, then the connection breaks; times=N: only in the
+        first N answers. short=N: no more than N bytes an answer, honestly. whole: ranges mean nothing. more=N: N bytes
+        more on either side. changes: another ETag each time. settles: a weak ETag at first. shift: a wrong range."""
         start, end, status = 0, len(CONTENT), 200
         asked = self.headers.get("Range")
         if asked and "whole" not in query:
@@ -155,7 +155,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(end - start))
         self.end_headers()
         body = CONTENT[start:end]
-        if "cut" in query and len(body) > int(query["cut"]):
+        cuts = "cut" in query and number <= int(query.get("times", "1000000"))
+        if cuts and len(body) > int(query["cut"]):
             self.wfile.write(body[:int(query["cut"])])
             self.wfile.flush()
             return self.cut()
