@@ -143,6 +143,10 @@ public final class TestManager: FileProviderManager {
         state.withLock { state in Set(identifiers.filter { state.items[$0] != nil }) }
     }
 
+    public func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]? {
+        state.withLock { $0.items[identifier]?.itemVersion.contentVersion }
+    }
+
     private func known(_ isIncluded: (FileProviderItem) -> Bool) -> [KnownItem] {
         state.withLock { state in
             state.items.values.filter(isIncluded).map { item in

@@ -135,6 +135,10 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.remoteItems.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
     }
 
+    func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]? {
+        known { try replica.database.remoteItems.contentVersion(of: identifier) } ?? nil
+    }
+
     func materializedDirectories() -> [ItemIdentifier] {
         known { try replica.database.materializedDirectories().map(\.identifier) } ?? []
     }

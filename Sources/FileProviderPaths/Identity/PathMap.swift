@@ -254,7 +254,8 @@ final class PathMap: Sendable {
 
     // MARK: - Written contents
 
-    /// An item got its content from this provider: it is not in doubt although it is new.
+    /// An item got its content from this provider: it is not in doubt although it is new. Kept until the system has
+    /// recorded the answer.
     func noteWritten(_ identifier: ItemIdentifier, version: [UInt8]) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -267,6 +268,7 @@ final class PathMap: Sendable {
 
     func wrote(_ identifier: ItemIdentifier, version: [UInt8]) -> Bool {
         state.withLock { $0.written[identifier]?.version == version }
+            || manager.knownContentVersion(of: identifier) == version
     }
 }
 

@@ -107,6 +107,17 @@ package struct RemoteItems: Sendable {
         }
     }
 
+    /// The content version that the provider last gave to an item, also to one that is still to be deleted on the remote.
+    package func contentVersion(of identifier: ItemIdentifier) throws -> [UInt8]? {
+        try database.glance { db in
+            try db.one(
+                """
+                SELECT baseContentVersion FROM item WHERE identifier = ?1
+                UNION ALL SELECT baseContentVersion FROM deletion WHERE identifier = ?1
+                """, [identifier.rawValue], { [UInt8]($0[0] as Data) })
+        }
+    }
+
     /// The items to which the provider last gave one of these content versions.
     package func items(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
         try database.read { db in
