@@ -43,6 +43,32 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-8: a wait for an item waits for its own name after one that makes room") func swapsAreWaitedFor()
+            async throws
+        {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.delay(.modify, by: .milliseconds(100))
+                await machine.engine.pause(true)
+                for rename in [["a", "t"], ["b", "a"], ["t", "b"]] {
+                    try await machine.rename(rename[0], to: rename[1])
+                }
+                var waiting: [Task<Bool, any Error>] = []
+                for name in ["a", "b"] {
+                    let number = try await machine.number(name)
+                    waiting.append(
+                        Task {
+                            _ = try await machine.engine.waitUntilSynced(below: number, within: .seconds(20))
+                            return try await machine.item(name).base.name == name
+                        })
+                }
+                try await Task.sleep(for: .milliseconds(100))
+                await machine.engine.pause(false)
+                for task in waiting { #expect(try await task.value) }
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                try await expectSettled(machine)
+            }
+        }
+
         @Test(
             "SEND-7: what moves into a new directory gives up the name that the directory waits for",
             arguments: [

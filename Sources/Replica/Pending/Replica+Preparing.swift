@@ -43,7 +43,8 @@ extension Replica {
             return SentChange(
                 row: row, inode: item.inode.number, identifier: item.identifier, item: described,
                 base: item.base.version,
-                fields: sending, contentStamp: nil, isReplay: item.wasSent, preparedAt: preparedAt)
+                fields: sending, contentStamp: nil, isReplay: item.wasSent, preparedAt: preparedAt,
+                isMovedAside: name != nil)
         }
     }
 }

@@ -16,6 +16,8 @@ package struct SentChange: Sendable {
     package var isReplay: Bool
     /// A time before it was read from the database: every change up to then is part of it.
     package var preparedAt: FileTimestamp
+    /// Whether it was sent under another name than its own, to make room: its place is still to be sent.
+    package var isMovedAside = false
     /// How it is offered again, when its identifier was given up.
     package var offer: Offer?
 }

@@ -139,8 +139,10 @@ package struct UploadAnswers: RemotePart {
         if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
             try ContentVersions(transaction: transaction).showNewest(of: item)
         }
+        var stored = sent.fields.subtracting(stillPending)
+        if sent.isMovedAside { stored.subtract([.filename, .parentItemIdentifier]) }
         // Not from now on: `yonder wait` that began before the answer waits for what was changed before it began.
-        try db.restartPending(current.id, sent: sent.fields, at: sent.preparedAt)
+        try db.restartPending(current.id, stored: stored, at: sent.preparedAt)
         try ShownNames(transaction: transaction).restoreNames()
     }
 

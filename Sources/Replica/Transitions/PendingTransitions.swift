@@ -39,8 +39,8 @@ extension Database {
         try run("UPDATE item SET changedFields = changedFields & ~\(field: .filename) WHERE id = ?", [row])
     }
 
-    /// After an answer: what is still pending of the fields that were sent was changed since.
-    func restartPending(_ row: Int64, sent fields: ItemFields, at time: FileTimestamp) throws {
+    /// After an answer: what is still pending of the fields that the remote stored was changed since.
+    func restartPending(_ row: Int64, stored fields: ItemFields, at time: FileTimestamp) throws {
         try run(
             """
             UPDATE item SET pendingSince = CASE WHEN changedFields = 0 THEN NULL WHEN changedFields & ? THEN ?
