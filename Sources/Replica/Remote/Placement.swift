@@ -262,6 +262,8 @@ package struct Placement: RemotePart {
             row, as: remote, capabilities: remote.capabilities, changed: item.changedFields, held: item.heldFields)
         try db.forgetUnanswered(ofItem: row)
         if item.inode.number != .root { try db.noteWhereItIs(row, at: now) }
+        // It may be another client's directory of the same name, with what it contains.
+        if item.inode.kind == .directory { try db.noteIncomplete(item.inode.number) }
     }
 
     // MARK: - Moved on the remote

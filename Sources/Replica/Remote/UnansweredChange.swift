@@ -1,4 +1,3 @@
-import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -6,6 +5,7 @@ import GRDB
 /// A request that was sent and never answered, because the daemon or the connection ended. The remote may have applied
 /// it: the result is recognized by its size and its time.
 package struct UnansweredChange: Hashable, Sendable {
+    /// The size of a file. For a symbolic link, a checksum of its target: two targets often have the same length.
     package var size: Int64
     package var modifiedAt: FileTimestamp
 
@@ -13,9 +13,14 @@ package struct UnansweredChange: Hashable, Sendable {
     package func matches(_ item: FileProviderItem) -> Bool {
         switch item.kind {
         case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
-        case .symbolicLink: item.symlinkTargetPath.map { Int64(FileNameText.byteCount(of: $0)) } == size
+        case .symbolicLink: Self.size(of: item) == size
         case .directory: true
         }
+    }
+
+    static func size(of item: FileProviderItem) -> Int64 {
+        guard item.kind == .symbolicLink, let target = item.symlinkTargetPath else { return item.documentSize ?? 0 }
+        return Int64(bitPattern: RecordReader.checksum(of: Array(target.utf8)[...]))
     }
 }
 

@@ -1,4 +1,3 @@
-import FileNames
 import FileProvider
 import GRDB
 
@@ -14,7 +13,7 @@ package struct UploadAnswers: RemotePart {
     package func noteSent(_ sent: SentChange) throws -> Bool {
         if sent.identifier == nil, sent.offer == nil, try !isStillThere(sent) { return false }
         guard try db.noteSent(sent.row) else { return false }
-        var size = sent.item.documentSize ?? Int64(sent.item.symlinkTargetPath.map(FileNameText.byteCount) ?? 0)
+        var size = UnansweredChange.size(of: sent.item)
         if sent.identifier != nil, !sent.fields.contains(.contents) {
             // A date makes another version on some remotes: of the content that the remote has.
             guard sent.item.kind == .file, sent.fields.contains(.contentModificationDate),

@@ -6,14 +6,23 @@ import Replica
 extension Executor {
     /// An item of the name is on the remote already.
     func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
-        if let remote, sent.identifier == nil, try isOwn(remote, sent) {
+        if let remote, sent.identifier == nil, try isOwn(remote, sent), try !isComparable(remote, to: sent) {
             return try await commits.commit { try $0.answers.recognize(sent, as: remote) }
         }
         let remote = try await found(remote, whereWasSent: sent)
         // Equal content on both sides is no conflict, nor is our own content under another identifier.
-        if let remote, sent.identifier == nil, try await isSameCollision(remote, as: sent) {
-            return try await record(
-                .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
+        do {
+            if let remote, sent.identifier == nil, try await isSame(remote, as: sent) {
+                return try await record(
+                    .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
+            }
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            // The provider cannot read an item that was never listed. The repeated creation lets the provider compare it
+            // (`mayAlreadyExist`): after that it differs.
+            if !sent.isReplay {
+                let row = sent.row
+                return try await commits.commit { try $0.answers.wait(row, until: Replica.now) }
+            }
         }
         let label = conflictLabel()
         let isResolved = try await commits.commit { ingestion in
@@ -23,16 +32,11 @@ extension Executor {
         if !isResolved { try await parkConflictCopy(sent) }
     }
 
-    /// Whether what has the name is the very content that was sent.
-    ///
-    /// - Throws: `noSuchItem` where the provider cannot read an item that was never listed. The repeated creation lets the
-    ///   provider compare it (`mayAlreadyExist`): after that it differs.
-    private func isSameCollision(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {
-        do {
-            return try await isSame(remote, as: sent)
-        } catch let error as FileProviderError where error.code == .noSuchItem && sent.isReplay {
-            return false
-        }
+    /// Whether the content of a file has to show whether it is what was sent. At the first attempt the file is most likely
+    /// another client's, and programs that keep dates give one date to different contents.
+    private func isComparable(_ remote: FileProviderItem, to sent: SentChange) throws -> Bool {
+        guard remote.kind == .file, !sent.isReplay else { return false }
+        return try replica.database.inode(sent.inode)?.modifiedAt == sent.item.contentModificationDate
     }
 
     /// What has the name that was sent; looked for where the provider does not say.

@@ -1,0 +1,75 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// What is made here and on the remote under one name, before either side has heard of the other.
+    @Suite struct BothSides {
+        /// Makes things in the source folder and in the mount while the domain is paused.
+        private func run(
+            there: String, here: String, _ test: (Installation) async throws -> Void
+        ) async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "dir/file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("ls", "-R", yonder.mount.string).status == 0)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                let made = try await Command.shell("cd \"$1\" && \(there)", yonder.source.string)
+                #expect(made.status == 0, "\(made.errors)")
+                try await yonder.shell(here)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                try await yonder.expectSent()
+                #expect(try await yonder.yonder("signal", "mount", "--wait").status == 0)
+                try await test(yonder)
+                #expect(try await yonder.differences() == "")
+            }
+        }
+
+        @Test("CONFLICT-1: directories are merged at any depth, and followed from then on") func deepDirectories()
+            async throws
+        {
+            try await run(
+                there: "mkdir -p dir/a/b/c/d; for d in dir/a dir/a/b dir/a/b/c dir/a/b/c/d; do echo x > $d/there; done",
+                here: "mkdir -p dir/a/b/c/d; for d in dir/a dir/a/b dir/a/b/c dir/a/b/c/d; do echo x > $d/here; done"
+            ) { yonder in
+                for directory in ["dir/a", "dir/a/b", "dir/a/b/c", "dir/a/b/c/d"] {
+                    #expect(try await Command.run("ls", yonder[directory]).output.contains("there"), "\(directory)")
+                    try yonder.write("x", to: directory + "/later")
+                }
+                #expect(
+                    try await eventually {
+                        try await Command.shell("find \"$1\" -name later | wc -l", yonder.mount.string).line == "4"
+                    })
+                #expect(try await yonder.conflicts().isEmpty)
+            }
+        }
+
+        @Test("CONFLICT-1: of two symbolic links of one name both targets are kept, also of one length") func links()
+            async throws
+        {
+            try await run(
+                there: "ln -s there link; ln -s same both", here: "ln -s here! link; ln -s same both"
+            ) { yonder in
+                let targets = try await yonder.shell("find . -type l -printf '%l\\n' | sort")
+                #expect(targets == "here!\nsame\nthere\n")
+                #expect(try await yonder.conflicts().count == 1)
+            }
+        }
+
+        @Test("CONFLICT-1: of two files of one name both contents are kept, also of one size and date") func files()
+            async throws
+        {
+            let dated = "echo same > both; touch -d @1000000000 file both; mkdir new"
+            try await run(
+                there: "echo there > file; \(dated); echo a > new/x; echo aa > new/y",
+                here: "echo here! > file; \(dated); echo b > new/x; echo bb > new/y"
+            ) { yonder in
+                let contents = try await yonder.shell("cat file* both* new/* | sort")
+                #expect(contents == "a\naa\nb\nbb\nhere!\nsame\nthere\n")
+                #expect(try await yonder.conflicts().count == 3)
+            }
+        }
+    }
+}
