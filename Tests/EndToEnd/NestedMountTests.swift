@@ -69,7 +69,8 @@ extension RealMount {
                     let outcome = try await yonder.yonder("mount", other, place, "--name", "inner")
                     #expect(outcome.status == 1)
                     #expect(
-                        outcome.errors.contains("it lies in a mount of ours, '//yonder/mount'"), "\(outcome.errors)")
+                        outcome.errors.contains("it lies in the mount of another domain, '\(yonder.mount.string)'"),
+                        "\(outcome.errors)")
                 }
                 #expect(try yonder.sourceNames() == ["below", "empty"])
                 // The source and what is in it are no place for it either.

@@ -155,7 +155,9 @@ struct Mountpoint: Sendable {
     private func checkSurroundings(of place: FilePath) throws(ControlError) {
         guard let outer = Self.outerMount(of: place) else { return }
         throw ControlError(
-            .failed, "it lies in a mount of ours, '\(outer.source)'; mount on a directory outside of that",
+            .failed,
+            "it lies in the mount of another domain, '\(String(decoding: outer.path, as: UTF8.self))'; mount on a directory "
+                + "outside of that",
             path: path.string)
     }
 

@@ -37,13 +37,17 @@ final class FolderWatcher: Sendable {
             watches.withLock { $0.directories[watch] = identifier }
         } catch {
             let isFirst = watches.withLock { watches in
-                defer { (watches.hasReportedLimit, watches.isIncomplete) = (true, true) }
+                watches.isIncomplete = true
+                // A directory that cannot be read has its own message wherever it is listed.
+                guard error != .permissionDenied else { return false }
+                defer { watches.hasReportedLimit = true }
                 return !watches.hasReportedLimit
             }
             if isFirst {
+                let hint = error == .noSpace ? "; raise fs.inotify.max_user_watches to have changes at once" : ""
                 manager.report(
-                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds; "
-                        + "raise fs.inotify.max_user_watches to have changes at once")
+                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds\(hint)"
+                )
             }
         }
     }

@@ -43,6 +43,12 @@ extension Yonder {
         @Flag(help: "Also wait for running downloads.")
         var downloads = false
 
+        func validate() throws {
+            guard timeout.map({ $0.isFinite && $0 >= 0 }) ?? true else {
+                throw ValidationError("--timeout takes a number of seconds, such as 30")
+            }
+        }
+
         func run() async throws {
             let result = try await DaemonConnection().perform(
                 .wait(name, seconds: timeout, downloads: downloads))
