@@ -33,6 +33,18 @@ extension RealMount {
                     """
                     cd "$MOUNT/made"; chmod u+w sub; rm sub/1; mv sub/2 sub/two; mkdir sub/new; chmod u-w sub; cd /; \(settled)
                     """)
+                // Without the right to search a directory nothing in it can be looked up, whatever is still to be sent there.
+                for mode in ["000", "200", "400", "600"] {
+                    try await check(
+                        """
+                        cd "$MOUNT"; mkdir -p p/q/r; echo old > p/q/old; echo gone > p/q/gone; yonder wait --timeout 20
+                        echo new > p/q/new; echo changed > p/q/old; rm p/q/gone; mv p/q/r p/r; chmod \(mode) p/q; chmod \(mode) p; cd /
+                        yonder wait --timeout 20; for place in "$SOURCE" "$MOUNT"; do
+                            stat -c %a "$place/p" | grep -x \(Int(mode) ?? 0); chmod 700 "$place/p"
+                            stat -c %a "$place/p/q" | grep -x \(Int(mode) ?? 0); chmod 700 "$place/p/q"
+                        done; \(settled); rm -r "$MOUNT/p"; yonder wait --timeout 20
+                        """)
+                }
                 try await check(
                     "chmod -R u+w \"$MOUNT/made\"; rm -r \"$MOUNT/made\"; \(settled); ls -A \"$SOURCE\" | wc -l | grep -qx 0"
                 )

@@ -8,7 +8,7 @@ extension DirectoryProvider {
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,
         request: FileProviderRequest
     ) async throws -> ItemChange {
-        try await write(template.parentItemIdentifier, template.filename, contents) { [watcher] writer, contents in
+        try await write([template.parentItemIdentifier], template.filename, contents) { [watcher] writer, contents in
             let change = try writer.create(template, fields, contents: contents, options: options)
             // The system does not list a directory that it has created, so it is watched from here on.
             if case .applied(let item, _, _) = change, item.kind == .directory, !item.isTrashed, let watcher {
@@ -31,7 +31,7 @@ extension DirectoryProvider {
         _ item: FileProviderItem, baseVersion: ItemVersion, changedFields: ItemFields, contents: ContentSource?,
         options: ModifyItemOptions, request: FileProviderRequest
     ) async throws -> ItemChange {
-        try await write(item.itemIdentifier, item.filename, contents) { writer, contents in
+        try await write([item.itemIdentifier, item.parentItemIdentifier], item.filename, contents) { writer, contents in
             try writer.modify(item, base: baseVersion, changedFields, contents: contents)
         }
     }
@@ -39,15 +39,17 @@ extension DirectoryProvider {
     package func deleteItem(
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws {
-        try await write(identifier, nil, nil) { writer, _ in
+        try await write([identifier], nil, nil) { writer, _ in
             try writer.delete(identifier, base: baseVersion, recursively: options.contains(.recursive))
         }
     }
 
     /// Runs a change. A cancelled call returns at once while its body may continue, so the body reads from a
     /// duplicate descriptor: the number of the original may be reused.
+    ///
+    /// - Parameter items: those that the change is made at; the first is the subject of errors.
     private func write<Value: Sendable>(
-        _ identifier: ItemIdentifier, _ name: String?, _ contents: ContentSource?,
+        _ items: [ItemIdentifier], _ name: String?, _ contents: ContentSource?,
         _ body: @escaping @Sendable (FolderWriter, ContentSource?) throws -> Value
     ) async throws -> Value {
         var own: ContentSource?
@@ -62,15 +64,31 @@ extension DirectoryProvider {
         }
         let source = Held(source: own)
         return try await folder.calls.run { [folder] cancellation in
+            let writer = FolderWriter(folder: folder, cancellation: cancellation)
             do {
-                return try body(FolderWriter(folder: folder, cancellation: cancellation), source.source)
-            } catch let error as Errno {
+                do {
+                    return try body(writer, source.source)
+                } catch  where Self.isDenied(error) {
+                    let root = try folder.openRoot()
+                    defer { try? root.close() }
+                    return try folder.readOnlyDirectories.writing(
+                        below: root, along: items.compactMap { folder.path(of: $0) }
+                    ) {
+                        try body(writer, source.source)
+                    }
+                }
+            } catch {
+                let identifier = items.first ?? .rootContainer
+                // A directory of another user denies access: the item waits.
+                if Self.isDenied(error) { throw folder.writeFailure(.permissionDenied, of: identifier, named: name) }
+                guard let error = error as? Errno else { throw error }
                 throw folder.writeFailure(error, of: identifier, named: name)
-            } catch let error as FileProviderError where error.code == .fileReadNoPermission {
-                // A parent directory denies access: the item waits.
-                throw folder.writeFailure(.permissionDenied, of: identifier, named: name)
             }
         }
+    }
+
+    private static func isDenied(_ error: any Error) -> Bool {
+        error as? Errno == .permissionDenied || (error as? FileProviderError)?.code == .fileReadNoPermission
     }
 
     /// Closes the descriptor of its source when it is released.

@@ -2,11 +2,11 @@ import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Lets this user write to directories that the user owns and whose modes deny it, while a change is stored in them.
+/// Lets this user write to and search directories that the user owns and whose modes deny it, while a change is stored in them.
 ///
-/// A process can write to a file in a read-only directory, or make the directory read-only after it has made the files. The source
-/// must accept both, although the provider replaces files by renaming, and stores a directory's mode before its files. If the
-/// daemon is killed before it restores the mode, the owner keeps the right to write.
+/// A process can write to a file in a read-only directory, or take the rights from a directory after it has made the files. The
+/// source must accept both, although the provider replaces files by renaming, and stores a directory's mode before its files. If
+/// the daemon is killed before it restores the mode, the owner keeps the rights.
 final class ReadOnlyDirectories: Sendable {
     private struct Key: Hashable {
         var device: UInt64
@@ -39,6 +39,33 @@ final class ReadOnlyDirectories: Sendable {
         defer { for (key, directory) in changed { end(key, directory) } }
         for directory in directories {
             if let key = try begin(directory) { changed.append((key, directory)) }
+        }
+        return try body()
+    }
+
+    /// Runs a body that needs all directories on some paths. A directory can be opened only when this user may search the one
+    /// above it.
+    func writing<Value>(
+        below root: FileDescriptor, along paths: [[String]], _ body: () throws -> Value
+    ) throws -> Value {
+        guard !isRoot else { return try body() }
+        var opened: [(key: Key?, directory: FileDescriptor)] = []
+        defer {
+            for (key, directory) in opened.reversed() {
+                if let key { end(key, directory) }
+                try? directory.close()
+            }
+        }
+        for path in paths {
+            var current = try root.duplicateCloseOnExec()
+            opened.append((nil, current))
+            opened[opened.count - 1].key = try begin(current)
+            for name in path {
+                guard let next = try? current.openDirectory(named: name) else { break }
+                opened.append((nil, next))
+                opened[opened.count - 1].key = try begin(next)
+                current = next
+            }
         }
         return try body()
     }
