@@ -35,6 +35,23 @@ extension SyncEngine {
         }
     }
 
+    /// Runs a request that the remote may deny by permissions that were changed here and are not there yet: these are sent,
+    /// and the request is repeated.
+    func sendingPermissions(
+        of number: InodeNumber, _ request: () async throws(FileProviderError) -> Void
+    ) async throws(FileProviderError) {
+        do throws(FileProviderError) {
+            try await request()
+        } catch {
+            guard error.code == .fileReadNoPermission,
+                let changed = try? replica.database.changedPermissions(above: number), !changed.isEmpty
+            else { throw error }
+            // What cannot be sent denies the repeated request as well.
+            for inode in changed { try? await send(inode) }
+            try await request()
+        }
+    }
+
     private func settle(below top: InodeNumber, within time: Duration?, isFailing: Bool) async throws -> Bool {
         try noteWrittenFiles()
         let start = Replica.now

@@ -279,7 +279,9 @@ package final class SyncEngine: SyncPart {
     package func list(
         _ number: InodeNumber, beyond: Int64? = nil, request: FileProviderRequest
     ) async throws(FileProviderError) {
-        try await listings.list(number, beyond: beyond, request: request)
+        try await sendingPermissions(of: number) { () throws(FileProviderError) in
+            try await listings.list(number, beyond: beyond, request: request)
+        }
         await directoryPrefetcher.listed(number)
         schedule.directoryWasOpened(number)
     }
@@ -300,7 +302,9 @@ package final class SyncEngine: SyncPart {
         _ number: InodeNumber, version: [UInt8], range: Range<Int64>, request: FileProviderRequest
     ) async throws(FileProviderError) {
         if request.reason == .reading { filePrefetcher.fileIsMissed(number, by: request.processIdentifier) }
-        try await downloads.provide(number, version: version, range: range, request: request)
+        try await sendingPermissions(of: number) { () throws(FileProviderError) in
+            try await downloads.provide(number, version: version, range: range, request: request)
+        }
     }
 
     /// The last handle of an inode was closed: remote changes that waited for that are taken in.

@@ -7,6 +7,22 @@ extension RealMount {
     /// Directories whose modes deny their owner to write. Root may always.
     @Suite struct ReadOnlyDirectories {
         @Test(
+            "READ-10: what the source denied to read is read as soon as chmod(1) has returned in the mount",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func readAtOnce() async throws {
+            try await OrdinaryUser.run { user in
+                let outcome = try await user.shell(
+                    """
+                    set -e; cd "$SOURCE"; mkdir -p denied/deep below; echo file > file; echo deep > denied/deep/file; echo x > below/x
+                    chmod 000 denied/deep denied file; chmod 300 below; yonder mount "$SOURCE" "$MOUNT" > /dev/null; cd "$MOUNT"
+                    ls > /dev/null; ! cat file 2> /dev/null; ! ls denied 2> /dev/null; ! ls below 2> /dev/null
+                    chmod 644 file; cat file; chmod 755 denied; chmod 700 denied/deep; cat denied/deep/file; chmod 700 below; ls below
+                    """)
+                #expect(outcome.status == 0 && outcome.output == "file\ndeep\nx\n", "\(outcome.output)\(outcome.errors)")
+            }
+        }
+
+        @Test(
             "FOLDER-8: what an ordinary user changes in and around a read-only directory reaches the source",
             .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
         func stored() async throws {

@@ -78,6 +78,20 @@ extension ReplicaDatabase {
         }
     }
 
+    /// An inode and the directories above it whose permissions the remote does not have yet, the topmost first.
+    package func changedPermissions(above number: InodeNumber) throws -> [InodeNumber] {
+        try read { db in
+            var found: [InodeNumber] = []
+            var current = try db.item(ofInode: number)
+            for _ in 0..<ItemRemoval.deepest {
+                guard let item = current else { break }
+                if item.changedFields.contains(.permissions) { found.append(item.inode.number) }
+                current = try item.parent.flatMap { try db.item(ofInode: $0) }
+            }
+            return found.reversed()
+        }
+    }
+
     /// Whether a file is open for writing.
     package func isOpenForWriting(_ number: InodeNumber) throws -> Bool {
         try read { db in try db.inode(number)?.contentStamp != nil }
