@@ -18,7 +18,8 @@ extension RealMount {
                     ls > /dev/null; ! cat file 2> /dev/null; ! ls denied 2> /dev/null; ! ls below 2> /dev/null
                     chmod 644 file; cat file; chmod 755 denied; chmod 700 denied/deep; cat denied/deep/file; chmod 700 below; ls below
                     """)
-                #expect(outcome.status == 0 && outcome.output == "file\ndeep\nx\n", "\(outcome.output)\(outcome.errors)")
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                #expect(outcome.output == "file\ndeep\nx\n")
             }
         }
 
