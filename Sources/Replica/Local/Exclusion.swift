@@ -91,6 +91,7 @@ struct Exclusions: LocalPart {
 
 extension Database {
     func exclusion(of item: ItemRecord) throws -> Exclusion {
+        guard item.isExcluded else { return .none }
         let value = try one("SELECT isExcluded FROM item WHERE id = ?", [item.id], { $0[0] as Int })
         return value.flatMap(Exclusion.init(rawValue:)) ?? .none
     }
