@@ -179,10 +179,11 @@ extension EngineTests {
             try await EngineFixture.run(fill: { $0.addDirectory("d", identifier: "d") }) { fixture in
                 try await fixture.list()
                 let number = try fixture.number("d")
-                fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"))
+                fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"), times: nil)
                 #expect(await fixture.failure { try await fixture.list("d") }?.code == .cannotSynchronize)
-                #expect(fixture.provider.log.count(of: .item, "d") == 1)
+                #expect(fixture.provider.log.count(of: .item, "d") == 4)
                 #expect(try fixture.number("d") == number)
+                fixture.provider.faults.clear()
 
                 fixture.provider.change { $0.delete("d") }
                 fixture.kernel.clear()
@@ -190,6 +191,28 @@ extension EngineTests {
                 #expect(failure?.code == .noSuchItem)
                 #expect(try fixture.replica.database.item("d") == nil)
                 #expect(fixture.kernel.invalidations.contains(.deletion(parent: .root, child: number, name: "d")))
+            }
+        }
+
+        @Test("CHANGE-7: a directory that is not found while it moves is listed again, and its listing compared")
+        func aDirectoryThatMovesMeanwhile() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await EngineFixture.run(
+                options: options,
+                fill: { tree in
+                    let directory = tree.addDirectory("d", identifier: "d")
+                    tree.addFile("one", in: directory, content: RemoteContent("1"))
+                }
+            ) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"), times: 2)
+                let first = try await fixture.list("d")
+                #expect(first == ["one"])
+                fixture.provider.change { tree in _ = tree.addFile("two", in: "d", content: RemoteContent("2")) }
+                fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"), times: 2)
+                try await fixture.engine.refresh()
+                #expect(try fixture.names(in: fixture.number("d")).sorted() == ["one", "two"])
             }
         }
 

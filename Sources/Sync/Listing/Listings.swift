@@ -167,12 +167,31 @@ actor Listings: SyncPart {
         for waiter in listing.waiters.values { waiter.end.give(result.mapError { $0 as any Error }) }
     }
 
+    /// A directory that is moved on the remote meanwhile is looked for where it was. It is there when it is looked up, and
+    /// listed again.
     private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        for pause in Self.pausesWhileMoved {
+            guard let moved = try await enumerateOnce(number, request: request) else { return }
+            guard let pause else { throw moved }
+            do {
+                try await Task.sleep(for: pause)
+            } catch {
+                throw ProviderCalls.failure(from: error)
+            }
+        }
+    }
+
+    private static let pausesWhileMoved: [Duration?] = [.milliseconds(50), .milliseconds(200), .milliseconds(800), nil]
+
+    /// - Returns: a failure for a directory that the remote has and did not find; nil when it is listed.
+    private func enumerateOnce(
+        _ number: InodeNumber, request: FileProviderRequest
+    ) async throws(FileProviderError) -> FileProviderError? {
         var isComparison = false
         do {
             let isOnlyCompared = active[number]?.isOnlyCompared ?? true
             guard let beginning = try await replica.beginListing(of: number, isOnlyCompared: isOnlyCompared) else {
-                return
+                return nil
             }
             isComparison = beginning.isComparison
             active[number]?.isStreamed = beginning.isStreamed
@@ -181,8 +200,9 @@ actor Listings: SyncPart {
                 let reading = try await readPages(of: number, beginning, request: request)
                 if reading == .toFinish { try await finishListing(of: number, beginning, request: request) }
                 if reading != .unwanted, active[number]?.isOdd == false { warnings.succeeded(.listing(number)) }
-                if reading == .whole { return }
+                if reading == .whole { return nil }
                 try await replica.endListing(beginning)
+                return nil
             } catch {
                 // Also when this task was cancelled, in which the database would do nothing.
                 try await Task { [replica] in
@@ -194,7 +214,9 @@ actor Listings: SyncPart {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             guard failure.code == .noSuchItem else { throw failure }
-            throw try await directoryIsGone(number, failure, isComparison: isComparison, request: request)
+            let end = try await directoryIsGone(number, failure, isComparison: isComparison, request: request)
+            guard end.code == .cannotSynchronize else { throw end }
+            return end
         }
     }
 
