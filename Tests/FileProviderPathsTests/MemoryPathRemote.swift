@@ -9,6 +9,7 @@ final class MemoryPathRemote: PathRemote {
     struct Habits: Sendable {
         var hasSymbolicLinks = false
         var storesEverything = false
+        /// Without strong tags symbolic links have none.
         var isTagStrong = true
         var hasIdentifiers = false
         /// As in a bucket: directories have none, and those of files are made of their bytes.
@@ -103,9 +104,19 @@ final class MemoryPathRemote: PathRemote {
             nodes[path]?.isUnsettled = isUnsettled
         }
 
+        mutating func makeLink(_ path: RemotePath, to target: String) {
+            make(path, kind: .symbolicLink)
+            nodes[path]?.attributes.symbolicLinkTarget = target
+        }
+
         /// With its tag, as where times are kept and tell contents apart.
         mutating func copy(_ path: RemotePath, to newPath: RemotePath) {
             nodes[newPath] = nodes[path]
+        }
+
+        /// As where two files of one length were written in one second.
+        mutating func makeAlike(_ path: RemotePath, _ other: RemotePath) {
+            if let tag = nodes[path]?.tag { nodes[other]?.tag = tag }
         }
 
         mutating func setDate(_ path: RemotePath, _ date: FileTimestamp) {
@@ -142,6 +153,7 @@ final class MemoryPathRemote: PathRemote {
     }
 
     private func tag(of node: Node) -> [UInt8] {
+        if node.kind == .symbolicLink, !habits.isTagStrong { return [] }
         guard habits.hasTagsOfContent else { return Array("\(node.tag)".utf8) }
         return node.kind == .directory ? [] : Array("of \(node.bytes)".utf8)
     }

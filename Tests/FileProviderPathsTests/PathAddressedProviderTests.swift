@@ -127,6 +127,24 @@ struct PathAddressedProviderTests {
         }
     }
 
+    @Test("CONFLICT-2: a symbolic link that another client has replaced is not deleted", arguments: [true, false])
+    func replacedLinks(isTagStrong: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.isTagStrong = isTagStrong
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { $0.makeLink(path("link"), to: "here") }
+            let known = try await session.find("link")
+            remote.change { $0.makeLink(path("link"), to: "there") }
+            let error = await #expect(throws: FileProviderError.self) { try await session.delete(known) }
+            #expect(error?.code == .deletionRejected)
+            let now = try await session.find("link")
+            #expect(now.symlinkTargetPath == "there")
+            #expect(now.itemVersion.contentVersion != known.itemVersion.contentVersion)
+            try await session.delete(now)
+            #expect(remote.names(in: .root).isEmpty)
+        }
+    }
+
     @Test("PATH-6: what the provider needs for itself is not shown, and goes when a crash left it")
     func hiddenNames() async throws {
         try await MemoryPathRemote.run { remote, session async throws in

@@ -35,7 +35,7 @@ struct PathItems: Sendable {
         guard entry.kind == .file, entry.isTagUnsettled, !paths.wrote(identifier, version: version) else {
             return version
         }
-        return version + [Self.mark]
+        return Self.unsettledVersion(of: version)
     }
 
     /// The content version of a settled tag.
@@ -58,6 +58,11 @@ struct PathItems: Sendable {
         version.count > longestTag ? nil : Array(version.drop(mark))
     }
 
+    /// The version of a file whose tag is not settled yet.
+    static func unsettledVersion(of version: [UInt8]) -> [UInt8] { version + [mark] }
+
+    static func settledVersion(of version: [UInt8]) -> [UInt8] { Array(version.drop(mark)) }
+
     /// Whether several contents may have this version.
     static func isUnsettled(_ version: [UInt8]) -> Bool { version.last == mark }
 
@@ -78,6 +83,10 @@ extension [UInt8] {
 }
 
 extension RemoteEntry {
-    /// The content version, once the tag is settled.
-    var version: [UInt8] { PathItems.version(ofTag: tag) }
+    /// The content version, once the tag is settled. A symbolic link without a tag has its target as version, with a last
+    /// byte that is no mark.
+    var version: [UInt8] {
+        guard kind == .symbolicLink, tag.isEmpty else { return PathItems.version(ofTag: tag) }
+        return PathItems.version(ofTag: Array((attributes.symbolicLinkTarget ?? "").utf8) + [UInt8(ascii: "/")])
+    }
 }

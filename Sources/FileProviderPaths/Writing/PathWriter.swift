@@ -205,12 +205,11 @@ final class PathWriter: Sendable {
                 guard tree.mayBe(entry, identifier) else { return }
                 let parent = try tree.parent(of: identifier, at: path)
                 let condition: RemoteCondition
+                if entry.kind != .directory, !PathItems.hasTag(of: entry.version, base.contentVersion) {
+                    throw rejection(entry, identifier, in: parent)
+                }
                 switch entry.kind {
-                case .file:
-                    guard PathItems.hasTag(of: entry.version, base.contentVersion) else {
-                        throw rejection(entry, identifier, in: parent)
-                    }
-                    condition = .unchanged(tag: entry.tag)
+                case .file: condition = .unchanged(tag: entry.tag)
                 case .directory:
                     condition = options.contains(.recursive) ? .always : .empty
                     if condition == .empty, !remote.traits.checksEmptiness, try await holdsAnything(path) {

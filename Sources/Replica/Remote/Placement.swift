@@ -224,7 +224,7 @@ package struct Placement: RemotePart {
         guard let (version, kind, id) = version else { return try isToBeLookedFor(item) }
         // A request that was sent before the removal, and not answered, is not newer than the removal.
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
-        if kind == InodeKind.file.rawValue, version != item.itemVersion.contentVersion, !isOwn {
+        if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
             try db.deleteDeletion(item.itemIdentifier)
             return false
         }
