@@ -166,6 +166,29 @@ import Testing
         }
     }
 
+    @Test("PATH-3: of two files of one length and time that were renamed neither takes the identifier of the other")
+    func alikeAndRenamed() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.isTagStrong = false
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { contents in
+                for number in ["1", "2"] {
+                    contents.make(path("x" + number), kind: .directory)
+                    contents.make(path("x\(number)/f"), kind: .file, Array(number.utf8))
+                }
+                contents.makeAlike(path("x1/f"), path("x2/f"))
+            }
+            let known = [try await session.find("x1/f"), try await session.find("x2/f")].map(\.itemIdentifier)
+            #expect(Set(known).count == 2)
+            remote.change { contents in
+                contents.move(path("x1/f"), to: path("x2/k"))
+                contents.move(path("x2/f"), to: path("x1/k"))
+            }
+            let now = [try await session.find("x1/k"), try await session.find("x2/k")].map(\.itemIdentifier)
+            #expect(now[0] != known[0] && now[1] != known[1])
+        }
+    }
+
     @Test("PATH-3: what holds nothing is not taken for something else that is gone, where no tag says so")
     func nothingIsLikeNothing() async throws {
         var habits = MemoryPathRemote.Habits()

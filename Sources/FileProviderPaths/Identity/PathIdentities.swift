@@ -26,6 +26,8 @@ final class PathIdentities: Sendable {
     private static let trust = Duration.seconds(60)
     /// In how many other directories one listing searches for old names.
     private static let mostPlaces = 4
+    /// As many items of one version as the system tells of.
+    private static let mostAlike = 64
 
     init(remote: any PathRemote, manager: any FileProviderManager, paths: PathMap) {
         self.remote = remote
@@ -151,11 +153,15 @@ final class PathIdentities: Sendable {
         let gone = missing.withLock { $0 }.filter { isStillMissing($0.value) }
         let remembered = manager.knownItems(withContentVersions: versions)
         if gone.isEmpty, remembered.isEmpty { return entries.map { _ in nil } }
+        let ambiguous = ambiguousVersions(of: entries, among: remembered + gone.values.map(\.known))
         var candidates: [[UInt8]: [ItemIdentifier: Missing]] = [:]
         for candidate in gone.values {
             candidates[candidate.known.contentVersion, default: [:]][candidate.known.itemIdentifier] = candidate
         }
+        let alike = Dictionary(grouping: remembered, by: \.contentVersion).mapValues(\.count)
         for known in remembered where gone[known.itemIdentifier] == nil && !paths.isMoving(known.itemIdentifier) {
+            // What very many items have in common identifies none of them.
+            guard alike[known.contentVersion, default: 0] < Self.mostAlike else { continue }
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
                 known: known, path: nil, children: nil,
                 // This listing shows it.
@@ -163,7 +169,7 @@ final class PathIdentities: Sendable {
         }
         var result: [ItemIdentifier?] = []
         for (entry, version) in zip(entries, versions) {
-            guard let all = candidates[version] else {
+            guard let all = candidates[version], !ambiguous.contains(version) else {
                 result.append(nil)
                 continue
             }
@@ -177,6 +183,20 @@ final class PathIdentities: Sendable {
             result.append(found?.identifier)
         }
         return result
+    }
+
+    /// The versions of entries with weak tags that several known files have, wherever these are: which of them an entry is
+    /// cannot be told, and the wrong one would show, and later overwrite, another file's content.
+    private func ambiguousVersions(of entries: [RemoteEntry], among known: [KnownItem]) -> Set<[UInt8]> {
+        let weak = entries.filter { $0.kind == .file && !$0.isTagStrong && $0.size != 0 }.map { $0.version }
+        if weak.isEmpty { return [] }
+        let unsettled = manager.knownItems(withContentVersions: weak.map(PathItems.unsettledVersion))
+        var owners: [[UInt8]: Set<ItemIdentifier>] = [:]
+        for item in known { owners[item.contentVersion, default: []].insert(item.itemIdentifier) }
+        for item in unsettled {
+            owners[PathItems.settledVersion(of: item.contentVersion), default: []].insert(item.itemIdentifier)
+        }
+        return Set(weak.filter { owners[$0, default: []].count > 1 })
     }
 
     /// Whether neither this provider nor the system has found an item since a listing did not show it.

@@ -118,23 +118,21 @@ package struct RemoteItems: Sendable {
         }
     }
 
-    /// The items to which the provider last gave one of these content versions.
+    /// The items to which the provider last gave one of these content versions; not all of those that very many have.
     package func items(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
         try database.read { db in
             try Set(versions).flatMap { version in
-                let items = try db.all(
+                try db.all(
                     """
                     SELECT \(Self.knownColumns) FROM item
                     WHERE baseContentVersion = ?1 AND baseContentVersion <> x'' AND identifier IS NOT NULL
                         AND baseParent IS NOT NULL
-                    LIMIT \(Self.mostAlike + 1)
+                    LIMIT \(Self.mostAlike)
                     """, [Data(version)], Self.knownItem)
-                return items.count > Self.mostAlike ? [] : items
             }
         }
     }
 
-    /// A content version that more items than these have identifies none of them.
     private static let mostAlike = 64
     private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
 
