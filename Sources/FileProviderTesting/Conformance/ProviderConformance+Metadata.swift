@@ -87,6 +87,14 @@ extension ProviderConformance.Subject {
         guard let link = try await session.createLink("link", to: "x") else { return }
         try await session.delete(link.item)
         try await expectNames([], "after the deletion of a link")
+        guard let other = try await session.createLink("link", to: "y") else { return }
+        do {
+            try await session.delete(link.item)
+        } catch let error as FileProviderError where error.code == .deletionRejected {}
+        let left = try await session.find("link")
+        try expect(left.symlinkTargetPath == "y", "the deletion of a link has changed the one in its place")
+        try await session.delete(other.item)
+        try await expectNames([], "after the deletion of the link in its place")
     }
 
     func checkFullDirectories() async throws {
