@@ -169,6 +169,29 @@ struct ServerTests {
     }
 
     @Test(
+        "DAV-1: a directory that another client replaces by a file is gone, and its parent can be listed",
+        arguments: DAVServer.Kind.installed)
+    func replacedDirectories(on kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            for path in ["a", "a/deep"] { try await folder.makeDirectory(path) }
+            for path in ["a/b", "a/deep/c"] { try await folder.write(Array(path.utf8), to: path) }
+            let known = [try await session.find("a"), try await session.find("a/deep"), try await session.find("a/b")]
+            _ = try await session.find("a/deep/c")
+            try await folder.rename("a/b", to: "moved")
+            try await folder.delete("a")
+            try await folder.write(Array("file".utf8), to: "a")
+            for item in known.prefix(2) {
+                let error = await #expect(throws: FileProviderError.self) {
+                    try await session.list(item.itemIdentifier)
+                }
+                #expect(error?.code == .noSuchItem, "\(item.filename): \(String(describing: error))")
+            }
+            let now = try await session.list().map { [$0.filename, $0.kind == .file ? "file" : "other"] }
+            #expect(Set(now) == [["a", "file"], ["moved", "file"]])
+        }
+    }
+
+    @Test(
         "DAV-16: dates and modes are kept where the server keeps properties, for other machines too",
         arguments: DAVServer.Kind.installed)
     func attributes(on kind: DAVServer.Kind) async throws {

@@ -321,6 +321,9 @@ final class PathIdentities: Sendable {
                 search.note(names, in: path.parent)
             } catch let error as FileProviderError where error.code == .noSuchItem {
                 search.note(nil, in: path.parent)
+            } catch let error as FileProviderError where error.code == .fileReadNoPermission {
+                // What cannot be listed does not keep another directory from being listed.
+                return false
             }
         }
         guard let names = search.names(in: path.parent) ?? nil else { return true }

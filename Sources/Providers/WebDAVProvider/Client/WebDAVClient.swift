@@ -139,6 +139,9 @@ final class WebDAVClient: Sendable {
         do {
             return try await propfindOnce(
                 url, depth: depth, properties, what: what, isMuch: isMuch, take: take, discard: discard)
+        } catch let error as FileProviderError where error.code == .fileReadNoPermission {
+            if try await liesInAFile(url) { throw missing(what) }
+            throw error
         } catch let foreign as Foreign {
             if url == root.url { throw FileProviderError(.serverUnreachable, foreign.failure.message) }
             do {
@@ -151,15 +154,44 @@ final class WebDAVClient: Sendable {
             do {
                 return try await propfindOnce(
                     url, depth: depth, properties, what: what, isMuch: isMuch, take: take, discard: discard)
-            } catch is Foreign {
+            } catch let again as Foreign {
+                if again.status == 400, try await liesInAFile(url) { throw missing(what) }
                 throw foreign.failure
             }
         }
     }
 
+    private func missing(_ what: String) -> FileProviderError {
+        FileProviderError(.noSuchItem, "\(host) has no '\(what)'")
+    }
+
+    /// For what lies below a file, and for a file that is asked for as a directory, Apache answers 400, and lighttpd 403.
+    private func liesInAFile(_ url: HTTPURL) async throws -> Bool {
+        guard var place = root.path(of: url.path, on: url) else { return false }
+        while place != .root {
+            let isCollection = Mutex(true)
+            do {
+                _ = try await propfindOnce(
+                    root.url(of: place), depth: 0, .usual, what: place.name ?? "/", isMuch: false,
+                    take: { resource, _ in isCollection.withLock { $0 = resource.isCollection } }, discard: { true })
+                return isCollection.withLock { !$0 }
+            } catch let foreign as Foreign {
+                guard foreign.status == 400 else { return false }
+            } catch let error as FileProviderError where error.code == .noSuchItem {
+                return true
+            } catch let error as FileProviderError {
+                guard error.code == .fileReadNoPermission else { throw error }
+            }
+            place = place.parent
+        }
+        return false
+    }
+
     /// A response that no WebDAV server sends.
     private struct Foreign: Error {
         var failure: FileProviderError
+        /// Nil for one that is no error by its status.
+        var status: Int?
     }
 
     private func propfindOnce(
@@ -185,7 +217,8 @@ final class WebDAVClient: Sendable {
             },
             failure: { response in
                 let failure = Self.failure(response, of: what)
-                return failure.code == .malformedResponse ? Foreign(failure: failure) : failure
+                return failure.code == .malformedResponse
+                    ? Foreign(failure: failure, status: response.status) : failure
             })
         let isEmpty = count.withLock { $0 } == 0
         guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
