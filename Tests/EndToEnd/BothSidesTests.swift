@@ -46,6 +46,29 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "CONFLICT-2: what was changed here, and moved there into a directory that was removed here, stays and is sent",
+            arguments: ["echo new > dir/kept", "touch -d @1000000000 dir/kept", "echo new > .t; mv .t dir/kept"])
+        func movedIntoRemoved(change: String) async throws {
+            try await Installation.run { yonder in
+                try yonder.write("old", to: "dir/kept")
+                try yonder.write("x", to: "dir/removed/file")
+                try await yonder.mountSource()
+                try await yonder.shell("ls -R; cat dir/kept")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                let made = try await Command.shell("cd \"$1\" && mv dir/kept dir/removed/kept", yonder.source.string)
+                #expect(made.status == 0, "\(made.errors)")
+                try await yonder.shell("rm -r dir/removed; \(change)")
+                let text = try await yonder.shell("cat dir/kept")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                try await yonder.expectSent()
+                #expect(try await yonder.yonder("signal", "mount", "--wait").status == 0)
+                try await yonder.expectSent()
+                #expect(try await yonder.shell("find . -type f -exec cat {} +").contains(text))
+                #expect(yonder.sourceText("dir/kept") == text || yonder.sourceText("dir/removed/kept") == text)
+            }
+        }
+
         @Test("CONFLICT-1: of two symbolic links of one name both targets are kept, also of one length") func links()
             async throws
         {

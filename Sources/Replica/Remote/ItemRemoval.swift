@@ -61,6 +61,12 @@ package struct ItemRemoval: RemotePart {
         return true
     }
 
+    /// Whether something of an item, or below it, was changed here and is not on the remote.
+    func isWorkedOn(_ item: ItemRecord) throws -> Bool {
+        guard item.changedFields.isEmpty else { return true }
+        return try hasLocalWork(item, removedParent: nil, depth: 0)
+    }
+
     private func hasLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws -> Bool {
         if try isLocalWork(item, removedParent: removedParent) { return true }
         guard item.inode.kind == .directory, depth < Self.deepest else { return false }
@@ -118,9 +124,11 @@ package struct ItemRemoval: RemotePart {
     /// Makes an item one that the provider has never heard of. One that was displaced by the remote's item of its name is
     /// shown again, under a name that is free.
     func becomeNew(_ item: ItemRecord, exclusion: Exclusion = .none) throws {
-        if item.isHidden, let wanted = item.base.name, let parent = item.parent {
+        if item.isHidden, let wanted = item.base.name {
+            // Without a directory it was last in one that was removed here.
+            let parent = item.parent ?? .root
             let name = try db.freeName(for: wanted, in: parent)
-            try db.setName(of: item.id, to: name)
+            try db.move(item.id, to: parent, named: name)
             tellKernel([.entry(parent: parent, name: name), .contents(parent)])
         }
         try db.becomeNew(item, exclusion: exclusion, at: now)

@@ -76,10 +76,14 @@ package struct Placement: RemotePart {
         guard known.inode.number != .root else { return try updateAttributes(of: known, with: item) }
         let keepsPlace = known.localFields.contains(.parentItemIdentifier)
         let isTrashed = try !keepsPlace && trash.isForTrash(item)
-        let newParent = keepsPlace ? known.parent : isTrashed ? try trash.directory(for: known) : parent
+        // Into a directory that was removed here: what was changed stays where it is seen, and is moved back on the remote.
+        let isMovedBack = try !keepsPlace && !isTrashed && parent == nil && removal.isWorkedOn(known)
+        let newParent =
+            keepsPlace || isMovedBack ? known.parent : isTrashed ? try trash.directory(for: known) : parent
         let isMoved = newParent != known.parent
         var name = known.name
-        let wanted = known.localFields.contains(.filename) && !known.isHidden ? known.name : item.filename
+        let keepsName = isMovedBack || known.localFields.contains(.filename)
+        let wanted = keepsName && !known.isHidden ? known.name : item.filename
         // In the trash the local name is not the remote's.
         if let newParent, isMoved || known.trash == nil {
             // The name shown is asked for again each time: a decorated one goes back as soon as it can.
@@ -113,7 +117,7 @@ package struct Placement: RemotePart {
         }
         try db.setBasePlace(of: known.id, to: item)
         if let listing = transaction.listing { try db.noteSeen(known.id, in: listing) }
-        if !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
+        if isMovedBack || !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
             try db.noteWhereItIs(known.id, at: now)
         }
         try updateAttributes(of: known, with: item)
