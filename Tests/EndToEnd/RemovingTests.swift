@@ -43,6 +43,28 @@ extension RealMount {
             #expect(links == "1\nf1\n", sourceLocation: sourceLocation)
         }
 
+        @Test("REMOVE-1: content that was changed here is kept also if its item lies in no directory") func placeless()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo mine > file")
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let displaced = try await Command.shell(
+                    """
+                    python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1], isolation_level=None).execute(sys.argv[2])' \
+                        "$1"/*/replica.sqlite "UPDATE item SET parent = NULL, baseName = name, name = '/' || id WHERE name = 'file'"
+                    """, yonder.directory["state/domains"].string)
+                #expect(displaced.status == 0, "\(displaced.errors)")
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "mount", "--to", kept)
+                #expect(removed.status == 0, "\(removed.errors)")
+                let found = try await Command.shell("cat \"$1\"/recovered/file*", kept)
+                #expect(found.output == "mine\n", "\(removed.output)\(found.errors)")
+            }
+        }
+
         @Test("REMOVE-1: mode dirty keeps what the remote has not got, and an import of it takes it back")
         func dirty() async throws {
             try await Installation.run { yonder async throws in

@@ -58,6 +58,7 @@ package struct Keeping {
         try keepDeletions(writer)
         try writer.finish()
         try keepRecovered()
+        try keepPlaceless()
         let root = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
         defer { try? root.close() }
         try root.syncFileSystem()
@@ -202,6 +203,17 @@ package struct Keeping {
                 default: try FileTaking.take(from, to: to, mayLink: true)
                 }
             }
+        }
+    }
+
+    private mutating func keepPlaceless() throws {
+        let directory = folder.appending("recovered")
+        for item in try replica.database.placelessItems() where item.inode.content == .materialized {
+            let name = Displacement.name(item.base.name ?? "item", with: " (\(item.id))")
+            guard item.inode.kind == .file, let place = Self.place(name, in: directory, below: nil) else { continue }
+            try directory.makeDirectories()
+            try keepContent(of: item.inode, at: place)
+            summary.items += 1
         }
     }
 
