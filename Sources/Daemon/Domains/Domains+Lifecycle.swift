@@ -35,7 +35,7 @@ extension Domains {
             await stop(host)
         }
         guard let known = try store.domainOrItsRemains(named: name) else {
-            throw ControlError(.unavailable, "no such domain", path: name)
+            throw ControlError(.failed, "no such domain", path: name)
         }
         // Before the domain is forgotten, because the mount could not be found afterwards.
         try await detachDeadMount(of: known)
@@ -90,8 +90,7 @@ extension Domains {
         if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
         if let name = name(of: reference) { return name }
         throw ControlError(
-            .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
-            path: reference.text)
+            .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
     }
 
     private func refuseOpenFiles(of host: DomainHost) async throws {

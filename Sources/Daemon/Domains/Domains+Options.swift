@@ -107,10 +107,10 @@ extension Domains {
         return name
     }
 
-    /// - Throws: `unavailable` for a domain that is not known, `failed` for one whose database is damaged.
+    /// - Throws: `failed` for a domain that is not known, or whose database is damaged.
     private func unmountedDomain(_ name: String) throws -> DomainStore.Known {
         guard let known = try store.domain(named: name) else {
-            throw ControlError(.unavailable, "no such domain", path: name)
+            throw ControlError(.failed, "no such domain", path: name)
         }
         guard known.damage == nil else {
             throw ControlError(

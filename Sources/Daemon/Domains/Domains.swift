@@ -170,7 +170,7 @@ actor Domains {
             throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
         }
         guard known != nil else {
-            throw ControlError(.unavailable, "no such domain; 'yonder domains' shows all", path: reference.text)
+            throw ControlError(.failed, "no such domain; 'yonder domains' shows all", path: reference.text)
         }
         return nil
     }
@@ -241,7 +241,7 @@ actor Domains {
         guard let source = arguments.source, let directory = arguments.directory else {
             guard let name = arguments.name, let known = try store.domainOrItsRemains(named: name) else {
                 throw ControlError(
-                    .unavailable, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
+                    .failed, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
                     path: arguments.name)
             }
             if let damage = known.damage, known.source.isEmpty {
