@@ -93,6 +93,31 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-1: a file of the same size and date that appears while another is sent is not overwritten")
+        func appearsMeanwhile() async throws {
+            try await Machine.run { machine in
+                let date = FileTimestamp(seconds: 1_000_000_000)
+                try await machine.write("mine!", to: "file")
+                try await machine.setTime(of: "file", to: date)
+                let gate = machine.provider.faults.hold(.create)
+                let sending = Task { try await machine.send() }
+                #expect(await eventually { gate.waiting == 1 })
+                machine.provider.change { tree in
+                    let identifier = tree.addFile("file", content: RemoteContent("their"))
+                    tree.edit(identifier) { $0.contentModificationDate = date }
+                }
+                let ingesting = Task { try await machine.ingest() }
+                try await Task.sleep(for: .milliseconds(200))
+                gate.open()
+                try await sending.value
+                try await ingesting.value
+                try await machine.drain()
+                let contents = machine.provider.tree.entries().values.map(\.content)
+                #expect(Set(contents) == ["mine!", "their"])
+                #expect(try machine.replica.database.conflictCopies().count == 1)
+            }
+        }
+
         @Test("CONFLICT-3: what both sides wrote alike is no conflict")
         func alike() async throws {
             var options = InMemoryProvider.Options()
