@@ -26,6 +26,10 @@ final class PathIdentities: Sendable {
     private static let trust = Duration.seconds(60)
     /// In how many other directories one listing searches for old names.
     private static let mostPlaces = 4
+    /// Why one directory cannot be listed, and others can.
+    private static let concernsOneDirectory: Set<FileProviderError.Code> = [
+        .fileReadNoPermission, .malformedResponse, .cannotSynchronize,
+    ]
     /// As many items of one version as the system tells of.
     private static let mostAlike = 64
 
@@ -321,8 +325,8 @@ final class PathIdentities: Sendable {
                 search.note(names, in: path.parent)
             } catch let error as FileProviderError where error.code == .noSuchItem {
                 search.note(nil, in: path.parent)
-            } catch let error as FileProviderError where error.code == .fileReadNoPermission {
-                // What cannot be listed does not keep another directory from being listed.
+            } catch let error as FileProviderError where Self.concernsOneDirectory.contains(error.code) {
+                // It does not keep another directory from being listed.
                 return false
             }
         }
