@@ -55,8 +55,8 @@ public protocol FileProviderManager: Sendable {
     /// until the closure returns false. The closure must not call the manager.
     func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool)
 
-    /// Returns the items that last had one of these content versions on the remote, of each version at most 64. With
-    /// ``knownItems(in:)``, a provider can detect renames by others.
+    /// Returns the items that last had one of these content versions on the remote, of each version at most
+    /// ``KnownItem/mostOfOneVersion``. With ``knownItems(in:)``, a provider can detect renames by others.
     func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem]
 
     /// Returns those of the identifiers that are known. If the database cannot be read, returns all of them.

@@ -1,5 +1,9 @@
 /// An item as last known on the remote.
 public struct KnownItem: Hashable, Sendable {
+    /// The largest number of items of one content version that
+    /// ``FileProviderManager/knownItems(withContentVersions:)`` returns.
+    public static let mostOfOneVersion = 64
+
     /// The identifier.
     public var itemIdentifier: ItemIdentifier
     /// The identifier of the parent.

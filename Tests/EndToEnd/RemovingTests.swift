@@ -43,7 +43,8 @@ extension RealMount {
             #expect(links == "1\nf1\n", sourceLocation: sourceLocation)
         }
 
-        @Test("REMOVE-1: content that was changed here is kept also if its item lies in no directory") func placeless()
+        @Test("REMOVE-1: content that was changed here is kept also if its item lies in no directory")
+        func withoutDirectory()
             async throws
         {
             try await Installation.run { yonder in

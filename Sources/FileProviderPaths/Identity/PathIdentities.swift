@@ -30,8 +30,6 @@ final class PathIdentities: Sendable {
     private static let concernsOneDirectory: Set<FileProviderError.Code> = [
         .fileReadNoPermission, .malformedResponse, .cannotSynchronize,
     ]
-    /// As many items of one version as the system tells of.
-    private static let mostAlike = 64
 
     init(remote: any PathRemote, manager: any FileProviderManager, paths: PathMap) {
         self.remote = remote
@@ -165,7 +163,7 @@ final class PathIdentities: Sendable {
         let alike = Dictionary(grouping: remembered, by: \.contentVersion).mapValues(\.count)
         for known in remembered where gone[known.itemIdentifier] == nil && !paths.isMoving(known.itemIdentifier) {
             // What very many items have in common identifies none of them.
-            guard alike[known.contentVersion, default: 0] < Self.mostAlike else { continue }
+            guard alike[known.contentVersion, default: 0] < KnownItem.mostOfOneVersion else { continue }
             candidates[known.contentVersion, default: [:]][known.itemIdentifier] = Missing(
                 known: known, path: nil, children: nil,
                 // This listing shows it.

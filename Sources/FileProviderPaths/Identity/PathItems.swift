@@ -61,6 +61,7 @@ struct PathItems: Sendable {
     /// The version of a file whose tag is not settled yet.
     static func unsettledVersion(of version: [UInt8]) -> [UInt8] { version + [mark] }
 
+    /// The version that a file has once its tag is settled, if it keeps the tag.
     static func settledVersion(of version: [UInt8]) -> [UInt8] { Array(version.drop(mark)) }
 
     /// Whether several contents may have this version.

@@ -204,10 +204,10 @@ final class PathWriter: Sendable {
                 let entry = try await remote.entry(at: path)
                 guard tree.mayBe(entry, identifier) else { return }
                 let parent = try tree.parent(of: identifier, at: path)
-                let condition: RemoteCondition
                 if entry.kind != .directory, !PathItems.hasTag(of: entry.version, base.contentVersion) {
                     throw rejection(entry, identifier, in: parent)
                 }
+                let condition: RemoteCondition
                 switch entry.kind {
                 case .file: condition = .unchanged(tag: entry.tag)
                 case .directory:

@@ -118,7 +118,8 @@ package struct RemoteItems: Sendable {
         }
     }
 
-    /// The items to which the provider last gave one of these content versions; not all of those that very many have.
+    /// The items to which the provider last gave one of these content versions, of each at most
+    /// ``KnownItem/mostOfOneVersion``.
     package func items(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
         try database.read { db in
             try Set(versions).flatMap { version in
@@ -127,13 +128,12 @@ package struct RemoteItems: Sendable {
                     SELECT \(Self.knownColumns) FROM item
                     WHERE baseContentVersion = ?1 AND baseContentVersion <> x'' AND identifier IS NOT NULL
                         AND baseParent IS NOT NULL
-                    LIMIT \(Self.mostAlike)
+                    LIMIT \(KnownItem.mostOfOneVersion)
                     """, [Data(version)], Self.knownItem)
             }
         }
     }
 
-    private static let mostAlike = 64
     private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
 
     private static func knownItem(_ row: Columns) -> KnownItem {

@@ -58,7 +58,7 @@ package struct Keeping {
         try keepDeletions(writer)
         try writer.finish()
         try keepRecovered()
-        try keepPlaceless()
+        try keepItemsWithoutDirectory()
         let root = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
         defer { try? root.close() }
         try root.syncFileSystem()
@@ -206,9 +206,10 @@ package struct Keeping {
         }
     }
 
-    private mutating func keepPlaceless() throws {
+    /// Keeps content that was changed here of items that the tree does not hold, in `recovered`.
+    private mutating func keepItemsWithoutDirectory() throws {
         let directory = folder.appending("recovered")
-        for item in try replica.database.placelessItems() where item.inode.content == .materialized {
+        for item in try replica.database.changedItemsWithoutDirectory() where item.inode.content == .materialized {
             let name = Displacement.name(item.base.name ?? "item", with: " (\(item.id))")
             guard item.inode.kind == .file, let place = Self.place(name, in: directory, below: nil) else { continue }
             try directory.makeDirectories()

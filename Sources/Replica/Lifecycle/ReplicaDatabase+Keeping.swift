@@ -12,22 +12,22 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT (SELECT COUNT(*) FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work))
-                    + (SELECT COUNT(*) FROM item WHERE \(Self.isPlaceless)) + (SELECT COUNT(*) FROM deletion)
+                    + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory)) + (SELECT COUNT(*) FROM deletion)
                 """, [], { $0[0] as Int }) ?? 0
         }
     }
 
     /// The items with content of this machine's that lie in no directory: the remote has moved them into one that is not
     /// known here.
-    func placelessItems() throws -> [ItemRecord] {
+    func changedItemsWithoutDirectory() throws -> [ItemRecord] {
         try read { db in
-            try db.all("SELECT id FROM item WHERE \(Self.isPlaceless)", [], { $0[0] as Int64 }).compactMap {
+            try db.all("SELECT id FROM item WHERE \(Self.hasNoDirectory)", [], { $0[0] as Int64 }).compactMap {
                 try db.item(id: $0)
             }
         }
     }
 
-    private static let isPlaceless = """
+    private static let hasNoDirectory = """
         parent IS NULL AND inode <> \(inode: .root) AND changedFields & \(field: .contents) AND isExcluded = \(exclusion: .none)
         """
 

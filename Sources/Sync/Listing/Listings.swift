@@ -167,8 +167,7 @@ actor Listings: SyncPart {
         for waiter in listing.waiters.values { waiter.end.give(result.mapError { $0 as any Error }) }
     }
 
-    /// A directory that is moved on the remote meanwhile is looked for where it was. It is there when it is looked up, and
-    /// listed again.
+    /// While another client moves a directory, the provider does not find it. If a lookup then finds it, it is listed again.
     private func enumerate(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         for pause in Self.pausesWhileMoved {
             guard let moved = try await enumerateOnce(number, request: request) else { return }
@@ -183,7 +182,7 @@ actor Listings: SyncPart {
 
     private static let pausesWhileMoved: [Duration?] = [.milliseconds(50), .milliseconds(200), .milliseconds(800), nil]
 
-    /// - Returns: a failure for a directory that the remote has and did not find; nil when it is listed.
+    /// - Returns: the failure if the provider did not find the directory and a lookup did; nil when it is listed.
     private func enumerateOnce(
         _ number: InodeNumber, request: FileProviderRequest
     ) async throws(FileProviderError) -> FileProviderError? {
