@@ -44,9 +44,7 @@ extension RealMount {
         }
 
         @Test("REMOVE-1: content that was changed here is kept also if its item lies in no directory")
-        func withoutDirectory()
-            async throws
-        {
+        func withoutDirectory() async throws {
             try await Installation.run { yonder in
                 try await yonder.mountSource()
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
