@@ -71,6 +71,14 @@ extension ControlCommand {
             false
         }
     }
+
+    /// Whether the end of the daemon is what the command waits for.
+    var endsWithDaemon: Bool {
+        switch self {
+        case .shutdown, .follow: true
+        default: false
+        }
+    }
 }
 
 /// The result of a command.

@@ -31,6 +31,8 @@ package final class ControlServer: Sendable {
     /// The socket file of this server; nil if it was removed at once, and for a socket of systemd, which stays.
     private let socket: FileStatus?
     private let isWithdrawn = Mutex(false)
+    /// How many clients wait for the end of the daemon.
+    private let clientsUntilEnd = Mutex(0)
 
     /// Listens on a socket that only this user can access.
     ///
@@ -104,6 +106,17 @@ package final class ControlServer: Sendable {
         if isFirst, let socket { try? place.remove(socket) }
     }
 
+    /// Waits until the clients that wait for the end of the daemon have got their answers and have closed their connections.
+    /// Limited, because a client may be stopped.
+    package func answerLastClients() async {
+        let deadline = ContinuousClock.now + Self.patienceWithLastClients
+        while clientsUntilEnd.withLock({ $0 > 0 }), ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    private static let patienceWithLastClients = Duration.seconds(5)
+
     /// Stops listening and cancels the commands of connected clients.
     ///
     /// - Parameter isWithdrawing: whether the socket file is removed; otherwise new clients wait for a successor.
@@ -124,8 +137,13 @@ package final class ControlServer: Sendable {
                     return
                 }
                 var work: Task<Void, any Error>?
+                var isUntilEnd = false
+                defer { if isUntilEnd { clientsUntilEnd.withLock { $0 -= 1 } } }
                 for try await line in lines where work == nil {
-                    work = Task { try await self.answer(line, peer: peer, outbound) }
+                    let command = Result { try Self.request(from: line).command }
+                    isUntilEnd = (try? command.get())?.endsWithDaemon == true
+                    if isUntilEnd { clientsUntilEnd.withLock { $0 += 1 } }
+                    work = Task { try await self.answer(command, peer: peer, outbound) }
                 }
                 // The client has closed its end: it has the result, or was interrupted.
                 work?.cancel()
@@ -138,15 +156,15 @@ package final class ControlServer: Sendable {
 
     /// Executes one command and writes its messages.
     private func answer(
-        _ line: ByteBuffer, peer: ControlPeer, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+        _ command: Result<ControlCommand, any Error>, peer: ControlPeer,
+        _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
     ) async throws {
         // A slow client misses events, but never the result.
         let (events, sender) = AsyncStream.makeStream(of: ControlEvent.self, bufferingPolicy: .bufferingNewest(64))
         let work = Task { [service] in
             defer { sender.finish() }
             do {
-                let request = try Self.request(from: line)
-                let result = try await service.perform(request.command, for: peer) {
+                let result = try await service.perform(command.get(), for: peer) {
                     sender.yield($0)
                 } part: { part in
                     try await outbound.write(Wire.encode(AnswerMessage.part(part)))

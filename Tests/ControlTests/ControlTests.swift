@@ -147,6 +147,35 @@ import Testing
         }
     }
 
+    @Test("clients that wait for the end of the daemon are answered before the server closes")
+    func answersTheLastClients() async throws {
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let socket = directory["control.sock"].string
+        let service = Service { _, _ in
+            begin.yield()
+            for await _ in ended { break }
+            // A busy machine.
+            try? await Task.sleep(for: .milliseconds(300))
+            return .done
+        }
+        let server = try await ControlServer(
+            at: socket, userIdentifier: getuid(), service: service,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let serving = Task { try await server.run() }
+        async let answer = ControlClient(socket: socket).perform(.shutdown)
+        for await _ in begun { break }
+        end.yield()
+        await server.answerLastClients()
+        await server.close()
+        serving.cancel()
+        _ = await serving.result
+        let result = try await answer
+        #expect(result == .done)
+    }
+
     @Test func withoutADaemonTheErrorSaysSo() async throws {
         let error = await #expect(throws: ControlError.self) {
             try await ControlClient(socket: "/nowhere/at/all.sock").perform(.ping)

@@ -125,8 +125,7 @@ package final class Daemon: Sendable {
         // A new daemon may be started from here on; it waits for the lock of this one.
         server.withdraw()
         await domains.shutDown()
-        // The client that requested the shutdown receives its answer before its connection is closed.
-        try? await Task.sleep(for: .milliseconds(50))
+        await server.answerLastClients()
         await server.close()
         serving.cancel()
         _ = await serving.result

@@ -89,7 +89,7 @@ actor FilePrefetcher {
             following: ReadPredictor.Following(
                 byName: place.byName, byListing: place.byListing, around: place.around), mostBytes: mostBytes)
         // Files that the reader has reached, or will not reach any more.
-        waiting.removeAll { !predictor.ahead.contains($0) }
+        waiting.removeAll { !predictor.isAhead($0) }
         publish()
         pump()
     }
