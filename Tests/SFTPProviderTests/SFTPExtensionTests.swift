@@ -85,6 +85,8 @@ import Testing
             let (entry, notStored) = try await remote.set(date, of: path, kind: .symbolicLink)
             #expect(notStored.contains(.contentModificationDate) == !refused.isEmpty)
             #expect((entry.attributes.contentModificationDate?.seconds == 1_500_000_000) == refused.isEmpty)
+            let new = try await remote.makeSymbolicLink(at: RemotePath(["new"]), to: "nowhere", attributes: date)
+            #expect((new.attributes.contentModificationDate?.seconds == 1_500_000_000) == refused.isEmpty)
         }
     }
 

@@ -38,6 +38,44 @@ struct SFTPReadOnlyTests {
             content.source, to: path, attributes: RemoteAttributes(permissions: 0o444), if: condition)
     }
 
+    @Test("SFTP-7: directories above, which cannot be searched, are in the way of no change below them")
+    func above() async throws {
+        try await withFolder { folder, remote in
+            let parts = ["top", "middle", "low"]
+            let paths = parts.indices.map { RemotePath(Array(parts[...$0])) }
+            for path in paths { _ = try await remote.makeDirectory(at: path, attributes: RemoteAttributes()) }
+            let file = paths[2].appending("file")
+            let entry = try await write("one", to: file, if: .absent, remote)
+            for (path, mode) in zip(paths, [UInt16(0o600), 0o600, 0o500]).reversed() {
+                _ = try await remote.set(RemoteAttributes(permissions: mode), of: path, kind: .directory)
+            }
+            let context = CallContext(isChange: true, isUrgent: { false }, wait: { _ in })
+            try await CallContext.$current.withValue(context) {
+                _ = try await write("three", to: file, if: .unchanged(tag: entry.tag), remote)
+                _ = try await remote.makeSymbolicLink(
+                    at: paths[2].appending("link"), to: "file",
+                    attributes: RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000)))
+                let other = paths[2].appending("other")
+                _ = try await remote.move(file, to: other, kind: .file)
+                _ = try await remote.set(RemoteAttributes(permissions: 0o640), of: other, kind: .file)
+                try await remote.delete(other, kind: .file, if: .always)
+            }
+            #expect(try mode(folder, "top") == 0o600)
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder["top"])
+            #expect(try mode(folder, "top/middle") == 0o600)
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder["top/middle"])
+            #expect(try mode(folder, "top/middle/low") == 0o500)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder["top/middle/low"]) == ["link"])
+            for path in ["top", "top/middle"] {
+                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: folder[path])
+            }
+            try await CallContext.$current.withValue(context) {
+                try await remote.delete(paths[0], kind: .directory, if: .always)
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root.string) == [])
+        }
+    }
+
     @Test("SFTP-7: files, directories and links are made, replaced, moved and removed in read-only directories")
     func changes() async throws {
         try await withFolder { folder, remote in

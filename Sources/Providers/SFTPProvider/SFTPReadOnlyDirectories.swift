@@ -20,6 +20,8 @@ final class SFTPReadOnlyDirectories: Sendable {
     private let entries = Mutex<[RemotePath: Entry]>([:])
     /// The owner's rights.
     private static let rights: UInt32 = 0o700
+    /// The one that it takes to change something below a directory.
+    private static let search: UInt32 = 0o100
 
     /// The attributes to be stored in place of others: while changes are stored in a directory, its owner may write nevertheless.
     func storing(_ attributes: SFTPAttributes, at path: RemotePath) -> SFTPAttributes {
@@ -50,14 +52,18 @@ final class SFTPReadOnlyDirectories: Sendable {
     ///
     /// - Parameters:
     ///   - status: the attributes as they are now.
+    ///   - isWritten: whether something is stored in the directory itself, and not only below it.
     ///   - store: sends permissions. What is sent after it, in the same session, finds them.
-    func begin(_ path: RemotePath, _ status: SFTPAttributes, _ store: (UInt32) -> SFTPRequest) -> Begun {
+    func begin(
+        _ path: RemotePath, _ status: SFTPAttributes, isWritten: Bool, _ store: (UInt32) -> SFTPRequest
+    ) -> Begun {
         entries.withLock { entries in
             if entries[path] != nil {
                 entries[path]?.changes += 1
                 return .joined
             }
-            guard let mode = status.permissions, mode & 0o170000 == 0o040000, mode & Self.rights != Self.rights else {
+            let needed = isWritten ? Self.rights : Self.search
+            guard let mode = status.permissions, mode & 0o170000 == 0o040000, mode & needed != needed else {
                 return .isWritable
             }
             let entry = Entry(changes: 1, permissions: mode & 0o7777)

@@ -16,12 +16,20 @@ extension SFTPRemote {
     func makeSymbolicLink(
         at path: RemotePath, to target: String, attributes: RemoteAttributes
     ) async throws -> RemoteEntry {
-        try await making(path, SFTPAttributes()) { [self] session in
+        let made = try await making(path, SFTPAttributes()) { [self] session in
             session.send(SFTPMessage.symlink) {
                 // The draft has the two the other way round; OpenSSH and all after it have them so.
                 $0.append(FileNameText.bytes(of: target))
                 $0.append(bytes(path))
             }
+        }
+        guard attributes.contentModificationDate != nil else { return made }
+        do {
+            return try await set(attributes, of: path, kind: .symbolicLink).entry
+        } catch let error as SFTPStatus {
+            // The link is there, and its date is stored later.
+            guard error.code != SFTPStatus.noSuchFile else { throw error }
+            return made
         }
     }
 
@@ -98,19 +106,22 @@ extension SFTPRemote {
                 }
                 return (entry, notStored)
             }
+            // A link has no mode of its own.
             notStored.insert(.permissions)
-            if session.has("lsetstat@openssh.com") {
-                // A link has no mode of its own.
-                let times = SFTPAttributes(modified: SFTPAttributes(attributes).modified)
-                try await session.request(SFTPMessage.extended) {
-                    $0.append(Array("lsetstat@openssh.com".utf8))
-                    $0.append(bytes(path))
-                    times.write(to: &$0)
-                }.checkStatus()
-            } else {
-                notStored.insert(.contentModificationDate)
+            let canStore = session.has("lsetstat@openssh.com")
+            if !canStore { notStored.insert(.contentModificationDate) }
+            let times = SFTPAttributes(modified: SFTPAttributes(attributes).modified)
+            let entry = try await writing(to: [path.parent], session) {
+                if canStore {
+                    try await session.request(SFTPMessage.extended) {
+                        $0.append(Array("lsetstat@openssh.com".utf8))
+                        $0.append(bytes(path))
+                        times.write(to: &$0)
+                    }.checkStatus()
+                }
+                return try await present(path, session)
             }
-            return (try await present(path, session), notStored)
+            return (entry, notStored)
         }
     }
 

@@ -20,8 +20,9 @@ extension SFTPRemote {
         } catch  where Self.isDenial(error) {
             var begun: [RemotePath] = []
             // What is below another one is found once that can be searched.
-            for path in directories.sorted(by: { $0.names.count < $1.names.count })
-            where try await beginWriting(to: path, session) { begun.append(path) }
+            let above = directories.flatMap { path in path.names.indices.map { RemotePath(Array(path.names[..<$0])) } }
+            for path in directories.union(above).sorted(by: { $0.names.count < $1.names.count })
+            where try await begin(path, isWritten: directories.contains(path), session) { begun.append(path) }
             guard !begun.isEmpty else { throw error }
             let result: Result<Value, any Error>
             do {
@@ -34,8 +35,8 @@ extension SFTPRemote {
                 result = .failure(error)
             }
             // Also when the caller was cancelled.
-            let directories = begun
-            await Task { for path in directories { await endWriting(to: path, session) } }.value
+            let deepestFirst = Array(begun.reversed())
+            await Task { for path in deepestFirst { await endWriting(to: path, session) } }.value
             return try result.get()
         }
     }
@@ -54,15 +55,16 @@ extension SFTPRemote {
         return try await writing(to: [directory], session, body)
     }
 
-    /// - Returns: whether the directory can be written to now, and could not before.
-    private func beginWriting(to path: RemotePath, _ session: SFTPSession) async throws -> Bool {
+    /// - Parameter isWritten: whether it is written to, and not only searched.
+    /// - Returns: whether the mode allows that now, and did not before.
+    private func begin(_ path: RemotePath, isWritten: Bool, _ session: SFTPSession) async throws -> Bool {
         let status: SFTPAttributes
         do {
             status = try await lookup(path, session).reply().attributes()
         } catch let status as SFTPStatus where status.code == SFTPStatus.permissionDenied {
             return false
         }
-        switch readOnlyDirectories.begin(path, status, { store($0, at: path, session) }) {
+        switch readOnlyDirectories.begin(path, status, isWritten: isWritten, { store($0, at: path, session) }) {
         case .isWritable: return false
         case .joined: return true
         case .sent(let request):
