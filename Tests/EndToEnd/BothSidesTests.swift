@@ -94,5 +94,26 @@ extension RealMount {
                 #expect(try await yonder.conflicts().count == 3)
             }
         }
+
+        @Test(
+            "CONFLICT-1: a server keeps another client's file of the same name, size and date",
+            arguments: FarRemote.Kind.installed.filter { $0 != .s3 })
+        func filesOnAServer(_ kind: FarRemote.Kind) async throws {
+            try await FarRemote.run(kind) { remote, yonder async throws in
+                try await remote.mount(yonder)
+                try await yonder.shell("ls -R")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                let folder = try #require(remote.folder)
+                let date = "touch -d @1000000000 file"
+                let made = try await Command.shell("cd \"$1\" && echo there > file; \(date)", folder.string)
+                #expect(made.status == 0, "\(made.errors)")
+                try await yonder.shell("echo here! > file; \(date)")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("wait", "mount", "--timeout", "15").status == 0)
+                #expect(try await yonder.yonder("signal", "mount", "--wait").status == 0)
+                #expect(try await yonder.shell("cat file* | sort") == "here!\nthere\n")
+                #expect(try await Command.shell("cat \"$1\"/file* | sort", folder.string).output == "here!\nthere\n")
+            }
+        }
     }
 }

@@ -32,11 +32,15 @@ extension Executor {
         if !isResolved { try await parkConflictCopy(sent) }
     }
 
-    /// Whether the content of a file has to show whether it is what was sent. At the first attempt the file is most likely
-    /// another client's, and programs that keep dates give one date to different contents.
+    /// Whether the content of a file has to show whether it is what was sent: it has the size and the date of what is sent
+    /// now, and programs that keep dates give one date to different contents. What was changed here since it was sent before
+    /// cannot be compared.
     private func isComparable(_ remote: FileProviderItem, to sent: SentChange) throws -> Bool {
-        guard remote.kind == .file, !sent.isReplay else { return false }
-        return try replica.database.inode(sent.inode)?.modifiedAt == sent.item.contentModificationDate
+        let date = sent.item.contentModificationDate
+        guard remote.kind == .file, remote.documentSize == sent.item.documentSize,
+            remote.contentModificationDate == date
+        else { return false }
+        return try !sent.isReplay || replica.database.inode(sent.inode)?.modifiedAt == date
     }
 
     /// What has the name that was sent; looked for where the provider does not say.
@@ -105,14 +109,11 @@ extension Executor {
             && remote.filename.utf8.elementsEqual(sent.item.filename.utf8)
     }
 
-    /// Whether the remote has the very content that was sent. The date is enough only for what was sent before.
+    /// Whether the remote has the very content that was sent.
     private func isSame(_ remote: FileProviderItem, as sent: SentChange) async throws -> Bool {
         guard remote.kind == .file, sent.item.kind == .file, sent.fields.contains(.contents),
             remote.documentSize == sent.item.documentSize
         else { return false }
-        if sent.isReplay, let date = remote.contentModificationDate, date == sent.item.contentModificationDate {
-            return true
-        }
         return try await ContentComparison(context: context).isEqual(remote, to: sent.inode)
     }
 }
