@@ -59,6 +59,10 @@ public protocol FileProviderManager: Sendable {
     /// ``KnownItem/mostOfOneVersion``. With ``knownItems(in:)``, a provider can detect renames by others.
     func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem]
 
+    /// Returns those of the content versions that items last had on the remote that were deleted here and are still to be
+    /// deleted there.
+    func contentVersionsToBeDeleted(among versions: [[UInt8]]) -> Set<[UInt8]>
+
     /// Returns those of the identifiers that are known. If the database cannot be read, returns all of them.
     func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier>
 
@@ -126,6 +130,8 @@ extension FileProviderManager {
     public func identifiers(ofChildrenNamed names: [String], in directory: ItemIdentifier) -> [ItemIdentifier?] {
         names.map { identifier(ofChildNamed: $0, in: directory) }
     }
+
+    public func contentVersionsToBeDeleted(among versions: [[UInt8]]) -> Set<[UInt8]> { [] }
 
     public func visitKnownItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) {
         for item in knownItems(in: directory) where !visit(item) { return }

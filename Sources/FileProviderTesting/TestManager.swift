@@ -7,6 +7,7 @@ import SystemPackage
 public final class TestManager: FileProviderManager {
     private struct State {
         var items: [ItemIdentifier: FileProviderItem] = [:]
+        var versionsToBeDeleted: Set<[UInt8]> = []
         var materialized: Set<ItemIdentifier> = []
         var signals = 0
         var resolved: [FileProviderError.Code] = []
@@ -75,6 +76,14 @@ public final class TestManager: FileProviderManager {
         state.withLock { $0.items[identifier] = nil }
     }
 
+    /// Records that an item was deleted here, and that the provider has not been asked to delete it yet.
+    public func noteDeletedHere(_ identifier: ItemIdentifier) {
+        state.withLock { state in
+            guard let item = state.items.removeValue(forKey: identifier) else { return }
+            state.versionsToBeDeleted.insert(item.itemVersion.contentVersion)
+        }
+    }
+
     // MARK: - Inspection
 
     /// The number of calls of ``signalEnumerator()``.
@@ -137,6 +146,10 @@ public final class TestManager: FileProviderManager {
 
     public func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] {
         known { versions.contains($0.itemVersion.contentVersion) }
+    }
+
+    public func contentVersionsToBeDeleted(among versions: [[UInt8]]) -> Set<[UInt8]> {
+        state.withLock { $0.versionsToBeDeleted.intersection(versions) }
     }
 
     public func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {

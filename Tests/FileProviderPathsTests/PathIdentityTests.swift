@@ -189,6 +189,30 @@ import Testing
         }
     }
 
+    @Test(
+        "PATH-3: a file that was renamed there and removed here is not taken for another of its length and time",
+        arguments: [true, false])
+    func removedHereAndRenamedThere(isSent: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.isTagStrong = false
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("removed"), kind: .file, Array("1".utf8))
+                contents.make(path("other"), kind: .file, Array("2".utf8))
+                contents.makeAlike(path("removed"), path("other"))
+            }
+            let removed = try await session.find("removed")
+            let other = try await session.find("other").itemIdentifier
+            remote.change { contents in
+                contents.move(path("removed"), to: path("renamed"))
+                contents.delete(path("other"))
+            }
+            if isSent { try await session.delete(removed) } else { session.manager.noteDeletedHere(removed.itemIdentifier) }
+            let now = try await session.find("renamed").itemIdentifier
+            #expect(now != other && now != removed.itemIdentifier)
+        }
+    }
+
     @Test("PATH-3: what holds nothing is not taken for something else that is gone, where no tag says so")
     func nothingIsLikeNothing() async throws {
         var habits = MemoryPathRemote.Habits()

@@ -44,6 +44,18 @@ import Testing
         #expect(try replica.database.unanswered(ofItem: row).count == 1)
     }
 
+    @Test("PATH-3: the versions of what was removed here and is to be deleted are known")
+    func versionsToBeDeleted() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list(
+            [.file("a", id: "a", version: "1"), .file("b", id: "b", version: "2")], open: fixture.open)
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
+        let versions = ["1", "2", "3"].map { Array($0.utf8) }
+        let items = replica.database.remoteItems
+        #expect(try items.contentVersionsToBeDeleted(among: versions) == [versions[0]])
+    }
+
     @Test("SEND-13: what was sent, not answered and removed here is not shown when news bring it")
     func removedBeforeItIsAnswered() async throws {
         let fixture = try ReplicaFixture()

@@ -130,6 +130,11 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.remoteItems.items(withContentVersions: versions) } ?? []
     }
 
+    func contentVersionsToBeDeleted(among versions: [[UInt8]]) -> Set<[UInt8]> {
+        // When the database cannot be read, any of them may be.
+        known { try replica.database.remoteItems.contentVersionsToBeDeleted(among: versions) } ?? Set(versions)
+    }
+
     func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier> {
         // When the database cannot be read, any of them may be known.
         known { try replica.database.remoteItems.knownIdentifiers(among: identifiers) } ?? Set(identifiers)

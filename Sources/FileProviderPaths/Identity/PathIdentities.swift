@@ -187,7 +187,7 @@ final class PathIdentities: Sendable {
         return result
     }
 
-    /// The versions of entries with weak tags that several known files have, wherever these are: which of them an entry is
+    /// The versions of entries with weak tags that several files have or had, wherever these are: which of them an entry is
     /// cannot be told, and the wrong one would show, and later overwrite, another file's content.
     private func ambiguousVersions(of entries: [RemoteEntry], among known: [KnownItem]) -> Set<[UInt8]> {
         let weak = entries.filter { $0.kind == .file && !$0.isTagStrong && $0.size != 0 }.map { $0.version }
@@ -198,7 +198,15 @@ final class PathIdentities: Sendable {
         for item in unsettled {
             owners[PathItems.settledVersion(of: item.contentVersion), default: []].insert(item.itemIdentifier)
         }
-        return Set(weak.filter { owners[$0, default: []].count > 1 })
+        let owned = weak.filter { owners[$0] != nil }
+        if owned.isEmpty { return [] }
+        // One that was removed here, while another client renamed it.
+        let removed = manager.contentVersionsToBeDeleted(among: owned + owned.map(PathItems.unsettledVersion))
+        let removedVersions = Set(removed.map(PathItems.settledVersion))
+        return Set(
+            owned.filter {
+                owners[$0, default: []].count > 1 || removedVersions.contains($0) || paths.hasVanished(version: $0)
+            })
     }
 
     /// Whether neither this provider nor the system has found an item since a listing did not show it.

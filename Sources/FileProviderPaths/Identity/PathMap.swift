@@ -36,6 +36,7 @@ final class PathMap: Sendable {
         var moves: [ItemIdentifier: Move] = [:]
         var written: [ItemIdentifier: (version: [UInt8], deadline: ContinuousClock.Instant)] = [:]
         var minted: [Place: ItemIdentifier] = [:]
+        var vanished: Set<[UInt8]> = []
     }
 
     private let ledger: OperationLedger
@@ -265,6 +266,16 @@ final class PathMap: Sendable {
             state.written[identifier] = (version, now + patience)
         }
     }
+
+    /// A file was to be deleted and was not where it was known: another client may have renamed it.
+    func noteVanished(version: [UInt8]) {
+        state.withLock { state in
+            if state.vanished.count >= Self.mostEntries { state.vanished = [] }
+            state.vanished.insert(PathItems.settledVersion(of: version))
+        }
+    }
+
+    func hasVanished(version: [UInt8]) -> Bool { state.withLock { $0.vanished.contains(version) } }
 
     func wrote(_ identifier: ItemIdentifier, version: [UInt8]) -> Bool {
         state.withLock { $0.written[identifier]?.version == version }

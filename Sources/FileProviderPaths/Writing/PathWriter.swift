@@ -202,7 +202,7 @@ final class PathWriter: Sendable {
         do {
             try await tree.locate(identifier) { [self] path in
                 let entry = try await remote.entry(at: path)
-                guard tree.mayBe(entry, identifier) else { return }
+                guard tree.mayBe(entry, identifier) else { return paths.noteVanished(version: base.contentVersion) }
                 let parent = try tree.parent(of: identifier, at: path)
                 if entry.kind != .directory, !PathItems.hasTag(of: entry.version, base.contentVersion) {
                     throw rejection(entry, identifier, in: parent)
@@ -222,13 +222,15 @@ final class PathWriter: Sendable {
                         try await delete(entry, at: path, if: condition)
                     }
                 } catch let failure as RemoteConditionFailure {
-                    guard let present = failure.present, tree.mayBe(present, identifier) else { return }
+                    guard let present = failure.present, tree.mayBe(present, identifier) else {
+                        return paths.noteVanished(version: base.contentVersion)
+                    }
                     if present.kind == .directory { throw notEmpty(present, identifier, in: parent) }
                     throw rejection(present, identifier, in: parent)
                 }
             }
         } catch let error as FileProviderError where error.code == .noSuchItem {
-            return
+            paths.noteVanished(version: base.contentVersion)
         }
     }
 

@@ -134,6 +134,20 @@ package struct RemoteItems: Sendable {
         }
     }
 
+    /// Which of these content versions items have that are still to be deleted on the remote.
+    package func contentVersionsToBeDeleted(among versions: [[UInt8]]) throws -> Set<[UInt8]> {
+        let wanted = Set(versions)
+        var found: Set<[UInt8]> = []
+        try database.survey { db in
+            try db.query("SELECT baseContentVersion FROM deletion", []) {
+                let version = [UInt8]($0[0] as Data)
+                if wanted.contains(version) { found.insert(version) }
+                return true
+            }
+        }
+        return found
+    }
+
     private static let knownColumns = "identifier, baseParent, baseName, baseContentVersion, baseSize"
 
     private static func knownItem(_ row: Columns) -> KnownItem {
