@@ -79,6 +79,16 @@ import Testing
         #expect(try replica.database.item("2")?.name == "a.txt")
     }
 
+    @Test("NAME-7: a change that gives an item the name of another has their directory compared")
+    func aTakenNameHasTheDirectoryCompared() async throws {
+        try await replica.list([.file("a", id: "1"), .file("b", id: "2")], open: fixture.open)
+        try await replica.change([.file("c", id: "2")], open: fixture.open)
+        #expect(try replica.database.directoriesToCompare() == [])
+        try await replica.change([.file("a", id: "2")], open: fixture.open)
+        #expect(try replica.database.directoriesToCompare() == [.root])
+        #expect(try replica.names() == ["a", "a (2)"])
+    }
+
     @Test func namesThatDifferOnlyInUnicodeFormAreTwoItems() async throws {
         let composed = "caf\u{e9}"
         let decomposed = "cafe\u{301}"

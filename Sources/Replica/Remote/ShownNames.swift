@@ -16,6 +16,8 @@ struct ShownNames: RemotePart {
             return name
         }
         let candidate = try db.freeName(for: name, in: parent, held: item?.id)
+        // A change does not say whether the other one is still there: its removal may have been missed.
+        if transaction.listing == nil, candidate != item?.name { try db.noteIncompleteIfListed(parent) }
         // Two that wait to be recognized may turn out to be one.
         if !holder.isToBeOffered {
             report(
