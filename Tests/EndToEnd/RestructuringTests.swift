@@ -16,24 +16,63 @@ extension RealMount {
             "SEND-7: whatever is renamed, exchanged, replaced and made again, before its upload and after it, arrives, also over a SIGKILL",
             .timeLimit(.minutes(25)), arguments: places)
         func arrive(at place: String) async throws {
-            guard let kind = FarRemote.Kind(rawValue: place) else {
-                return try await Installation.run { yonder in
-                    try await yonder.mountSource()
-                    try await run(yonder, ["--folder", yonder.source.string])
-                }
-            }
-            try await FarRemote.run(kind) { remote, yonder async throws in
-                try await remote.mount(yonder)
-                try await run(yonder, remote.place)
+            try await withPlace(place) { yonder, mount, address in
+                try await mount(yonder.mount.string)
+                let plain = try yonder.directory.makeDirectory("plain")
+                try await run("restructurings.py", yonder, [yonder.mount.string, plain.string] + address, seconds: 20)
             }
         }
 
-        private func run(_ yonder: Installation, _ place: [String]) async throws {
-            let seconds = FaultRun.seconds ?? (hasTimeForLongTests ? 600 : 20)
-            let plain = try yonder.directory.makeDirectory("plain")
+        @Test(
+            "CONFLICT-6: what two clients restructure without hearing of each other comes to be the same, and no content is lost, also over a SIGKILL",
+            .timeLimit(.minutes(25)), arguments: places)
+        func twoClients(on place: String) async throws {
+            try await withPlace(place) { yonder, mount, address in
+                let other = yonder.directory["other"].string
+                try await mount(yonder.mount.string)
+                try await mount(other)
+                let plain = try yonder.directory.makeDirectory("plain")
+                // Dates of whole seconds do not show that content was replaced by other content of its length.
+                let words =
+                    [yonder.mount.string, other, plain.string] + address + (place == "sftp" ? ["--coarse"] : [])
+                do {
+                    try await run("two_clients.py", yonder, words, seconds: 15)
+                } catch {
+                    _ = try? await Command.run("umount", "-l", other)
+                    throw error
+                }
+                #expect(try await yonder.yonder("unmount", other).status == 0)
+            }
+        }
+
+        /// - Parameter test: receives how to mount the place, and how the programs call it.
+        private func withPlace(
+            _ place: String, _ test: (Installation, (String) async throws -> Void, [String]) async throws -> Void
+        ) async throws {
+            guard let kind = FarRemote.Kind(rawValue: place) else {
+                return try await Installation.run { yonder in
+                    try await test(
+                        yonder,
+                        { mountpoint in
+                            let name = FilePath(mountpoint).lastComponent?.string ?? ""
+                            let mounting = try await yonder.yonder(
+                                "mount", yonder.source.string, mountpoint, "--name", name)
+                            try #require(mounting.status == 0, "\(mounting.errors)")
+                        }, ["--folder", yonder.source.string])
+                }
+            }
+            try await FarRemote.run(kind) { remote, yonder async throws in
+                try await test(yonder, { try await remote.mount(yonder, at: $0) }, remote.place)
+            }
+        }
+
+        private func run(
+            _ program: String, _ yonder: Installation, _ arguments: [String], seconds: Int
+        ) async throws {
+            let seconds = FaultRun.seconds ?? (hasTimeForLongTests ? 600 : seconds)
             let words =
-                ["python3", Relay.programs + "/restructurings.py", yonder.mount.string, plain.string]
-                + ["--yonder", Installation.program] + place + (canContinueMounts ? ["--kill"] : [])
+                ["python3", Relay.programs + "/" + program] + arguments + ["--yonder", Installation.program]
+                + (canContinueMounts ? ["--kill"] : [])
                 + ["--seconds", String(seconds), "--seed", String(FaultRun.seed(usually: 1))]
             let outcome = try await Command(words, environment: yonder.environment, seconds: seconds + 300).run()
             #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")

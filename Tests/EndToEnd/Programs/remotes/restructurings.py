@@ -92,6 +92,9 @@ class Calls:
         os.mkdir(self.at(name))
         os.rename(self.at("away"), self.at(name + "/" + other.split("/")[-1]))
 
+    def link(self, name, target):
+        os.symlink(target, self.at(name))
+
     def unlink(self, name):
         os.unlink(self.at(name))
 
@@ -114,12 +117,15 @@ ALONE = ["make", "make", "truncate", "unlink", "rmdir", "remove", "remake"]
 
 
 class Run:
+    called = "restructurings"
+    may_conflict = False
+
     def __init__(self, options):
         self.options = options
         self.complaints = []
         self.account = []
         self.serial = 0
-        self.logs = FaultLogs("restructurings-%s-%d" % ("s3" if options.store else "folder", options.seed))
+        self.logs = FaultLogs("%s-%s-%d" % (self.called, "s3" if options.store else "folder", options.seed))
 
     def complain(self, text):
         self.complaints.append(text)
@@ -158,17 +164,23 @@ class Run:
             words.append(self.data(choice))
         elif name in WITH_OTHER:
             words.append(choice.choice(there if there and choice.random() < 0.5 else PLACES))
+        return self.call(name, words, places)
+
+    def call(self, name, words, places, who=None):
+        """Makes a call in all places. Says whether it succeeded."""
         ends = []
         for calls in places:
             try:
                 getattr(calls, name)(*words)
                 ends.append("done")
             except OSError as error:
-                ends.append(errno.errorcode[error.errno])
+                ends.append(errno.errorcode.get(error.errno, str(error)))
         said = "%s %s: %s" % (name, " ".join(word if isinstance(word, str) else repr(word[:12]) for word in words), ends[0])
+        if who:
+            said = "%s: %s" % (who, said)
         # What fails halfway does so in both places.
-        if ends[0] != ends[1]:
-            self.complain("%s in a directory, %s in the mount" % (said, ends[1]))
+        if ends[-1] != ends[0]:
+            self.complain("%s in a directory, %s in the mount" % (said, ends[-1]))
         if ends[0] == "done" or name in ("rotate", "refill"):
             self.note(said)
         return ends[0] == "done"
@@ -231,7 +243,8 @@ class Run:
             self.sequence(seed)
             seed += 1
         print("%d sequences from seed %d" % (seed - self.options.seed, self.options.seed), flush=True)
-        if conflicts := self.yonder("conflicts"):
+        conflicts = self.yonder("conflicts")
+        if conflicts and not self.may_conflict:
             self.complain("conflicts: " + conflicts)
         if self.complaints:
             self.logs.keep()

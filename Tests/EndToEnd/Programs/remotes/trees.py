@@ -1,4 +1,4 @@
-"""What a folder or a bucket holds: every path, with a file's bytes, or None for a directory."""
+"""What a folder or a bucket holds: every path, with a file's bytes, a link's target after an arrow, or None for a directory."""
 
 import json
 import os
@@ -9,6 +9,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+# Objects that hold the targets of links, as rclone names them.
+LINK_SUFFIX = ".rclonelink"
+
 
 def tree(top):
     found = {}
@@ -16,14 +19,19 @@ def tree(top):
         # Where Apache keeps properties.
         folders[:] = [name for name in folders if name != ".DAV"]
         relative = os.path.relpath(folder, top)
-        for name in folders:
-            found[os.path.normpath(os.path.join(relative, name))] = None
-        for name in files:
+        for name in folders + files:
             # Left by an interrupted transfer.
             if name.startswith(".yonder-partial-"):
                 continue
-            with open(os.path.join(folder, name), "rb") as file:
-                found[os.path.normpath(os.path.join(relative, name))] = file.read()
+            path = os.path.join(folder, name)
+            place = os.path.normpath(os.path.join(relative, name))
+            if os.path.islink(path):
+                found[place] = b"-> " + os.fsencode(os.readlink(path))
+            elif name in folders:
+                found[place] = None
+            else:
+                with open(path, "rb") as file:
+                    found[place] = file.read()
     return found
 
 
@@ -72,6 +80,9 @@ def bucket_tree(address):
                 continue
             for count in range(1, len(parts)):
                 found.setdefault("/".join(parts[:count]), None)
+            if path.endswith(LINK_SUFFIX):
+                found[path[:-len(LINK_SUFFIX)]] = b"-> " + content
+                continue
             found[path.rstrip("/")] = None if path.endswith("/") else content
     return found
 
