@@ -136,6 +136,23 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-2: what was restored into a directory is there when that is listed from the remote")
+        func restoredBeforeListing() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("precious", to: "d/e/g")
+                try yonder.write("other", to: "d/f")
+                try await yonder.mountSource()
+                try await yonder.shell("ls -R")
+                #expect(try await yonder.yonder("trash", "put", yonder["d/e"]).status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(try await yonder.yonder("evict", yonder["d"]).status == 0)
+                #expect(try await yonder.yonder("trash", "restore", "e").status == 0)
+                #expect(try await yonder.shell("ls d; cat d/e/g") == "e\nf\nprecious")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("d/e/g") == "precious")
+            }
+        }
+
         @Test("where there is no trash, the command says so and no trash can be made") func readOnlySource()
             async throws
         {

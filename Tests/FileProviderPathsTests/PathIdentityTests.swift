@@ -207,7 +207,11 @@ import Testing
                 contents.move(path("removed"), to: path("renamed"))
                 contents.delete(path("other"))
             }
-            if isSent { try await session.delete(removed) } else { session.manager.noteDeletedHere(removed.itemIdentifier) }
+            if isSent {
+                try await session.delete(removed)
+            } else {
+                session.manager.noteDeletedHere(removed.itemIdentifier)
+            }
             let now = try await session.find("renamed").itemIdentifier
             #expect(now != other && now != removed.itemIdentifier)
         }

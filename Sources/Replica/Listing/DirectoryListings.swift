@@ -28,12 +28,14 @@ package struct DirectoryListings: RemotePart {
     /// The end of a listing: what is gone goes, the directory is materialized, unless its listing was evicted while it was
     /// only compared.
     package func finishListing(of directory: InodeNumber, gone: [ItemRecord]) throws {
+        let identifier = try directory == .root ? .rootContainer : db.item(ofInode: directory)?.identifier
         for item in gone {
-            if let current = try db.item(id: item.id), current.parent == directory,
+            guard let current = try db.item(id: item.id), current.parent == directory,
                 current.identifier == item.identifier
-            {
-                try ItemRemoval(transaction: transaction).remove(current)
-            }
+            else { continue }
+            // The remote has it elsewhere until its move is sent.
+            if current.changedFields.contains(.parentItemIdentifier), current.base.parent != identifier { continue }
+            try ItemRemoval(transaction: transaction).remove(current)
         }
         try db.finishListing(of: directory)
         try db.forgetReadingFailure(of: directory)
