@@ -99,13 +99,17 @@ uint64_t yonder_file_system_identifier(int descriptor)
     return identifier;
 }
 
-int yonder_take_write_lease(int descriptor)
+static int take_lease(int descriptor, int type)
 {
     /* The default signal, SIGIO, would end the process. */
     if (fcntl(descriptor, F_SETSIG, SIGURG) != 0)
         return -1;
-    return fcntl(descriptor, F_SETLEASE, F_WRLCK);
+    return fcntl(descriptor, F_SETLEASE, type);
 }
+
+int yonder_take_write_lease(int descriptor) { return take_lease(descriptor, F_WRLCK); }
+
+int yonder_take_read_lease(int descriptor) { return take_lease(descriptor, F_RDLCK); }
 
 int yonder_give_up_lease(int descriptor) { return fcntl(descriptor, F_SETLEASE, F_UNLCK); }
 

@@ -32,6 +32,16 @@ extension FileDescriptor {
         guard yonder_take_write_lease(rawValue) == 0 else { throw Errno.current }
     }
 
+    /// Whether a process has the file open for writing, or mapped so. False for a file of another user, and on a file system that
+    /// has no leases. (fcntl with F_SETLEASE)
+    package var isOpenForWriting: Bool {
+        guard yonder_take_read_lease(rawValue) != 0 else {
+            giveUpLease()
+            return false
+        }
+        return Errno.current == .resourceTemporarilyUnavailable
+    }
+
     /// Releases a lease, if there is one. (fcntl with F_SETLEASE)
     package func giveUpLease() {
         _ = yonder_give_up_lease(rawValue)

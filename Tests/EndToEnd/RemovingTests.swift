@@ -342,6 +342,40 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "IMPORT-2: a folder is not imported while a program writes one of its files", arguments: ["append", "map"])
+        func beingWritten(how: String) async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("a", to: "a")
+                let folder = try yonder.directory.makeDirectory("folder").string
+                let program = """
+                    import mmap, sys, time
+                    with open(sys.argv[1] + '/file', 'wb') as file: file.write(b'x' * 5000)
+                    file = open(sys.argv[1] + '/file', 'r+b')
+                    if sys.argv[2] == 'map':
+                        memory = mmap.mmap(file.fileno(), 5000)
+                        file.close()
+                    open(sys.argv[3], 'w').close()
+                    time.sleep(60)
+                    """
+                let ready = yonder.directory["ready"].string
+                let writer = try await BackgroundProgram("python3", "-c", program, folder, how, ready)
+                defer { writer.kill() }
+                #expect(try await eventually { FileManager.default.fileExists(atPath: ready) })
+                let refused = try await yonder.yonder(
+                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
+                #expect(refused.status == 1)
+                #expect(refused.errors.contains("folder/file' is open for writing"), "\(refused.errors)")
+                #expect(FileManager.default.fileExists(atPath: folder + "/file"))
+                writer.kill()
+                #expect(await writer.ends())
+                let imported = try await yonder.yonder(
+                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
+                #expect(imported.status == 0, "\(imported.errors)")
+                #expect(try await yonder.shell("wc -c < file") == "5000\n")
+            }
+        }
+
         @Test("REIMPORT-1: an import that cannot be done leaves the folder as it was")
         func refused() async throws {
             try await Installation.run { yonder async throws in

@@ -48,6 +48,28 @@ import Testing
         #expect(fixture.contentFiles.isEmpty)
     }
 
+    @Test("IMPORT-2: a file that was opened for writing after it was taken stays in its folder, and the replica has its own")
+    func takenFileOfItsOwn() async throws {
+        try await replica.list([], open: fixture.open)
+        let made = try replica.change(open: fixture.open) {
+            try $0.names.createFile(
+                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+        }.0
+        try made.content.close()
+        let content = replica.contents.path(of: made.inode.number)
+        let folder = fixture.directory.appending("folder")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        let file = folder.appending("file")
+        try content.link(as: file)
+        let writer = try FileDescriptor.open(file, .readWrite)
+        defer { try? writer.close() }
+        var taken = TakenFolder(replica, folder)
+        #expect(try taken.clear(keepsFolder: true) == [file.string])
+        try writer.writeAll(Array("later".utf8))
+        #expect(try FileStatus(at: content).size == 0)
+        #expect(try FileStatus(at: file).size == 5)
+    }
+
     @Test func aNewVersionGetsAnotherInodeWhileTheOldOneIsOpen() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         try await replica.fill(number())

@@ -87,6 +87,8 @@ uint64_t yonder_file_system_identifier(int descriptor);
 /* fcntl(2) F_SETLEASE: a write lease on a file that no other process has open; a process that opens it waits until it is
  * given up. The signal that announces them is SIGURG, which a process ignores by default. -1 and errno on failure. */
 int yonder_take_write_lease(int descriptor);
+/* Likewise a read lease, on a file that no process, this one included, has open for writing. */
+int yonder_take_read_lease(int descriptor);
 int yonder_give_up_lease(int descriptor);
 
 /* ioctl_tty(2) TIOCGWINSZ: the columns of a terminal; 0 where they are unknown, and for anything else. */

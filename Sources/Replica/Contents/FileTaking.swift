@@ -13,6 +13,27 @@ enum FileTaking {
         return false
     }
 
+    /// Whether a process has a file open for writing: what it writes later would reach a file that was taken.
+    static func isBeingWritten(_ file: FilePath) -> Bool {
+        let options: FileDescriptor.OpenOptions = [.closeOnExec, .noFollow, .nonBlocking]
+        guard let opened = try? FileDescriptor.open(file, .readOnly, options: options) else { return false }
+        defer { try? opened.close() }
+        return opened.isOpenForWriting
+    }
+
+    /// Gives a file that was taken by a link a content of its own, of a certain size.
+    static func separate(_ taken: FilePath, size: Int64) throws {
+        let copied = FilePath(taken.string + ".new")
+        try copied.unlinkIfPresent()
+        try copy(taken, to: copied)
+        let file = try FileDescriptor.open(copied, .readWrite, options: [.closeOnExec, .noFollow])
+        try file.closeAfter {
+            try file.setLength(size)
+            try file.synchronize()
+        }
+        try copied.move(to: taken)
+    }
+
     private static func copy(_ source: FilePath, to destination: FilePath) throws {
         let old = try FileDescriptor.open(source, .readOnly, options: [.closeOnExec, .noFollow])
         defer { try? old.close() }

@@ -221,6 +221,10 @@ package struct Importing {
         let status = try FileStatus(at: place)
         let isOurs = status.owner == Machine.userIdentifier || Machine.userIdentifier == 0
         let content = replica.contents.path(of: number)
+        guard isCopying || !FileTaking.isBeingWritten(place) else {
+            throw TakingError(
+                description: "'\(place)' is open for writing: end the program that writes it, or use --copy")
+        }
         try FileTaking.take(place, to: content, mayLink: status.linkCount == 1 && isOurs && !isCopying)
         let taken = try FileStatus(at: content)
         guard taken.size == size else { throw TakingError(description: "'\(place)' is being written") }

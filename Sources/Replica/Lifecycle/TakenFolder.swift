@@ -50,7 +50,12 @@ package struct TakenFolder {
                 continue
             }
             do {
-                if status.kind == .directory {
+                if status.kind == .regular, FileTaking.isBeingWritten(child) {
+                    // Since it was taken. What is written from now on stays in the folder.
+                    let content = replica.contents.path(of: item.inode.number)
+                    try FileTaking.separate(content, size: item.inode.size)
+                    left.append(child.string)
+                } else if status.kind == .directory {
                     try clear(child, item.inode.number)
                     try directory.removeDirectory(named: name)
                 } else {
