@@ -153,6 +153,31 @@ extension RealMount {
             }
         }
 
+        @Test("CHECK-1: a new file whose content has gone is found again and again, until it is removed")
+        func lostContent() async throws {
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                try await yonder.shell("echo precious > new")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let contents = replica(yonder).appending("contents").string
+                for name in try FileManager.default.contentsOfDirectory(atPath: contents)
+                where FileManager.default.contents(atPath: "\(contents)/\(name)") == Data("precious\n".utf8) {
+                    try FileManager.default.removeItem(atPath: "\(contents)/\(name)")
+                }
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                for _ in 0..<2 {
+                    let found = try await yonder.yonder("check", "mount", "--repair")
+                    #expect(found.status == 1 && found.errors.contains("the remote never had it"), "\(found)")
+                }
+                #expect(
+                    try await yonder.yonder("why", yonder["new"]).output.contains("has gone from this machine's disk"))
+                try await yonder.shell("rm new")
+                let after = try await yonder.yonder("check", "mount")
+                #expect(after.output.contains("all is well\n"), "\(after)")
+            }
+        }
+
         @Test("CHECK-1: check finds and repairs orphaned and missing content files of a mounted domain")
         func findsThemWhileMounted() async throws {
             try await Installation.run { yonder in

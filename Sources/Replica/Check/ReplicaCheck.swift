@@ -203,6 +203,26 @@ struct ReplicaCheck {
             try compare(number, row)
         }
         for (number, row) in rows.sorted(by: { $0.key < $1.key }) { try missingFile(number, row) }
+        try lostContents()
+    }
+
+    /// New files whose content has gone. Nothing mends that: they are not sent, and only the user may remove them.
+    private mutating func lostContents() throws {
+        let lost = try database.read { db in
+            try db.all(
+                """
+                SELECT inode.number, name FROM item JOIN inode ON inode.number = item.inode
+                WHERE identifier IS NULL AND isExcluded = 0 AND reimport <= 0 AND inode.kind = \(kind: .file)
+                    AND inode.content = \(content: .dataless) AND inode.size > 0 AND inode.contentStamp IS NULL
+                ORDER BY inode.number
+                """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String) })
+        }
+        for (number, name) in lost where !open.isOpen(number) {
+            findings.append(
+                CheckFinding(
+                    .contents, "its content has gone and the remote never had it: only its name is left, until it is removed",
+                    inode: number, name: name))
+        }
     }
 
     private mutating func extraFile(_ name: FilePath.Component) throws {
