@@ -73,6 +73,42 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "WRITE-5: hundreds of refused files leave the room in which files are removed, moved and evicted, also after SIGKILL"
+        )
+        func refusedFiles() async throws {
+            try await run { yonder, disk in
+                for number in 0..<12 { try yonder.write([UInt8](repeating: 7, count: 4 << 20), to: "there\(number)") }
+                try await yonder.mountSource()
+                try await yonder.shell("cat there* | wc -c")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                let write = """
+                    import os
+                    written = 0
+                    for number in range(500):
+                        try:
+                            with open('new%d' % number, 'xb', buffering=0) as file: written += file.write(os.urandom(300000)) == 300000
+                        except OSError as error:
+                            assert error.errno == 28, error
+                    print(written)
+                    """
+                let written = try await Command.shell(
+                    "cd \"$1\" && python3 -c \"$2\"", yonder.mount.string, write, seconds: 60)
+                #expect((Int(written.line) ?? 0) > 5, "\(written)")
+                if canContinueMounts {
+                    let killed = try await Command.shell("kill -9 $(cat \"$1/state/yonderd.lock\")", disk)
+                    #expect(killed.status == 0, "\(killed.errors)")
+                }
+                for line in ["mv new1 moved", "rm new2", "chmod 600 new3", "mv new3 moved"] {
+                    let outcome = try await Command.shell("cd \"$1\" && \(line)", yonder.mount.string)
+                    let log = (try? String(contentsOfFile: disk + "/state/yonderd.log", encoding: .utf8)) ?? ""
+                    #expect(outcome.status == 0, "\(line): \(outcome.errors)\(log)")
+                }
+                #expect(try await yonder.yonder("evict", yonder["there1"]).status == 0)
+                #expect(try await yonder.shell("mkdir d; echo x > d/x; cat d/x") == "x\n")
+            }
+        }
+
         @Test("REMOVE-2: a removal that has no room for what it keeps says where everything is, and can be repeated")
         func removal() async throws {
             try await run { yonder, disk in

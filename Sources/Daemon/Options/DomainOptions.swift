@@ -110,8 +110,11 @@ package struct DomainOptions: Codable, Hashable, Sendable {
         self = stored ?? DomainOptions()
     }
 
+    /// In one order always: equal options are one text.
     var json: String {
-        (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
     }
 }
 

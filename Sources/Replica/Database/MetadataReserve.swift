@@ -9,9 +9,10 @@ import SystemPackage
 /// is made.
 ///
 /// Most of it is blocks behind the ends of the databases' write-ahead logs (FALLOC_FL_KEEP_SIZE). No other program can
-/// take them, and the log of a daemon that was killed still has them. The rest is a preallocated file. On a full disk
-/// it is removed, and what failed is done once more: new files need its room. Both are made again as soon as there is room for
-/// several of them.
+/// take them, and the log of a daemon that was killed still has them. The rest is a preallocated file. When a log finds no room
+/// any more, the file is removed, the log is moved into the database, which may have to grow for that, and is written from its
+/// beginning again: then what failed is done once more. On a disk that gets full the logs are moved early, so that the databases
+/// have grown before. Log room and file are made again as soon as there is room for several of them.
 final class MetadataReserve: Sendable {
     static let fileName = "reserve"
     private let directory: FilePath
@@ -28,35 +29,58 @@ final class MetadataReserve: Sendable {
     private static let smallest: Int64 = 256 << 10
     /// Eighths of it that are in the file. The databases' logs have the others (``keepRoom(_:behindLogOf:)``).
     private static let fileEighths: Int64 = 3
-    private let logs = Mutex<[(path: FilePath, eighths: Int64)]>([])
+    private let logs = Mutex<[Log]>([])
+
+    private struct Log: Sendable {
+        var path: FilePath
+        var eighths: Int64
+        /// Moves it into its database.
+        var checkpoint: @Sendable () -> Void
+    }
     /// There has to be room for so many.
     private static let needed: Int64 = 4
     private static let pause = DispatchTimeInterval.milliseconds(100)
     /// With less than this SQLite's errors of other kinds come from a full disk, too.
     private static let fullBelow: Int64 = 64 << 10
+    /// With less than this, or a quarter of a small disk, a disk gets full.
+    private static let lowBelow: Int64 = 256 << 20
+    private let isLow = Atomic<Bool>(false)
+    private let lastMoved = Mutex<ContinuousClock.Instant?>(nil)
+    private static let pauseBetweenMoves = Duration.milliseconds(200)
 
     init(in directory: FilePath) {
         self.directory = directory
         path = directory.appending(Self.fileName)
+        noteRoom()
         make()
     }
 
     /// Keeps a part of the room behind the write-ahead log of a database.
-    func keepRoom(_ eighths: Int64, behindLogOf database: FilePath) {
-        logs.withLock { $0.append((FilePath(database.string + "-wal"), eighths)) }
+    ///
+    /// - Parameter checkpoint: moves the log into the database; called now and then on a disk that gets full.
+    func keepRoom(_ eighths: Int64, behindLogOf database: FilePath, checkpoint: @escaping @Sendable () -> Void) {
+        logs.withLock {
+            $0.append(Log(path: FilePath(database.string + "-wal"), eighths: eighths, checkpoint: checkpoint))
+        }
     }
+
+    /// Whether the disk has room for what is new.
+    var hasRoom: Bool { !isLow.load(ordering: .relaxed) || available >= Self.fullBelow }
 
     /// Runs what writes to the database; on a full disk once more, with the reserve's room.
     ///
+    /// - Parameter checkpoint: moves the log into the database, so that the log's room is used anew.
     /// - Throws: ENOSPC when there is no room then, either.
-    func using<Value>(_ body: () throws -> Value) throws -> Value {
+    func using<Value>(checkpoint: () throws -> Void = {}, _ body: () throws -> Value) throws -> Value {
         do {
             let value = try body()
             renew()
             return value
         } catch {
-            guard isFull(error), release() else { throw named(error) }
+            guard isFull(error) else { throw named(error) }
         }
+        release()
+        try? checkpoint()
         do {
             return try body()
         } catch {
@@ -65,14 +89,16 @@ final class MetadataReserve: Sendable {
     }
 
     /// As ``using(_:)-sync``, without blocking the calling thread.
-    func using<Value>(_ body: () async throws -> Value) async throws -> Value {
+    func using<Value>(checkpoint: () throws -> Void, _ body: () async throws -> Value) async throws -> Value {
         do {
             let value = try await body()
             renew()
             return value
         } catch {
-            guard isFull(error), release() else { throw named(error) }
+            guard isFull(error) else { throw named(error) }
         }
+        release()
+        try? checkpoint()
         do {
             return try await body()
         } catch {
@@ -90,11 +116,9 @@ final class MetadataReserve: Sendable {
 
     // MARK: - Private
 
-    /// Also where another call has released it just now.
-    private func release() -> Bool {
-        let wasReleased = isReleased.exchange(true, ordering: .acquiringAndReleasing)
+    private func release() {
+        isReleased.store(true, ordering: .releasing)
         try? path.unlinkIfPresent()
-        return !wasReleased || available > Self.fullBelow
     }
 
     /// Makes it again soon: after every write, and once for all within a moment.
@@ -103,13 +127,37 @@ final class MetadataReserve: Sendable {
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.pause) { [weak self] in
             guard let self else { return }
             isScheduled.store(false, ordering: .relaxed)
-            isClosed.withLock { isClosed in
-                guard !isClosed else { return }
+            let isOpen = isClosed.withLock { isClosed in
+                guard !isClosed else { return false }
+                noteRoom()
                 // The logs need no more room, but small files of the user do.
-                if !isReleased.load(ordering: .relaxed), available < Self.fullBelow { _ = release() }
+                if !isReleased.load(ordering: .relaxed), available < Self.fullBelow { release() }
                 make()
+                return true
             }
+            if isOpen, isLow.load(ordering: .relaxed) { moveLogs() }
         }
+    }
+
+    private func noteRoom() {
+        let total = (try? FileSystemStatistics(of: directory)).map(Self.total) ?? .max
+        isLow.store(available < min(Self.lowBelow, total / 4), ordering: .relaxed)
+    }
+
+    private func moveLogs() {
+        let isTime = lastMoved.withLock { last in
+            if let last, ContinuousClock.now - last < Self.pauseBetweenMoves { return false }
+            last = .now
+            return true
+        }
+        guard isTime else { return }
+        for log in logs.withLock({ $0 }) { log.checkpoint() }
+    }
+
+    private static func total(_ statistics: FileSystemStatistics) -> Int64 {
+        let total = Int64(clamping: statistics.blocks)
+            .multipliedReportingOverflow(by: Int64(clamping: statistics.blockSize))
+        return total.overflow ? .max : total.partialValue
     }
 
     private func make() {
@@ -121,9 +169,7 @@ final class MetadataReserve: Sendable {
     /// How much is kept in all; nil for nothing.
     private var size: Int64? {
         guard let statistics = try? FileSystemStatistics(of: directory), !statistics.isReadOnly else { return nil }
-        let unit = Int64(clamping: statistics.blockSize)
-        let total = Int64(clamping: statistics.blocks).multipliedReportingOverflow(by: unit)
-        let size = min(Self.largest, (total.overflow ? .max : total.partialValue) / 50)
+        let size = min(Self.largest, Self.total(statistics) / 50)
         return size >= Self.smallest ? size : nil
     }
 

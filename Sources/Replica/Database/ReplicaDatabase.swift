@@ -46,20 +46,23 @@ package final class ReplicaDatabase: Sendable {
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }
         let reserve = MetadataReserve(in: path.removingLastComponent())
-        reserve.keepRoom(4, behindLogOf: path)
         self.reserve = reserve
         let connections = try reserve.using {
             try Connections(path: path.string, readers: readers, configuration: configuration)
         }
         // Its statements are of the schema that it was written with.
-        redoFinding = try reserve.using { [uncommitted, redoLog] in
+        let checkpoint = {
+            try connections.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.restart) }
+        }
+        redoFinding = try reserve.using(checkpoint: checkpoint) { [uncommitted, redoLog] in
             try connections.writer.writeWithoutTransaction { db in
                 try Connections.refuseNewer(db, than: Schema.migrator, at: path.string)
                 return try uncommitted.recover(from: redoLog, in: db)
             }
         }
-        try reserve.using { try connections.migrate(with: Schema.migrator) }
+        try reserve.using(checkpoint: checkpoint) { try connections.migrate(with: Schema.migrator) }
         self.connections = Mutex(connections)
+        reserve.keepRoom(4, behindLogOf: path) { [weak self] in self?.checkpointEarly() }
     }
 
     // MARK: - Reading
@@ -116,7 +119,7 @@ package final class ReplicaDatabase: Sendable {
     private func changeBeforeCommit<Value>(_ reach: WriteReach, _ body: (Database) throws -> Value) throws -> Value {
         defer { changes.notify() }
         defer { if uncommitted.isOpen, uncommitted.takeSchedule() { commitSoon() } }
-        return try reserve.using {
+        return try reserve.using(checkpoint: checkpoint) {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
                     if uncommitted.isFull { try uncommitted.commit(in: db) }
@@ -129,7 +132,7 @@ package final class ReplicaDatabase: Sendable {
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
     func write<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
         defer { changes.notify() }
-        return try reserve.using {
+        return try reserve.using(checkpoint: checkpoint) {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
                     try uncommitted.commit(in: db)
@@ -153,7 +156,7 @@ package final class ReplicaDatabase: Sendable {
     ) async throws -> Value {
         defer { changes.notify() }
         do {
-            return try await reserve.using {
+            return try await reserve.using(checkpoint: checkpoint) {
                 try await group.write(with: current().writer, newFiles, after: uncommitted, reach, body)
             }
         } catch {
@@ -168,7 +171,7 @@ package final class ReplicaDatabase: Sendable {
     package func settle() throws {
         guard !newFiles.isEmpty || uncommitted.isOpen else { return }
         defer { changes.notify() }
-        try reserve.using {
+        try reserve.using(checkpoint: checkpoint) {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
                     try uncommitted.commit(in: db)
@@ -194,13 +197,29 @@ package final class ReplicaDatabase: Sendable {
             guard let self else { return }
             self.uncommitted.beginScheduled()
             do {
-                try self.reserve.using {
+                try self.reserve.using(checkpoint: self.checkpoint) {
                     try self.watching { try self.current().writer.writeWithoutTransaction(self.uncommitted.commit) }
                 }
             } catch {
                 // On a full disk there may be room again.
                 if self.uncommitted.isOpen, self.uncommitted.takeSchedule() { self.commitSoon(after: .seconds(1)) }
             }
+        }
+    }
+
+    /// Moves the log into the database: it is written from its beginning again. What is not committed is made once more.
+    private func checkpoint() throws {
+        try current().writer.writeWithoutTransaction { db in
+            uncommitted.rollBack(in: db)
+            _ = try db.checkpoint(.restart)
+        }
+    }
+
+    /// As ``checkpoint()``, without waiting for readers.
+    private func checkpointEarly() {
+        try? current().writer.writeWithoutTransaction { db in
+            try uncommitted.commit(in: db)
+            _ = try db.checkpoint(.passive)
         }
     }
 

@@ -174,6 +174,13 @@ final class UncommittedChanges: Sendable {
         state.withLock { $0.isApplied = true }
     }
 
+    /// Ends the open transaction. Its changes are made once more with the next one.
+    func rollBack(in db: Database) {
+        guard db.isInsideTransaction else { return }
+        try? db.run("ROLLBACK", [])
+        state.withLock { $0.isApplied = false }
+    }
+
     // MARK: - Private
 
     private func append(_ statements: [RecordedStatement]) throws {

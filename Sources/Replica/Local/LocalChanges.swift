@@ -64,7 +64,8 @@ extension Replica {
         do {
             let (value, effects) = try database.change(changingNames ? .everything : .contents) { db in
                 let transaction = LocalTransaction(
-                    db: db, open: open, contents: contents, ignored: ignoredNames, mayChangeNames: changingNames)
+                    db: db, open: open, contents: contents, ignored: ignoredNames, mayChangeNames: changingNames,
+                    hasRoom: { [reserve = database.reserve] in reserve.hasRoom })
                 // On a full disk it is run twice.
                 try? opened?.close()
                 opened = nil

@@ -24,12 +24,15 @@ final class LocalTransaction: ReplicaTransaction {
     let mayChangeNames: Bool
     /// A content file that was opened for the caller, who gets it only after the commit.
     var opened: FileDescriptor?
+    /// Whether there is room on the disk for what is new; the rest of it is for what makes room.
+    let hasRoom: () -> Bool
 
     init(
         db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp = .now,
         ignored: IgnoredNames = .none,
-        mayChangeNames: Bool = true
+        mayChangeNames: Bool = true, hasRoom: @escaping () -> Bool = { true }
     ) {
+        self.hasRoom = hasRoom
         self.mayChangeNames = mayChangeNames
         self.ignored = ignored
         super.init(db: db, open: open, contents: contents, now: now)

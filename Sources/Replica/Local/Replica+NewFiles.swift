@@ -16,7 +16,7 @@ extension Replica {
         request: RequestNumber? = nil
     ) -> (inode: InodeRecord, content: FileDescriptor)? {
         guard request?.isResent != true, FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength,
-            ignoredNames.isSent(name),
+            ignoredNames.isSent(name), database.reserve.hasRoom,
             var ticket = database.newFiles.ticket(),
             var ground = try? ground(of: name, in: parent, ticket)
         else { return nil }

@@ -25,13 +25,13 @@ package final class ProviderDatabase: ProviderStore {
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
-        reserve.keepRoom(1, behindLogOf: path)
         self.reserve = reserve
         let connections = try reserve.using {
             try Connections(path: path.string, readers: Self.readers, configuration: configuration)
         }
         try reserve.using { try connections.migrate(with: ProviderSchema.migrator) }
         self.connections = Mutex(connections)
+        reserve.keepRoom(1, behindLogOf: path) { [weak self] in try? self?.checkpoint() }
     }
 
     // MARK: - Transactions
@@ -54,7 +54,7 @@ package final class ProviderDatabase: ProviderStore {
         _ durability: ProviderStoreDurability, _ body: (Database) throws -> Value
     ) throws -> Value {
         try naming {
-            try reserve.using {
+            try reserve.using(checkpoint: checkpoint) {
                 try current().writer.writeWithoutTransaction { db in
                     // In WAL mode FULL syncs the log after the commit. The pragma works when it is prepared: a statement
                     // that is kept would do nothing.
@@ -81,6 +81,10 @@ package final class ProviderDatabase: ProviderStore {
         } catch Errno.noSpace {
             // The changes stay in the log, which is as durable.
         }
+    }
+
+    private func checkpoint() throws {
+        try current().writer.writeWithoutTransaction { db in _ = try db.checkpoint(.restart) }
     }
 
     private func current() throws -> Connections {
