@@ -118,6 +118,31 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-3: a conflict copy that has got the name of its original is none any more")
+        func renamedToOriginal() async throws {
+            try await Machine.run(fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
+                machine in
+                _ = try await machine.read("a")
+                machine.provider.change { tree in tree.write(RemoteContent("theirs"), to: "a") }
+                try await machine.write("mine", to: "a")
+                try await machine.send()
+                try await machine.drain()
+                let copy = try #require(try machine.replica.database.conflictCopies().first?.item)
+                try await machine.rename(copy.name, to: "a")
+                try await machine.send()
+                try await machine.drain()
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                #expect(try await machine.read("a") == "mine")
+                machine.provider.change { tree in tree.write(RemoteContent("theirs again"), to: copy.identifier ?? "") }
+                try await machine.write("mine again", to: "a")
+                try await machine.send()
+                try await machine.drain()
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                let contents = machine.provider.tree.entries().values.map(\.content)
+                #expect(Set(contents) == ["mine again", "theirs again"])
+            }
+        }
+
         @Test("CONFLICT-3: what both sides wrote alike is no conflict")
         func alike() async throws {
             var options = InMemoryProvider.Options()

@@ -127,9 +127,9 @@ extension ReplicaDatabase {
 }
 
 extension Database {
-    /// The name of the item that another is the conflict copy of; nil for all others.
+    /// The name of the item that another is the conflict copy of; nil for all others, and for one that was given that name.
     fileprivate func conflictOriginal(of row: Int64) throws -> String? {
-        try one("SELECT conflictOf FROM item WHERE id = ?", [row], { $0[0] as String? }) ?? nil
+        try one("SELECT conflictOf FROM item WHERE id = ? AND conflictOf <> name", [row], { $0[0] as String? }) ?? nil
     }
 
     fileprivate func collisions(of row: Int64) throws -> Int64 {

@@ -6,8 +6,8 @@ usage: two_clients.py ONE OTHER PLAIN --yonder PROGRAM (--folder FOLDER | --stor
 Each sequence has a seed, the first one as given, and a directory of its own. Both mounts begin it with the same items. While
 one domain or both are paused, calls are made in both, and in a plain directory for each, where they have to end in the same
 way; with a folder, calls are sometimes made in it as well. Then the domains are resumed, one after the other or at once. With
---kill the daemon is killed in between. With --coarse no content is replaced by another of the same length: dates of whole
-seconds do not show that (SFTP).
+--kill the daemon is killed in between. With --coarse no content is replaced by another of the same length, because dates of whole
+seconds do not show that, and only one of them sends at a time (SFTP).
 
 In the end both mounts and the remote have to be the same. What a client wrote has to be in them, whole, under some name; so
 does what was there before, unless a client replaced or removed it. Each of these has a text of its own.
@@ -67,7 +67,8 @@ class TwoClients(Run):
 
     def step(self, choice, client):
         name = choice.choice(self.names)
-        there = sorted(tree(client.places[0].top))
+        # A conflict copy is not copied once more: what both have changed of one waits for the user.
+        there = sorted(path for path in tree(client.places[0].top) if "conflicted copy" not in path)
         words = [choice.choice(there if there and choice.random() < 0.7 else PLACES)]
         if name in WITH_DATA:
             words.append(self.data(choice))
@@ -163,6 +164,9 @@ class TwoClients(Run):
         paused = [who for who in [0, 1] if who != live]
         choice.shuffle(paused)
         for who in paused:
+            if self.options.coarse and (live is not None or who != paused[0]):
+                # Such a server checks no conditions: what both write in the same moment may be lost.
+                self.yonder("wait", self.mounts[1 - who], "--timeout", str(PATIENCE))
             self.note("%s resumed" % clients[who].name)
             self.yonder("resume", self.mounts[who])
             if choice.random() < 0.4:
