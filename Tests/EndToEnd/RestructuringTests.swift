@@ -32,9 +32,8 @@ extension RealMount {
                 try await mount(yonder.mount.string)
                 try await mount(other)
                 let plain = try yonder.directory.makeDirectory("plain")
-                // Dates of whole seconds do not show that content was replaced by other content of its length.
-                let words =
-                    [yonder.mount.string, other, plain.string] + address + (place == "sftp" ? ["--coarse"] : [])
+                let lacks = ["sftp": ["--coarse"], "webDAV": ["--no-links"]][place] ?? []
+                let words = [yonder.mount.string, other, plain.string] + address + lacks
                 do {
                     try await run("two_clients.py", yonder, words, seconds: 15)
                 } catch {

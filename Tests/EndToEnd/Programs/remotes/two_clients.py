@@ -1,13 +1,14 @@
 """A few names that two clients of one remote, and sometimes a third, restructure without hearing of each other.
 
 usage: two_clients.py ONE OTHER PLAIN --yonder PROGRAM (--folder FOLDER | --store URL/BUCKET/PREFIX)
-                      [--seed N] [--seconds N] [--kill] [--coarse]
+                      [--seed N] [--seconds N] [--kill] [--coarse] [--no-links]
 
 Each sequence has a seed, the first one as given, and a directory of its own. Both mounts begin it with the same items. While
 one domain or both are paused, calls are made in both, and in a plain directory for each, where they have to end in the same
 way; with a folder, calls are sometimes made in it as well. Then the domains are resumed, one after the other or at once. With
 --kill the daemon is killed in between. With --coarse no content is replaced by another of the same length, because dates of whole
-seconds do not show that, and only one of them sends at a time (SFTP).
+seconds do not show that, and only one of them sends at a time (SFTP). With --no-links there are no symbolic links: where the remote has none they stay on the
+machine (WebDAV).
 
 In the end both mounts and the remote have to be the same. What a client wrote has to be in them, whole, under some name; so
 does what was there before, unless a client replaced or removed it. Each of these has a text of its own.
@@ -56,7 +57,7 @@ class TwoClients(Run):
     def __init__(self, options):
         super().__init__(options)
         self.mounts = [options.one, options.other]
-        self.names = WITH_DATA + WITH_OTHER + ALONE + ["link", "link"]
+        self.names = WITH_DATA + WITH_OTHER + ALONE + ([] if options.no_links else ["link", "link"])
         if options.coarse:
             self.names = [name for name in self.names if name != "change"]
 
@@ -197,6 +198,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--coarse", action="store_true")
+    parser.add_argument("--no-links", action="store_true")
     return TwoClients(parser.parse_args()).run()
 
 
