@@ -48,7 +48,7 @@ import Testing
         #expect(fixture.contentFiles.isEmpty)
     }
 
-    @Test("IMPORT-2: a file that was opened for writing after it was taken stays in its folder, and the replica has its own")
+    @Test("IMPORT-2: a file that was opened for writing after it was taken stays, and the replica has its own")
     func takenFileOfItsOwn() async throws {
         try await replica.list([], open: fixture.open)
         let made = try replica.change(open: fixture.open) {

@@ -268,10 +268,12 @@ final class PathMap: Sendable {
     }
 
     /// A file was to be deleted and was not where it was known: another client may have renamed it.
+    ///
+    /// - Parameter version: the one of its settled tag.
     func noteVanished(version: [UInt8]) {
         state.withLock { state in
             if state.vanished.count >= Self.mostEntries { state.vanished = [] }
-            state.vanished.insert(PathItems.settledVersion(of: version))
+            state.vanished.insert(version)
         }
     }
 

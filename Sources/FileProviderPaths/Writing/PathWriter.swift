@@ -199,10 +199,11 @@ final class PathWriter: Sendable {
     // MARK: - Deleting
 
     func delete(_ identifier: ItemIdentifier, base: ItemVersion, _ options: DeleteItemOptions) async throws {
+        let version = PathItems.settledVersion(of: base.contentVersion)
         do {
             try await tree.locate(identifier) { [self] path in
                 let entry = try await remote.entry(at: path)
-                guard tree.mayBe(entry, identifier) else { return paths.noteVanished(version: base.contentVersion) }
+                guard tree.mayBe(entry, identifier) else { return paths.noteVanished(version: version) }
                 let parent = try tree.parent(of: identifier, at: path)
                 if entry.kind != .directory, !PathItems.hasTag(of: entry.version, base.contentVersion) {
                     throw rejection(entry, identifier, in: parent)
@@ -223,14 +224,14 @@ final class PathWriter: Sendable {
                     }
                 } catch let failure as RemoteConditionFailure {
                     guard let present = failure.present, tree.mayBe(present, identifier) else {
-                        return paths.noteVanished(version: base.contentVersion)
+                        return paths.noteVanished(version: version)
                     }
                     if present.kind == .directory { throw notEmpty(present, identifier, in: parent) }
                     throw rejection(present, identifier, in: parent)
                 }
             }
         } catch let error as FileProviderError where error.code == .noSuchItem {
-            paths.noteVanished(version: base.contentVersion)
+            paths.noteVanished(version: version)
         }
     }
 

@@ -212,7 +212,7 @@ struct ReplicaCheck {
             try db.all(
                 """
                 SELECT inode.number, name FROM item JOIN inode ON inode.number = item.inode
-                WHERE identifier IS NULL AND isExcluded = 0 AND reimport <= 0 AND inode.kind = \(kind: .file)
+                WHERE identifier IS NULL AND isExcluded = \(exclusion: .none) AND reimport <= 0 AND inode.kind = \(kind: .file)
                     AND inode.content = \(content: .dataless) AND inode.size > 0 AND inode.contentStamp IS NULL
                 ORDER BY inode.number
                 """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String) })
@@ -220,7 +220,7 @@ struct ReplicaCheck {
         for (number, name) in lost where !open.isOpen(number) {
             findings.append(
                 CheckFinding(
-                    .contents, "its content has gone and the remote never had it: only its name is left, until it is removed",
+                    .contents, "its content has gone, and the remote never had it: it stays a name until it is removed",
                     inode: number, name: name))
         }
     }
