@@ -45,8 +45,8 @@ final class MetadataReserve: Sendable {
     /// With less than this, or a quarter of a small disk, a disk gets full.
     private static let lowBelow: Int64 = 256 << 20
     private let isLow = Atomic<Bool>(false)
-    private let lastMoved = Mutex<ContinuousClock.Instant?>(nil)
-    private static let pauseBetweenMoves = Duration.milliseconds(200)
+    private let lastCheckpoint = Mutex<ContinuousClock.Instant?>(nil)
+    private static let pauseBetweenCheckpoints = Duration.milliseconds(200)
 
     init(in directory: FilePath) {
         self.directory = directory
@@ -135,7 +135,7 @@ final class MetadataReserve: Sendable {
                 make()
                 return true
             }
-            if isOpen, isLow.load(ordering: .relaxed) { moveLogs() }
+            if isOpen, isLow.load(ordering: .relaxed) { checkpointLogs() }
         }
     }
 
@@ -144,9 +144,9 @@ final class MetadataReserve: Sendable {
         isLow.store(available < min(Self.lowBelow, total / 4), ordering: .relaxed)
     }
 
-    private func moveLogs() {
-        let isTime = lastMoved.withLock { last in
-            if let last, ContinuousClock.now - last < Self.pauseBetweenMoves { return false }
+    private func checkpointLogs() {
+        let isTime = lastCheckpoint.withLock { last in
+            if let last, ContinuousClock.now - last < Self.pauseBetweenCheckpoints { return false }
             last = .now
             return true
         }
