@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from trees import bucket_tree, compare, tree
+from trees import LINK, bucket_tree, compare, tree
 
 PROJECT = {
     "part.h": "int part(int);\n",
@@ -154,17 +154,12 @@ class Run:
                     found[relative] = (status.st_mode, status.st_mtime_ns)
         return found
 
-    def files(self, top):
-        """As trees.tree(), without links, which a remote may not be able to hold."""
-        return {path: data for path, data in tree(top).items() if not os.path.islink(os.path.join(top, path))}
-
-    def has_link(self, path, target):
-        """Whether the served folder has a link, with its target."""
-        there = os.path.join(self.options.folder or "/nonexistent", path)
-        return os.path.islink(there) and os.readlink(there) == target
+    def without_links(self, found):
+        """What a tree has beside links, which a remote may not be able to hold."""
+        return {path: data for path, data in found.items() if not (data or b"").startswith(LINK)}
 
     def remote(self):
-        return self.files(self.options.folder) if self.options.folder else bucket_tree(self.options.store)
+        return tree(self.options.folder) if self.options.folder else bucket_tree(self.options.store)
 
     def wait(self):
         """Waits until all is sent."""
@@ -174,18 +169,17 @@ class Run:
 
     def compare(self):
         self.wait()
-        wanted = self.files(self.options.mount)
+        here = tree(self.options.mount)
+        wanted = self.without_links(here)
         found = self.remote()
         # Those that the remote cannot hold stay here, and with them the directories that they are in.
-        links = [path for path, look in self.looks(self.options.mount).items()
-                 if isinstance(look, str) and path + ".rclonelink" not in found and not self.has_link(path, look)]
-        compare(self.complain, "the remote", {path: data for path, data in found.items() if not path.endswith(".rclonelink")},
-                wanted)
+        links = [path for path, data in here.items() if path not in wanted and found.get(path) != data]
+        compare(self.complain, "the remote", self.without_links(found), wanted)
         before = self.looks(self.options.mount)
         evicted = self.yonder("evict", self.options.mount)
         if evicted.returncode != 0 and not links:
             self.complain("not everything can be evicted: " + evicted.stderr[:500])
-        compare(self.complain, "the mount, after everything was evicted,", self.files(self.options.mount), wanted)
+        compare(self.complain, "the mount, after everything was evicted,", self.without_links(tree(self.options.mount)), wanted)
         after = self.looks(self.options.mount)
         for path in sorted(set(before) | set(after)):
             if before.get(path) != after.get(path):

@@ -9,6 +9,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+# Before the target of a link.
+LINK = b"-> "
 # Objects that hold the targets of links, as rclone names them.
 LINK_SUFFIX = ".rclonelink"
 
@@ -26,7 +28,7 @@ def tree(top):
             path = os.path.join(folder, name)
             place = os.path.normpath(os.path.join(relative, name))
             if os.path.islink(path):
-                found[place] = b"-> " + os.fsencode(os.readlink(path))
+                found[place] = LINK + os.fsencode(os.readlink(path))
             elif name in folders:
                 found[place] = None
             else:
@@ -81,7 +83,7 @@ def bucket_tree(address):
             for count in range(1, len(parts)):
                 found.setdefault("/".join(parts[:count]), None)
             if path.endswith(LINK_SUFFIX):
-                found[path[:-len(LINK_SUFFIX)]] = b"-> " + content
+                found[path[:-len(LINK_SUFFIX)]] = LINK + content
                 continue
             found[path.rstrip("/")] = None if path.endswith("/") else content
     return found
