@@ -32,7 +32,7 @@ package final class ControlServer: Sendable {
     private let socket: FileStatus?
     private let isWithdrawn = Mutex(false)
     /// How many clients wait for the end of the daemon.
-    private let clientsUntilEnd = Mutex(0)
+    private let clientsWaitingForEnd = Mutex(0)
 
     /// Listens on a socket that only this user can access.
     ///
@@ -110,7 +110,7 @@ package final class ControlServer: Sendable {
     /// Limited, because a client may be stopped.
     package func answerLastClients() async {
         let deadline = ContinuousClock.now + Self.patienceWithLastClients
-        while clientsUntilEnd.withLock({ $0 > 0 }), ContinuousClock.now < deadline {
+        while clientsWaitingForEnd.withLock({ $0 > 0 }), ContinuousClock.now < deadline {
             try? await Task.sleep(for: .milliseconds(5))
         }
     }
@@ -137,12 +137,12 @@ package final class ControlServer: Sendable {
                     return
                 }
                 var work: Task<Void, any Error>?
-                var isUntilEnd = false
-                defer { if isUntilEnd { clientsUntilEnd.withLock { $0 -= 1 } } }
+                var waitsForEnd = false
+                defer { if waitsForEnd { clientsWaitingForEnd.withLock { $0 -= 1 } } }
                 for try await line in lines where work == nil {
                     let command = Result { try Self.request(from: line).command }
-                    isUntilEnd = (try? command.get())?.endsWithDaemon == true
-                    if isUntilEnd { clientsUntilEnd.withLock { $0 += 1 } }
+                    waitsForEnd = (try? command.get())?.endsWithDaemon == true
+                    if waitsForEnd { clientsWaitingForEnd.withLock { $0 += 1 } }
                     work = Task { try await self.answer(command, peer: peer, outbound) }
                 }
                 // The client has closed its end: it has the result, or was interrupted.

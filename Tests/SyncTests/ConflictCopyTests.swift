@@ -133,7 +133,8 @@ extension EngineTests {
                 try await machine.drain()
                 #expect(try machine.replica.database.pendingCounts().items == 0)
                 #expect(try await machine.read("a") == "mine")
-                machine.provider.change { tree in tree.write(RemoteContent("theirs again"), to: copy.identifier ?? "") }
+                let identifier = try #require(copy.identifier)
+                machine.provider.change { tree in tree.write(RemoteContent("theirs again"), to: identifier) }
                 try await machine.write("mine again", to: "a")
                 try await machine.send()
                 try await machine.drain()

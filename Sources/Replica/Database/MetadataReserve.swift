@@ -27,7 +27,7 @@ final class MetadataReserve: Sendable {
     /// Of a small file system a fiftieth, at most 8 MiB; under 256 KiB none.
     private static let largest: Int64 = 8 << 20
     private static let smallest: Int64 = 256 << 10
-    /// Eighths of it that are in the file. The databases' logs have the others (``keepRoom(_:behindLogOf:)``).
+    /// Eighths of it that are in the file. The databases' logs have the others (``keepRoom(_:behindLogOf:checkpoint:)``).
     private static let fileEighths: Int64 = 3
     private let logs = Mutex<[Log]>([])
 
@@ -88,7 +88,7 @@ final class MetadataReserve: Sendable {
         }
     }
 
-    /// As ``using(_:)-sync``, without blocking the calling thread.
+    /// As the other, without blocking the calling thread, but for the checkpoint on a full disk.
     func using<Value>(checkpoint: () throws -> Void, _ body: () async throws -> Value) async throws -> Value {
         do {
             let value = try await body()

@@ -251,16 +251,22 @@ class Run:
         return 1 if self.complaints else 0
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("mount")
-    parser.add_argument("plain")
+def common_options():
+    """What all runs are told besides the directories."""
+    parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--yonder", required=True)
     parser.add_argument("--folder")
     parser.add_argument("--store")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--kill", action="store_true")
+    return parser
+
+
+def main():
+    parser = argparse.ArgumentParser(parents=[common_options()])
+    parser.add_argument("mount")
+    parser.add_argument("plain")
     return Run(parser.parse_args()).run()
 
 

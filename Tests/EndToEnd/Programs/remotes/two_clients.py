@@ -26,7 +26,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from restructurings import ALONE, PATIENCE, PLACES, WITH_DATA, WITH_OTHER, Calls, Failure, Run
+from restructurings import ALONE, PATIENCE, PLACES, WITH_DATA, WITH_OTHER, Calls, Failure, Run, common_options
 from trees import bucket_tree, compare, tree
 
 # What is shorter may be in two places: it was truncated.
@@ -109,14 +109,14 @@ class TwoClients(Run):
                 return trees[0]
             time.sleep(0.2)
 
-    def clients(self, choice, top, isThird):
+    def clients(self, choice, top, has_third):
         found = []
         for who, mount in zip(["one", "other"], self.mounts):
             plain = os.path.join(self.options.plain, who, top)
             shutil.copytree(os.path.join(self.options.folder or mount, top), plain, symlinks=True,
                             ignore=shutil.ignore_patterns(".DAV"))
             found.append(Client(who, [plain, os.path.join(mount, top)]))
-        if isThird:
+        if has_third:
             found.append(Client("third", [os.path.join(self.options.folder, top)]))
         return found
 
@@ -187,16 +187,10 @@ class TwoClients(Run):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(parents=[common_options()])
     parser.add_argument("one")
     parser.add_argument("other")
     parser.add_argument("plain")
-    parser.add_argument("--yonder", required=True)
-    parser.add_argument("--folder")
-    parser.add_argument("--store")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--kill", action="store_true")
     parser.add_argument("--coarse", action="store_true")
     parser.add_argument("--no-links", action="store_true")
     return TwoClients(parser.parse_args()).run()
