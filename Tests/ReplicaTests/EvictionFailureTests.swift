@@ -59,7 +59,7 @@ import Testing
         for number in [kept, gone] {
             try await replica.fill(number)
             let generation = try #require(try replica.database.inode(number)).contentGeneration
-            try EvictedContent(number, generation: generation, in: replica.contents).withdraw()
+            try WithdrawnContent(number, generation: generation, in: replica.contents).withdraw()
         }
         #expect(fixture.contentFiles.isEmpty)
         try await replica.database.write { db in try db.dropContent(of: gone) }
@@ -67,7 +67,7 @@ import Testing
         #expect(reopened.findings == [])
         #expect(try reopened.database.inode(kept)?.content == .materialized)
         #expect(fixture.contentFiles == [kept.description])
-        let left = try FileManager.default.contentsOfDirectory(atPath: replica.contents.evicted.string)
+        let left = try FileManager.default.contentsOfDirectory(atPath: replica.contents.withdrawn.string)
         #expect(left.isEmpty)
     }
 

@@ -3,23 +3,23 @@ import Syscalls
 import SystemPackage
 
 /// The content files: a sparse file for each inode, named by its number; a folder for files that fit no row; and a folder for
-/// files of evictions that are not committed.
+/// files whose transaction is not committed.
 ///
 /// It knows nothing of what the database says; ``Replica`` keeps the two in step.
 struct ContentStore: Sendable {
     let directory: FilePath
     let recovered: FilePath
-    let evicted: FilePath
+    let withdrawn: FilePath
     /// Whether the file system gives a file a new change time at every write.
     private let isStampExact: Bool
 
     init(in domainDirectory: FilePath) throws(Errno) {
         directory = domainDirectory.appending("contents")
         recovered = domainDirectory.appending("recovered")
-        evicted = domainDirectory.appending("evicted")
+        withdrawn = domainDirectory.appending("withdrawn")
         try directory.makeDirectory()
         try recovered.makeDirectory()
-        try evicted.makeDirectory()
+        try withdrawn.makeDirectory()
         isStampExact = (try? Self.probeStamps(in: directory)) ?? false
     }
 

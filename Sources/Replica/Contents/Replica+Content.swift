@@ -106,19 +106,10 @@ extension Replica {
     package func abandonContent(
         of number: InodeNumber, generation: Int64, open: any OpenInodes
     ) async throws -> Bool {
-        let obsolete = try await ClaimingOpenInodes.run(open) { [database] open in
-            try await database.write { db -> ObsoleteContent? in
-                guard let inode = try db.inode(number), inode.contentGeneration == generation,
-                    inode.content == .partial, inode.localBytes == 0, !open.isOpen(number)
-                else { return nil }
-                return try db.forgetContent(of: number)
-            }
+        let (isAbandoned, _) = try await ingest(open: open, changingNames: false) { ingestion in
+            try ingestion.versions.abandon(number, generation: generation)
         }
-        guard let obsolete else { return !open.isOpen(number) }
-        var effects = ReplicaEffects()
-        effects.obsoleteContents.append(obsolete)
-        try await removeObsoleteContents(effects)
-        return true
+        return isAbandoned || !open.isOpen(number)
     }
 
     /// A descriptor to read a file's local content from; the caller's to close. Blocks no longer than the disk does.

@@ -48,28 +48,4 @@ package final class Replica: Sendable {
 
     /// The present time, as rows keep it.
     package static var now: FileTimestamp { .now }
-
-    /// Removes the content files of generations that are over, and the rows of inodes that are gone with them.
-    func removeObsoleteContents(_ effects: ReplicaEffects) async throws {
-        guard !effects.obsoleteContents.isEmpty else { return }
-        let (obsolete, contents) = (effects.obsoleteContents, contents)
-        try await database.write { db in try Self.remove(obsolete, from: contents, in: db) }
-    }
-
-    /// As ``removeObsoleteContents(_:)``, on the calling thread.
-    func removeObsoleteContents(_ effects: ReplicaEffects) throws {
-        guard !effects.obsoleteContents.isEmpty else { return }
-        try database.change { db in try Self.remove(effects.obsoleteContents, from: contents, in: db) }
-    }
-
-    static func remove(_ obsolete: [ObsoleteContent], from contents: ContentStore, in db: Database) throws {
-        for content in obsolete {
-            // Content that was begun anew meanwhile has a file of its own by now, and the old one is gone.
-            let generation = try db.one(
-                "SELECT contentGeneration FROM inode WHERE number = ?", [content.inode.rawValue], { $0[0] as Int64 })
-            guard generation == content.generation else { continue }
-            try contents.remove(content.inode)
-            try db.finishRemovingContent(of: content.inode)
-        }
-    }
 }

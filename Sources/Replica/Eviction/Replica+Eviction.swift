@@ -38,28 +38,19 @@ extension Replica {
     /// - Returns: how many bytes were given back, and what is left to tell the kernel.
     /// - Throws: ``EvictionRefusal``.
     package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
-        let content = Mutex<EvictedContent?>(nil)
-        do {
-            let outcome = try await ClaimingOpenInodes.run(open) { [database, contents] open in
+        let withdrawals = ContentWithdrawals(from: contents)
+        return try await withdrawals.run {
+            try await ClaimingOpenInodes.run(open) { [database] open in
                 try await database.write { db in
-                    try Self.evictFile(number, open: open, from: contents, in: db) { evicted in
-                        content.withLock { $0 = evicted }
-                    }
+                    withdrawals.begin()
+                    return try Self.evictFile(number, open: open, in: db, withdrawals)
                 }
             }
-            // What cannot be deleted now is deleted at the next start.
-            try? content.withLock { $0 }?.delete()
-            return outcome
-        } catch {
-            try? content.withLock { $0 }?.putBack()
-            throw error
         }
     }
 
-    /// - Parameter withdrawing: gets the content whose file this moves out of the way.
     private static func evictFile(
-        _ number: InodeNumber, open: any OpenInodes, from contents: ContentStore, in db: Database,
-        withdrawing: (EvictedContent) -> Void
+        _ number: InodeNumber, open: any OpenInodes, in db: Database, _ withdrawals: ContentWithdrawals
     ) throws -> (Int64, ReplicaEffects) {
         guard let item = try db.item(ofInode: number) else { throw EvictionRefusal.noSuchItem }
         var effects = ReplicaEffects()
@@ -69,13 +60,11 @@ extension Replica {
             return (0, effects)
         }
         try db.dropContent(of: number)
-        let content = EvictedContent(number, generation: item.inode.contentGeneration, in: contents)
         do {
-            try content.withdraw()
+            try withdrawals.withdraw(number, generation: item.inode.contentGeneration)
         } catch {
             throw EvictionRefusal.failed(error)
         }
-        withdrawing(content)
         effects.invalidations.append(.contents(number))
         return (item.inode.localBytes, effects)
     }

@@ -17,7 +17,7 @@ package struct Ingestion {
 }
 
 extension Replica {
-    /// Runs a batch of what the provider said in one transaction, and removes the files that it made obsolete.
+    /// Runs a batch of what the provider said in one transaction, and deletes the content files that it ends.
     ///
     /// - Parameter changingNames: false for a batch that changes neither names nor directories, or says so itself before
     ///   it does (``RemotePart/willChangeNames()``).
@@ -27,16 +27,19 @@ extension Replica {
         _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
-        let (value, effects) = try await ClaimingOpenInodes.run(open) { [database] open in
-            try await database.write(async: changingNames ? .everything : .contents) { db, turn in
-                let transaction = RemoteTransaction(
-                    db: db, open: open, contents: contents, turn: turn, ordering: ordering, hasByteNames: hasByteNames)
-                let value = try body(Ingestion(transaction: transaction))
-                return (value, try db.recordInvalidations(of: transaction.effects))
+        let withdrawals = ContentWithdrawals(from: contents)
+        return try await withdrawals.run {
+            try await ClaimingOpenInodes.run(open) { [database] open in
+                try await database.write(async: changingNames ? .everything : .contents) { db, turn in
+                    withdrawals.begin()
+                    let transaction = RemoteTransaction(
+                        db: db, open: open, contents: contents, withdrawals: withdrawals, turn: turn,
+                        ordering: ordering, hasByteNames: hasByteNames)
+                    let value = try body(Ingestion(transaction: transaction))
+                    return (value, try db.recordInvalidations(of: transaction.effects))
+                }
             }
         }
-        try await removeObsoleteContents(effects)
-        return (value, effects)
     }
 
     /// Remembers that something could not be done for an item.

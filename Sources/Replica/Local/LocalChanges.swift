@@ -62,19 +62,22 @@ extension Replica {
         // The file itself stays: another inode may have its number by now, and creates the file anew.
         defer { if !isDone { try? opened?.close() } }
         do {
-            let (value, effects) = try database.change(changingNames ? .everything : .contents) { db in
-                let transaction = LocalTransaction(
-                    db: db, open: open, contents: contents, ignored: ignoredNames, mayChangeNames: changingNames,
-                    hasRoom: { [reserve = database.reserve] in reserve.hasRoom })
-                // On a full disk it is run twice.
-                try? opened?.close()
-                opened = nil
-                defer { opened = transaction.opened }
-                let value = try body(LocalChanges(transaction: transaction))
-                return (value, try db.recordInvalidations(of: transaction.effects))
+            let withdrawals = ContentWithdrawals(from: contents)
+            let (value, effects) = try withdrawals.run {
+                try database.change(changingNames ? .everything : .contents) { db in
+                    // On a full disk it is run twice.
+                    withdrawals.begin()
+                    try? opened?.close()
+                    opened = nil
+                    let transaction = LocalTransaction(
+                        db: db, open: open, contents: contents, withdrawals: withdrawals, ignored: ignoredNames,
+                        mayChangeNames: changingNames, hasRoom: { [reserve = database.reserve] in reserve.hasRoom })
+                    defer { opened = transaction.opened }
+                    let value = try body(LocalChanges(transaction: transaction))
+                    return (value, try db.recordInvalidations(of: transaction.effects))
+                }
             }
             isDone = true
-            try removeObsoleteContents(effects)
             return (value, effects)
         } catch let error as Errno {
             throw LocalObstacle.refused(error)

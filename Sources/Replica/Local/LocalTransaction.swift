@@ -28,14 +28,14 @@ final class LocalTransaction: ReplicaTransaction {
     let hasRoom: () -> Bool
 
     init(
-        db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp = .now,
-        ignored: IgnoredNames = .none,
+        db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals? = nil,
+        now: FileTimestamp = .now, ignored: IgnoredNames = .none,
         mayChangeNames: Bool = true, hasRoom: @escaping () -> Bool = { true }
     ) {
         self.hasRoom = hasRoom
         self.mayChangeNames = mayChangeNames
         self.ignored = ignored
-        super.init(db: db, open: open, contents: contents, now: now)
+        super.init(db: db, open: open, contents: contents, withdrawals: withdrawals, now: now)
     }
 }
 
@@ -113,11 +113,6 @@ extension LocalPart {
         try db.setChangeTime(of: number, to: now)
     }
 
-    /// A content file is removed after the commit.
-    func discard(_ content: ObsoleteContent) {
-        transaction.effects.obsoleteContents.append(content)
-    }
-
     /// Takes an item's name from its inode. Without a name the inode lives as long as a process has it open or the kernel may
     /// use it.
     func dropName(of item: ItemRecord) throws {
@@ -128,12 +123,7 @@ extension LocalPart {
         guard !open.keepsNameless(inode.number) else {
             return try db.keepOnRemote(item, isOpen: open.isOpen(inode.number))
         }
-        if try db.hasContentFile(inode.number) {
-            transaction.effects.obsoleteContents.append(try db.forgetContent(of: inode.number))
-            try db.setContentStamp(of: inode.number, to: nil)
-        } else {
-            try db.deleteNameless(inode.number)
-        }
+        try deleteNameless(inode)
     }
 
     /// Takes an item away here and, when the remote has it, there, too.

@@ -17,8 +17,8 @@ package struct TrashMoves: LocalPart {
         var directories = TrashDirectories(db: db, contents: contents, now: now)
         let nameless = try directories.removeInformation(named: name, in: files)
         tellKernel(directories.invalidations)
-        guard let nameless, !open.keepsNameless(nameless) else { return }
-        discard(try db.forgetContent(of: nameless))
+        guard let nameless, !open.keepsNameless(nameless), let inode = try db.inode(nameless) else { return }
+        try deleteNameless(inode)
     }
 
     /// Takes away what `info` says of items that are not there: who moves an item out of the trash by hand leaves it.

@@ -29,7 +29,7 @@ struct Recovery {
         if let finding = database.redoFinding { findings.append(finding) }
         try database.beginRedoLog()
         try database.recoverNewFiles()
-        try endEvictions()
+        try endWithdrawals()
         try correctWhatWouldCostContent()
         try compareWrittenFiles()
         try forgetWhatAPowerCutMayHaveTaken()
@@ -66,13 +66,13 @@ struct Recovery {
         }
     }
 
-    /// Puts back the content whose eviction was not committed, and deletes that of the others.
-    private func endEvictions() throws {
-        let directory = try FileDescriptor.openDirectory(contents.evicted)
+    /// Puts back the content whose generation was not ended, and deletes that of the others.
+    private func endWithdrawals() throws {
+        let directory = try FileDescriptor.openDirectory(contents.withdrawn)
         defer { try? directory.close() }
         let left = try DirectoryStream(of: directory)
         while let name = try left.next() {
-            guard let content = EvictedContent(left: String(decoding: name, as: UTF8.self), in: contents) else {
+            guard let content = WithdrawnContent(left: String(decoding: name, as: UTF8.self), in: contents) else {
                 continue
             }
             let inode = try database.inode(content.number)
@@ -130,46 +130,38 @@ struct Recovery {
         }
     }
 
-    /// Content files go after the commit of a transaction whose rows still name them: a crash between the two leaves no
-    /// file without a row.
+    /// Removes inodes without names, and content that was begun and never came.
     private mutating func endWhatWasUnderWay() throws {
-        let obsolete = try database.write { db -> [ObsoleteContent] in
-            try db.abandonListings()
-            var obsolete: [ObsoleteContent] = []
-            // Inodes that were removed while a process had them open. The check handles directories that have children.
-            let nameless = Set(
-                try db.all(Recovery.nameless, [], { InodeNumber(rawValue: $0[0]) })
-                    .filter { !open.keepsNameless($0) })
-            for number in nameless {
-                if try db.hasContentFile(number) {
-                    obsolete.append(try db.forgetContent(of: number))
-                } else {
-                    try db.deleteNameless(number)
-                }
+        let withdrawals = ContentWithdrawals(from: contents)
+        findings += try withdrawals.run {
+            try database.write { db in
+                withdrawals.begin()
+                let transaction = LocalTransaction(db: db, open: open, contents: contents, withdrawals: withdrawals)
+                try end(in: transaction)
+                return transaction.effects.defects
             }
-            let empty = try db.all(
-                Recovery.empty, [],
-                { (number: InodeNumber(rawValue: $0[0]), isBegun: $0[1] as Bool, isFetchedAgain: $0[2] as Bool) }
-            ).filter { row in
-                // A process that has the file open may have been told to read from its content file.
-                !(row.isBegun && open.isOpen(row.number) && contents.hasFile(row.number))
-            }
-            for row in empty where !nameless.contains(row.number) {
-                obsolete.append(try db.forgetContent(of: row.number))
-                try db.setFetchedAgain(row.isFetchedAgain, row.number)
-            }
-            return obsolete
         }
-        guard !obsolete.isEmpty else { return }
-        findings += try database.write { db in
-            try obsolete.compactMap { content in
-                do {
-                    try Replica.remove([content], from: contents, in: db)
-                    return nil
-                } catch let error as Errno {
-                    return "the content file of inode \(content.inode) is of no use and cannot be removed: \(error)"
-                }
-            }
+    }
+
+    private func end(in transaction: LocalTransaction) throws {
+        let (db, part) = (transaction.db, NameChanges(transaction: transaction))
+        try db.abandonListings()
+        // Inodes that were removed while a process had them open. The check handles directories that have children.
+        for number in try db.all(Recovery.nameless, [], { InodeNumber(rawValue: $0[0]) })
+        where !open.keepsNameless(number) {
+            if let inode = try db.inode(number) { try part.deleteNameless(inode) }
+        }
+        let empty = try db.all(
+            Recovery.empty, [],
+            { (number: InodeNumber(rawValue: $0[0]), isBegun: $0[1] as Bool, isFetchedAgain: $0[2] as Bool) }
+        ).filter { row in
+            // A process that has the file open may have been told to read from its content file.
+            !(row.isBegun && open.isOpen(row.number) && contents.hasFile(row.number))
+        }
+        for row in empty {
+            guard let inode = try db.inode(row.number) else { continue }
+            try part.withdrawContent(of: inode)
+            try db.setFetchedAgain(row.isFetchedAgain, row.number)
         }
     }
 }

@@ -5,8 +5,6 @@ package struct ReplicaEffects: Sendable {
     /// The last of the invalidations that the transaction has recorded, for ``ReplicaDatabase/forgetInvalidations(upTo:)``; 0 if it
     /// has recorded none.
     package var lastInvalidation: Int64 = 0
-    /// Inodes whose content file belongs to a generation that is over.
-    package var obsoleteContents: [ObsoleteContent] = []
     /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
     /// sentence that can stand alone.
     package var defects: [String] = []
@@ -18,17 +16,9 @@ package struct ReplicaEffects: Sendable {
     package mutating func append(_ other: ReplicaEffects) {
         invalidations += other.invalidations
         lastInvalidation = max(lastInvalidation, other.lastInvalidation)
-        obsoleteContents += other.obsoleteContents
         defects += other.defects
         conflictCopies += other.conflictCopies
     }
-}
-
-/// A content file whose generation is over.
-package struct ObsoleteContent: Hashable, Sendable {
-    package var inode: InodeNumber
-    /// The generation that has no file: while it is the present one, the file may go.
-    package var generation: Int64
 }
 
 /// Something that the kernel must forget.

@@ -112,8 +112,7 @@ package struct Conflicts: RemotePart {
         guard let number = deletion.inode, !open.keepsNameless(number) else { return nil }
         if let left = try db.inode(number), left.linkCount == 0 {
             // The kernel has just forgotten it.
-            try contents.remove(number)
-            try db.finishRemovingContent(of: number)
+            try deleteNameless(left)
         }
         return try db.isFreed(number) ? number : nil
     }

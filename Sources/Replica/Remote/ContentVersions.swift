@@ -7,14 +7,17 @@ package struct ContentVersions: RemotePart {
 
     /// Removes an inode that has no name left and that no process has open.
     func drop(_ number: InodeNumber) throws {
-        let hadFile = try db.one(
-            "SELECT hasContentFile FROM inode WHERE number = ? AND linkCount = 0", [number.rawValue], { $0[0] as Bool })
-        guard let hadFile else { return }
-        if hadFile {
-            transaction.effects.obsoleteContents.append(try db.forgetContent(of: number))
-        } else {
-            try db.deleteNameless(number)
-        }
+        guard let inode = try db.inode(number), inode.linkCount == 0 else { return }
+        try deleteNameless(inode)
+    }
+
+    /// Makes a file dataless again whose content was begun and never came, unless a process has it open.
+    func abandon(_ number: InodeNumber, generation: Int64) throws -> Bool {
+        guard let inode = try db.inode(number), inode.contentGeneration == generation, inode.content == .partial,
+            inode.localBytes == 0, !open.isOpen(number)
+        else { return false }
+        try withdrawContent(of: inode)
+        return true
     }
 
     /// The last handle of a file was closed, or the kernel has forgotten an inode that has no name: what waited for that is
@@ -22,7 +25,7 @@ package struct ContentVersions: RemotePart {
     package func settle(_ number: InodeNumber) throws {
         guard !open.isOpen(number), let inode = try db.inode(number) else { return }
         if inode.linkCount == 0 {
-            if !open.keepsNameless(number) { try drop(number) }
+            if !open.keepsNameless(number) { try deleteNameless(inode) }
             return
         }
         guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
@@ -88,8 +91,11 @@ package struct ContentVersions: RemotePart {
         var inode = item.inode
         let hadContent = try inode.content != .dataless && db.hasContentFile(inode.number)
         let isFetchedAgain = try isFetchedAgain(item)
-        let obsolete = try db.forgetContent(of: inode.number)
-        if hadContent { transaction.effects.obsoleteContents.append(obsolete) }
+        if hadContent {
+            try withdrawContent(of: inode)
+        } else {
+            try db.forgetContent(of: inode.number)
+        }
         inode.size = item.base.size
         inode.contentVersion = item.base.version.contentVersion
         if !item.changedFields.contains(.contentModificationDate), let modified = item.base.modifiedAt {

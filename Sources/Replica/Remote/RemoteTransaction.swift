@@ -19,13 +19,13 @@ final class RemoteTransaction: ReplicaTransaction {
     ///   - ordering: told of the acknowledgements that are recorded.
     ///   - hasByteNames: as the provider's features say.
     init(
-        db: Database, open: any OpenInodes, contents: ContentStore, turn: WriteTurn, ordering: RemoteOrdering,
-        hasByteNames: Bool
+        db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals, turn: WriteTurn,
+        ordering: RemoteOrdering, hasByteNames: Bool
     ) {
         self.turn = turn
         self.ordering = ordering
         self.hasByteNames = hasByteNames
-        super.init(db: db, open: open, contents: contents)
+        super.init(db: db, open: open, contents: contents, withdrawals: withdrawals)
     }
 }
 

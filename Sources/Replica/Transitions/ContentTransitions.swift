@@ -44,18 +44,13 @@ extension Database {
             ])
     }
 
-    /// Makes a file dataless: a new, empty generation of its content. The row keeps its content file until that was
-    /// removed, after the commit (``finishRemovingContent(of:)``).
-    @discardableResult
-    func forgetContent(of number: InodeNumber) throws -> ObsoleteContent {
+    /// Makes a file dataless: a new, empty generation of its content. The row keeps its content file.
+    func forgetContent(of number: InodeNumber) throws {
         try run(ContentStatement.forget, [number.rawValue])
         try run("DELETE FROM contentRange WHERE inode = ?", [number.rawValue])
-        let generation = try one(
-            "SELECT contentGeneration FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Int64 })
-        return ObsoleteContent(inode: number, generation: generation ?? 0)
     }
 
-    /// Makes a file dataless whose content file is gone, or is removed in this transaction.
+    /// Makes a file dataless whose content file is gone, or is withdrawn in this transaction.
     func dropContent(of number: InodeNumber) throws {
         try forgetContent(of: number)
         try run("UPDATE inode SET hasContentFile = 0, contentStamp = NULL WHERE number = ?", [number.rawValue])

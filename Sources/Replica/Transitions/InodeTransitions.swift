@@ -114,19 +114,17 @@ extension Database {
         try run(InodeStatement.unlink, [now.nanosecondsSince1970, number.rawValue])
     }
 
-    /// Deletes an inode that has no items, no content file and no children. Any other stays.
-    func deleteNameless(_ number: InodeNumber) throws {
+    /// Deletes an inode that has no items and no children. Any other stays.
+    ///
+    /// - Returns: whether it was deleted.
+    @discardableResult
+    func deleteNameless(_ number: InodeNumber) throws -> Bool {
         try run(
             """
             DELETE FROM inode WHERE number = ?1 AND linkCount = 0
                 AND NOT EXISTS (SELECT 1 FROM item WHERE parent = ?1 OR inode = ?1)
             """, [number.rawValue])
-    }
-
-    /// The content file of a generation that is over was removed: deletes its inode when that has no items either.
-    func finishRemovingContent(of number: InodeNumber) throws {
-        try run("UPDATE inode SET hasContentFile = 0 WHERE number = ?", [number.rawValue])
-        try deleteNameless(number)
+        return changesCount > 0
     }
 }
 

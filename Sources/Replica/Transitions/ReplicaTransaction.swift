@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import SystemPackage
 
 /// A writing transaction of the replica, with the effects that are left for after its commit.
 class ReplicaTransaction {
@@ -7,10 +8,16 @@ class ReplicaTransaction {
     let open: any OpenInodes
     let contents: ContentStore
     let now: FileTimestamp
+    /// Nil for a transaction that ends no generation of content.
+    let withdrawals: ContentWithdrawals?
     /// What the kernel and the user are told after the commit.
     var effects = ReplicaEffects()
 
-    init(db: Database, open: any OpenInodes, contents: ContentStore, now: FileTimestamp = .now) {
+    init(
+        db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals?,
+        now: FileTimestamp = .now
+    ) {
+        self.withdrawals = withdrawals
         self.db = db
         self.open = open
         self.contents = contents
@@ -31,6 +38,35 @@ extension TransactionPart {
     var now: FileTimestamp { transaction.now }
 
     func tellKernel(_ invalidations: [KernelInvalidation]) { transaction.effects.invalidations += invalidations }
+
+    /// Makes a file dataless, and withdraws its content file.
+    func withdrawContent(of inode: InodeRecord) throws {
+        // A file that stays is replaced by that of the next generation.
+        _ = try withdrawFile(of: inode)
+        try db.dropContent(of: inode.number)
+    }
+
+    /// Deletes an inode that has no name and is not in use, with its content. One whose content file cannot be withdrawn
+    /// stays until the next start.
+    func deleteNameless(_ inode: InodeRecord) throws {
+        let hasFile = try db.hasContentFile(inode.number)
+        if hasFile, try !withdrawFile(of: inode) { return }
+        if try !db.deleteNameless(inode.number), hasFile { transaction.withdrawals?.putBack(inode.number) }
+    }
+
+    /// - Returns: false when it cannot be done; the user is told.
+    private func withdrawFile(of inode: InodeRecord) throws -> Bool {
+        guard let withdrawals = transaction.withdrawals else {
+            throw ReplicaDefect("a transaction that cannot end content ends that of inode \(inode.number)")
+        }
+        do throws(Errno) {
+            try withdrawals.withdraw(inode.number, generation: inode.contentGeneration)
+            return true
+        } catch {
+            report("the content file of inode \(inode.number) is of no use and cannot be removed: \(error)")
+            return false
+        }
+    }
 
     /// Tells the user.
     func report(_ text: String) { transaction.effects.defects.append(text) }

@@ -1,0 +1,121 @@
+import FileProvider
+import Synchronization
+import Syscalls
+import SystemPackage
+
+/// The content file of a generation that is over. It is moved out of the way inside the transaction that ends the
+/// generation, so that a file that cannot be moved fails the transaction; and it is deleted after the commit, so that a
+/// crash before the commit loses no content, and the writer does not wait for the disk.
+struct WithdrawnContent {
+    let number: InodeNumber
+    /// The generation that the row has until the transaction is committed.
+    let generation: Int64
+    private let file: FilePath
+    private let place: FilePath
+
+    init(_ number: InodeNumber, generation: Int64, in contents: ContentStore) {
+        self.number = number
+        self.generation = generation
+        file = contents.path(of: number)
+        place = contents.withdrawn.appending("\(number)-\(generation)")
+    }
+
+    /// - Parameter name: of a file that a transaction has left; nil for a name that none gives.
+    init?(left name: String, in contents: ContentStore) {
+        let numbers = name.split(separator: "-").compactMap { Int64($0) }
+        guard numbers.count == 2 else { return nil }
+        self.init(InodeNumber(rawValue: numbers[0]), generation: numbers[1], in: contents)
+    }
+
+    /// Precondition: a writing transaction. Nothing happens where the file is missing.
+    ///
+    /// - Throws: `isDirectory` for what is no file.
+    func withdraw() throws(Errno) {
+        do throws(Errno) {
+            guard try FileStatus(at: file).kind == .regular else { throw Errno.isDirectory }
+            try file.move(to: place)
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+        }
+    }
+
+    /// The transaction was not committed.
+    func putBack() throws(Errno) {
+        do throws(Errno) {
+            guard (try? FileStatus(at: file)) == nil else { return try place.unlinkIfPresent() }
+            try place.move(to: file)
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+        }
+    }
+
+    /// The transaction was committed.
+    func delete() throws(Errno) { try place.unlinkIfPresent() }
+}
+
+/// The contents that one transaction withdraws.
+final class ContentWithdrawals: Sendable {
+    private let contents: ContentStore
+    private let withdrawn = Mutex<[WithdrawnContent]>([])
+
+    init(from contents: ContentStore) { self.contents = contents }
+
+    /// The transaction begins, perhaps for the second time: it may withdraw others now.
+    func begin() {
+        for content in take() { try? content.putBack() }
+    }
+
+    /// Moves the content file of an inode out of the way.
+    ///
+    /// - Throws: `isDirectory` for what is no file; what the system says.
+    func withdraw(_ number: InodeNumber, generation: Int64) throws(Errno) {
+        let content = WithdrawnContent(number, generation: generation, in: contents)
+        try content.withdraw()
+        withdrawn.withLock { $0.append(content) }
+    }
+
+    /// The generation of an inode's content is not over after all.
+    func putBack(_ number: InodeNumber) {
+        withdrawn.withLock { withdrawn in
+            for content in withdrawn where content.number == number { try? content.putBack() }
+            withdrawn.removeAll { $0.number == number }
+        }
+    }
+
+    /// Runs a body, which returns when its transaction is committed and throws when it is not.
+    func run<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            let value = try body()
+            delete()
+            return value
+        } catch {
+            begin()
+            throw error
+        }
+    }
+
+    /// As the other, without blocking the calling thread.
+    func run<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        let value: Value
+        do {
+            value = try await body()
+        } catch {
+            begin()
+            throw error
+        }
+        if withdrawn.withLock({ !$0.isEmpty }) { try await BlockingWork.run { self.delete() } }
+        return value
+    }
+
+    /// What cannot be deleted now is deleted at the next start.
+    private func delete() {
+        for content in take() { try? content.delete() }
+    }
+
+    private func take() -> [WithdrawnContent] {
+        withdrawn.withLock { withdrawn in
+            defer { withdrawn = [] }
+            return withdrawn
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import FileProvider
+import Foundation
+import ReplicaTestSupport
+import Syscalls
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// The content file of an inode that goes is there as long as the row is, and no longer.
+@Suite struct ContentWithdrawalTests {
+    let fixture: ReplicaFixture
+    let replica: Replica
+
+    private struct Failure: Error {}
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+    }
+
+    /// A file whose content is here, which has lost its name while it is open.
+    private func nameless(_ name: String) async throws -> InodeNumber {
+        try await replica.list([.file(name, size: 100)], open: fixture.open)
+        let number = try #require(try replica.number(name))
+        try await replica.fill(number)
+        fixture.open.insert(number)
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink(name, in: .root) }
+        #expect(fixture.contentFiles.contains(number.description))
+        fixture.open.remove(number)
+        return number
+    }
+
+    private var withdrawn: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: replica.contents.withdrawn.string) }
+    }
+
+    @Test("OPEN-2: the last close of an unlinked file removes inode and content in one transaction")
+    func lastClose() async throws {
+        let number = try await nameless("a")
+        _ = try await replica.ingest(open: fixture.open) { try $0.versions.settle(number) }
+        #expect(try replica.database.inode(number) == nil)
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(try withdrawn.isEmpty)
+    }
+
+    @Test("a transaction that fails puts back the content that it has withdrawn") func failure() async throws {
+        let number = try await nameless("a")
+        await #expect(throws: Failure.self) {
+            _ = try await replica.ingest(open: fixture.open) { ingestion in
+                try ingestion.versions.settle(number)
+                throw Failure()
+            }
+        }
+        #expect(try replica.database.inode(number)?.content == .materialized)
+        #expect(fixture.contentFiles == [number.description])
+        #expect(try withdrawn.isEmpty)
+    }
+
+    @Test("a local change that fails puts back the content that it has withdrawn") func localFailure() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("a"))
+        try await replica.fill(number)
+        #expect(throws: Failure.self) {
+            _ = try replica.change(open: fixture.open) { changes in
+                try changes.names.unlink("a", in: .root)
+                #expect(fixture.contentFiles.isEmpty)
+                throw Failure()
+            }
+        }
+        #expect(try replica.names() == ["a"])
+        #expect(fixture.contentFiles == [number.description])
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(try withdrawn.isEmpty)
+    }
+
+    @Test("a transaction that runs once more withdraws what its last run says, and nothing else")
+    func secondRun() async throws {
+        let (first, second) = (try await nameless("a"), try await nameless("b"))
+        let withdrawals = ContentWithdrawals(from: replica.contents)
+        try withdrawals.run {
+            for number in [first, second] {
+                withdrawals.begin()
+                let generation = try #require(try replica.database.inode(number)).contentGeneration
+                try withdrawals.withdraw(number, generation: generation)
+            }
+        }
+        #expect(fixture.contentFiles == [first.description])
+        #expect(try withdrawn.isEmpty)
+    }
+
+    @Test("content that cannot be withdrawn keeps its inode, and nothing else from being removed")
+    func cannotBeWithdrawn() async throws {
+        let (broken, whole) = (try await nameless("a"), try await nameless("b"))
+        let path = replica.contents.path(of: broken).string
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        let (_, effects) = try await replica.ingest(open: fixture.open) { ingestion in
+            for number in [broken, whole] { try ingestion.versions.settle(number) }
+        }
+        #expect(effects.defects.count == 1)
+        #expect(effects.defects.first?.contains("inode \(broken)") == true)
+        #expect(try replica.database.inode(broken) != nil)
+        #expect(try replica.database.inode(whole) == nil)
+        #expect(fixture.contentFiles == [broken.description])
+    }
+
+    @Test("after a crash, the content of an unlinked file goes with its row, whether that was deleted or not")
+    func crash() async throws {
+        let (left, gone) = (try await nameless("a"), try await nameless("b"))
+        for number in [left, gone] {
+            let generation = try #require(try replica.database.inode(number)).contentGeneration
+            try WithdrawnContent(number, generation: generation, in: replica.contents).withdraw()
+        }
+        try await replica.database.write { db in _ = try db.deleteNameless(gone) }
+        let reopened = try fixture.replica()
+        #expect(reopened.findings == [])
+        #expect(try reopened.database.inode(left) == nil)
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(try withdrawn.isEmpty)
+    }
+}
