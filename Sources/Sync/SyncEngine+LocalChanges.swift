@@ -14,6 +14,7 @@ extension SyncEngine {
         uploads.noteLocalChange()
         early?.noteLocalChange()
         materializer.wake()
+        budget.noteLocalChange()
         for notifier in notifiers { notifier.wake() }
         if hasTrash { trashTidier.wake() }
     }

@@ -42,11 +42,13 @@ actor CacheBudget {
     private var holds = 0
     private nonisolated let isOver = Mutex(false)
     private nonisolated let signal = WakeSignal()
+    private nonisolated let writing = WakeSignal()
 
     private static let shortestPause = Duration.milliseconds(50)
     private static let atOnce = 128
     private static let patience = Duration.seconds(1)
     private static let longestSleep = Duration.seconds(3600)
+    private static let pauseWithoutRoom = Duration.seconds(5)
 
     init(replica: Replica, accessTimes: AccessTimes, warnings: Warnings, limits: CacheLimits) {
         self.replica = replica
@@ -59,6 +61,9 @@ actor CacheBudget {
     nonisolated func wake() {
         if limits.withLock({ $0.bytes != nil }) { signal.wake() }
     }
+
+    /// Something was changed on the mount: programs may be writing. Returns at once; from any thread.
+    nonisolated func noteLocalChange() { writing.wake() }
 
     /// Other limits hold from now on.
     func keep(to limits: CacheLimits, evictor: any ContentEvictor) {
@@ -94,6 +99,7 @@ actor CacheBudget {
             await self.keepLimit(evictor)
             return max(Self.shortestPause, (ContinuousClock.now - start) * 4)
         }
+        writing.run { await self.keepRoomForWriters(evictor) }
         wake()
     }
 
@@ -110,6 +116,7 @@ actor CacheBudget {
 
     func stop() {
         signal.stop()
+        writing.stop()
         ageing?.cancel()
         pass?.cancel()
     }
@@ -143,6 +150,31 @@ actor CacheBudget {
     func makeRoom(_ bytes: Int64, for number: InodeNumber, evictor: any ContentEvictor) async -> Bool {
         await trim(except: number, evictor) { $0 < bytes } > 0
     }
+
+    /// Keeps the reserve free while programs write: the kernel writes into content files without asking, so the room is
+    /// looked at again before it can have been filled.
+    ///
+    /// - Returns: how long it is not looked at again when nobody writes.
+    private func keepRoomForWriters(_ evictor: any ContentEvictor) async -> Duration {
+        var (last, rest): (FreeSpace?, Duration) = (nil, Self.shortestPause)
+        while let space = FreeSpace(replica.directory) {
+            let shortage = space.shortage(of: 0)
+            // A program that has a file open and writes nothing wakes nobody up twenty times a second.
+            rest = space == last ? min(rest * 2, Self.longestRest) : Self.shortestPause
+            last = space
+            var pause = min(max(space.timeToFill, rest), Self.longestPauseOfWriters)
+            if shortage > 0, await trim(except: nil, evictor, while: { $0 < shortage }) == 0 {
+                pause = Self.pauseWithoutRoom
+            }
+            let isWritten = (try? replica.database.filesBeingWritten().isEmpty) == false
+            guard isWritten, !Task.isCancelled else { return pause }
+            try? await Task.sleep(for: pause)
+        }
+        return Self.pauseWithoutRoom
+    }
+
+    private static let longestPauseOfWriters = Duration.seconds(30)
+    private static let longestRest = Duration.seconds(1)
 
     // MARK: - Private
 

@@ -4,7 +4,7 @@ import Syscalls
 import SystemPackage
 
 /// The free space of a file system, and how much of it is reserved for what was written here and is not on the remote.
-struct FreeSpace {
+struct FreeSpace: Hashable {
     private var available: Int64
     /// A fiftieth, at least 64 MiB and at most 1 GiB; of a small file system never more than a tenth.
     private var reserve: Int64
@@ -16,6 +16,9 @@ struct FreeSpace {
         available = Int64(clamping: statistics.availableBlocks).multipliedReportingOverflow(by: unit).partialValue
         reserve = min(max(total / 50, 64 << 20), 1 << 30, total / 10)
     }
+
+    /// How long a program needs to fill what is free beside the reserve, at a gigabyte a second.
+    var timeToFill: Duration { .milliseconds(max(available.saturatingSubtract(reserve), 0) / 1_000_000) }
 
     /// How many bytes are missing for so many more.
     func shortage(of bytes: Int64) -> Int64 {
