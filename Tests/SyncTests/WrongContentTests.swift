@@ -75,6 +75,18 @@ extension EngineTests {
             }
         }
 
+        @Test("READ-1: a file that could not be read can be read again at once, also after its state was asked for")
+        func askingBetweenReads() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.faults.add(.fail(FileProviderError.posix(.ioError, "500")), to: .fetch, times: 1)
+                #expect((await fixture.failure { _ = try await fixture.read("f") }) != nil)
+                await fixture.engine.settleIdleDownloads()
+                #expect(try await fixture.read("f") == Array(Self.text.utf8))
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+            }
+        }
+
         @Test func bytesOfAnotherVersionAreNotKept() async throws {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()

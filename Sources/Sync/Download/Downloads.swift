@@ -116,7 +116,7 @@ actor Downloads: ContentEvictor, SyncPart {
         isStopped = true
         for download in running.values {
             download.shutDown()
-            await record(download)
+            await close(download)
         }
     }
 
@@ -225,7 +225,8 @@ actor Downloads: ContentEvictor, SyncPart {
                     process: download.cause)
                 if let effects { commits.publish(effects) }
                 budget.wake()
-            } else {
+            } else if running[download.number] !== download {
+                // The next reader may join a transfer that is not over, and needs its file.
                 try await abandon(download.number, generation: download.generation)
             }
         } catch {
