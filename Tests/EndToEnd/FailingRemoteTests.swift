@@ -50,6 +50,9 @@ extension RealMount {
                 #expect(
                     try await eventually { try await Command.run("cat", mount["file"]).output == "text" })
                 #expect(try await Command.run("ls", mount["dir"]).status == 0)
+                // Nor is the warning.
+                let warnings = mount.host.engine.warnings
+                #expect(await eventually { !warnings.texts.contains { $0.contains("input/output error") } })
             }
         }
 

@@ -28,12 +28,12 @@ struct Provisioner: Provisioning {
                 do {
                     completion(try await provide(prerequisite, for: caller))
                 } catch let error as FileProviderError {
-                    if error.readerErrno == .ioError { reportInputOutputError(error, caller) }
+                    if error.readerErrno == .ioError { reportInputOutputError(error, caller, prerequisite) }
                     completion(error.readerErrno)
                 } catch is CancellationError {
                     completion(.interrupted)
                 } catch {
-                    reportInputOutputError(error, caller)
+                    reportInputOutputError(error, caller, prerequisite)
                     completion(.ioError)
                 }
             })
@@ -46,8 +46,9 @@ struct Provisioner: Provisioning {
     }
 
     /// The process learns no more than EIO.
-    private func reportInputOutputError(_ error: any Error, _ caller: Requester) {
-        engine.warnings.report("process \(caller.processIdentifier) gets an input/output error: \(error)")
+    private func reportInputOutputError(_ error: any Error, _ caller: Requester, _ prerequisite: Prerequisite) {
+        engine.warnings.report(
+            "process \(caller.processIdentifier) gets an input/output error: \(error)", of: prerequisite.cause)
     }
 
     private func provide(_ prerequisite: Prerequisite, for caller: Requester) async throws -> Errno? {
@@ -124,6 +125,15 @@ extension Prerequisite {
         case .download: "download"
         case .upload: "upload"
         case .eviction: "eviction"
+        }
+    }
+
+    /// What has to succeed for a warning of its failure to go; nil for one that stays.
+    fileprivate var cause: Warnings.Cause? {
+        switch self {
+        case .listing(let number, _): .listing(number)
+        case .content(let number, _, _), .whole(let number): .content(number)
+        case .claim, .download, .upload, .eviction: nil
         }
     }
 

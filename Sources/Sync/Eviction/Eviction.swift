@@ -141,7 +141,10 @@ struct Eviction: SyncPart {
             progress(report)
             return true
         } catch {
-            report.refusals.append((inode.number, error))
+            // Its other names are no other file.
+            if error != .isHardLinked || !report.refusals.contains(where: { $0.number == inode.number }) {
+                report.refusals.append((inode.number, error))
+            }
             return false
         }
     }
