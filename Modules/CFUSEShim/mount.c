@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -10,10 +11,13 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
+
+#define FUSE_CTL_SUPER_MAGIC 0x65735543
 
 int fuseshim_session_mount(fuseshim_session *session, const char *path)
 {
@@ -43,6 +47,34 @@ int fuseshim_unmount(const char *path, bool lazy)
 {
     if (!umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0))) return 0;
     return errno == EPERM ? run_fusermount(path, lazy) : errno;
+}
+
+/* The directory of the kernel's FUSE connections, also where nobody has mounted it. */
+static int open_connections(void)
+{
+    int directory = open("/sys/fs/fuse/connections", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct statfs statistics;
+    if (directory >= 0 && !fstatfs(directory, &statistics) && statistics.f_type == FUSE_CTL_SUPER_MAGIC)
+        return directory;
+    if (directory >= 0) close(directory);
+    int context = fsopen("fusectl", FSOPEN_CLOEXEC);
+    if (context < 0) return -1;
+    directory = fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) ? -1 : fsmount(context, FSMOUNT_CLOEXEC, 0);
+    close(context);
+    return directory;
+}
+
+int fuseshim_abort_connection(const char *number)
+{
+    int connections = open_connections();
+    if (connections < 0) return errno;
+    int failure = 0, connection = openat(connections, number, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int control = connection < 0 ? -1 : openat(connection, "abort", O_WRONLY | O_CLOEXEC);
+    if (control < 0 || write(control, "1", 1) != 1) failure = errno;
+    if (control >= 0) close(control);
+    if (connection >= 0) close(connection);
+    close(connections);
+    return failure;
 }
 
 bool fuseshim_may_allow_other(void)

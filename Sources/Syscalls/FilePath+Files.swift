@@ -46,8 +46,10 @@ extension FilePath {
     }
 
     /// The content of a file, also of one in /proc. (open, pread)
+    ///
+    /// - Throws: ESPIPE for a FIFO; errors of `open` and `pread`.
     package func contents() throws(Errno) -> [UInt8] {
-        let descriptor = open(cPath, O_RDONLY | O_CLOEXEC)
+        let descriptor = open(cPath, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw Errno.current }
         defer { close(descriptor) }
         var contents: [UInt8] = []

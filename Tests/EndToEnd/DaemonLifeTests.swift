@@ -152,6 +152,48 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "MOUNT-2: what is written to a file that stays open over an unmount is taken in or kept apart",
+            .enabled(if: FUSEAvailability.isRoot, "only root can pass writes through"))
+        func openFileAfterTheUnmount() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let outcome = try await yonder.run(
+                    """
+                    exec 9>>"$1"; printf y >&9 && yonder unmount mount >/dev/null || exit 3
+                    printf z >&9 || exit 4
+                    yonder mount mount >/dev/null && yonder wait mount || exit 3
+                    printf apart >&9 || exit 4
+                    yonder signal --wait mount; yonder wait mount; cat "$1"; yonder evict "$1" && cat "$1"
+                    """, yonder["file"])
+                #expect(outcome.output == "xyzxyz", "\(outcome.errors)")
+                #expect(yonder.sourceText("file") == "xyz")
+                #expect(try await yonder.status().warnings.contains { $0.contains("is still open for writing") })
+                let apart = try await Command.shell("cat \"$1\"/domains/*/recovered/*", yonder.directory["state"].string)
+                #expect(apart.output == "xyzapart")
+            }
+        }
+
+        @Test("MOUNT-1: a mount whose options cannot be kept leaves nothing behind, and says so")
+        func optionsThatCannotBeKept() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let sidecar = yonder.directory["state/domains/mount/domain.json"].string
+                let blocked = try await Command.shell("rm \"$1\" && mkdir -p \"$1/x\"", sidecar)
+                try #require(blocked.status == 0, "\(blocked.errors)")
+                let refused = try await yonder.yonder("mount", "mount")
+                #expect(refused.status == 1)
+                #expect(refused.errors.contains("how it is mounted cannot be kept"), "\(refused.errors)")
+                #expect(try await Command.run("mountpoint", "-q", yonder.mount.string).status != 0)
+                #expect(try await Command.shell("rm -r \"$1\"", sidecar).status == 0)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
         @Test("only its owner reaches the socket") func socketIsPrivate() async throws {
             try await Installation.run { yonder in
                 try await yonder.mountSource()

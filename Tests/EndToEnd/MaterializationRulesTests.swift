@@ -1,4 +1,6 @@
 import Replica
+import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -20,6 +22,17 @@ import Testing
         ])
     func patterns(pattern: String, text: String, fits: Bool) {
         #expect(NamePattern.matches(text, pattern) == fits)
+    }
+
+    @Test("a configuration that is no file is complained about, and nothing waits for it") func noFile() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let fifo = directory["config"].string
+        try #require(try await Command.run("mkfifo", fifo).status == 0)
+        for path in [fifo, directory.path.string] {
+            #expect(Configuration(at: path).complaints.count == 1)
+            #expect(Configuration(at: path).rules == .usual)
+        }
     }
 
     @Test("programs by their file's name, by their own, and by path") func programs() {

@@ -86,6 +86,28 @@ extension RealMount {
             }
         }
 
+        @Test("REMOVE-1: what was edited in the kept files is taken back, also when the removal is finished after that")
+        func editedBeforeTheEnd() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
+                #expect(removed.status == 0, "\(removed.errors)")
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let edited = try await Command.shell("printf 'FILE 1' > \"$1\"/files/a/f1", kept)
+                #expect(edited.status == 0, "\(edited.errors)")
+                // As a removal leaves it that was killed before it had given the files their attributes.
+                let left = try yonder.directory.makeDirectory("state/removed").appending("home-1")
+                try FileManager.default.createDirectory(atPath: left.string, withIntermediateDirectories: true)
+                try Data(kept.utf8).write(to: URL(fileURLWithPath: left.appending("kept").string))
+                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
+                #expect(back.status == 0, "\(back.errors)")
+                #expect(!FileManager.default.fileExists(atPath: left.string))
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("a/f1") == "FILE 1" && yonder.sourceText("a/f2") == "file 2")
+            }
+        }
+
         @Test("REMOVE-1: what a repair has set aside is kept, too, with the directories that it lies in")
         func recovered() async throws {
             try await Installation.run { yonder async throws in
@@ -93,10 +115,14 @@ extension RealMount {
                 let aside = yonder.directory["state/domains/home/recovered/database-1/a"]
                 try FileManager.default.createDirectory(atPath: aside.string, withIntermediateDirectories: true)
                 try Data("precious".utf8).write(to: URL(fileURLWithPath: aside.appending("mine").string))
+                // A name that is not UTF-8.
+                let strange = try await Command.shell("printf odd > \"$1/$(printf 'm\\377')\"", aside.string)
+                #expect(strange.status == 0, "\(strange.errors)")
                 let kept = yonder.directory["kept"].string
                 let removed = try await yonder.yonder("remove", "home", "--to", kept)
                 #expect(removed.status == 0, "\(removed.errors)")
                 #expect(text(kept + "/recovered/database-1/a/mine") == "precious")
+                #expect(try await Command.shell("cat \"$1\"/m?", kept + "/recovered/database-1/a").output == "odd")
             }
         }
 

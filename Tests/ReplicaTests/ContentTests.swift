@@ -70,6 +70,24 @@ import Testing
         #expect(try FileStatus(at: file).size == 5)
     }
 
+    @Test("IMPORT-2: a symbolic link that was changed after it was taken stays") func takenLink() async throws {
+        try await replica.list([], open: fixture.open)
+        _ = try replica.change(open: fixture.open) { changes in
+            for name in ["same", "other"] {
+                _ = try changes.names.create(
+                    name, in: .root, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: "target"),
+                    caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+            }
+        }
+        let folder = fixture.directory.appending("folder")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        try folder.appending("same").makeLink(to: "target")
+        try folder.appending("other").makeLink(to: "another")
+        var taken = TakenFolder(replica, folder)
+        #expect(try taken.clear(keepsFolder: true) == [folder.appending("other").string])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.string) == ["other"])
+    }
+
     @Test func aNewVersionGetsAnotherInodeWhileTheOldOneIsOpen() async throws {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         try await replica.fill(number())

@@ -233,6 +233,10 @@ void fuseshim_session_destroy(fuseshim_session *session);
 /* umount2(2), or fusermount3 where that is not permitted. Without `lazy` EBUSY while in use. Returns 0 or an errno. */
 int fuseshim_unmount(const char *path, bool lazy);
 
+/* Aborts the kernel's connection of this number, which is the minor number of the mount's device. It needs no mount of fusectl
+ * for a caller with CAP_SYS_ADMIN. Returns 0 or an errno: ENOENT when there is no such connection. */
+int fuseshim_abort_connection(const char *number);
+
 /* Whether allow_other will be accepted from this user: root, or user_allow_other in /etc/fuse.conf. */
 bool fuseshim_may_allow_other(void);
 

@@ -1,3 +1,4 @@
+import Control
 import FUSE
 import FileProvider
 import Foundation
@@ -116,11 +117,18 @@ package final class DomainHost: Sendable {
             }
             announcer.begin(in: session)
             if previous != nil { kernel.forget(try replica.database.unsentInvalidations()) }
-            // The options are stored only after they have worked.
-            try replica.database.set(.source, to: domain.source)
-            try replica.database.set(.mountpoint, to: mountpoint.string)
-            try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
-            if previous == nil { try replica.database.set(.isToBeMounted, to: "") }
+            do {
+                // The options are stored only after they have worked.
+                try replica.database.set(.source, to: domain.source)
+                try replica.database.set(.mountpoint, to: mountpoint.string)
+                try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
+                if previous == nil { try replica.database.set(.isToBeMounted, to: "") }
+            } catch {
+                if previous == nil { mounted.abort() }
+                guard ReplicaDamage(error) == nil else { throw error }
+                throw ControlError(
+                    .failed, "how it is mounted cannot be kept there: \(error.reason)", path: directory.string)
+            }
             name = domain.identifier
             source = domain.source
             self.mountpoint = mountpoint

@@ -48,7 +48,6 @@ extension DomainStore {
     /// Removes the imported items from their original folder, unless this was done before. Blocks.
     ///
     /// - Returns: the paths that are left.
-    @discardableResult
     func finishImport(of name: String, logger: Logger) throws -> [String] {
         guard let record = try DomainRecord(ofReplicaIn: directory(of: name)), let folder = record.importedFrom else {
             return []

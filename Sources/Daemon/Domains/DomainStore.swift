@@ -168,8 +168,12 @@ struct DomainStore: Sendable {
 
     /// Restores the attributes of the kept files and deletes the replica.
     func finishRemoval(of place: FilePath) throws {
-        let marker = FileManager.default.contents(atPath: place.appending(Self.marker).string)
-        if let marker { try? Keeping.dress(FilePath(String(decoding: marker, as: UTF8.self))) }
+        let marker = place.appending(Self.marker)
+        if let kept = FileManager.default.contents(atPath: marker.string) {
+            try? Keeping.dress(FilePath(String(decoding: kept, as: UTF8.self)))
+            // Once: the files are the user's now.
+            try marker.unlinkIfPresent()
+        }
         try FileManager.default.removeItem(atPath: place.string)
     }
 

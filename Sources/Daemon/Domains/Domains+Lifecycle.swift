@@ -51,20 +51,9 @@ extension Domains {
                 let keep = try plan(arguments, unsynced, name)
                 report = RemoveReport(name: name, keep: keep, directory: nil, files: 0, bytes: 0)
                 if keep == .downloaded || keep == .dirty && unsynced.isAnything {
-                    let place = try keptPlace(arguments.directory, name, in: store)
-                    var keeping = Keeping(replica, in: place, onlyDirty: keep == .dirty)
-                    let kept: KeptSummary
-                    do {
-                        kept = try keeping.run(domain: name, source: known.source) { now in
-                            progress(ControlEvent(path: place.string, items: now.items, bytes: now.bytes))
-                        }
-                    } catch let error as Errno {
-                        throw ControlError(
-                            .failed,
-                            "what is to be kept cannot be written there: \(error). '\(name)' still has everything, and is "
-                                + "unmounted: run the command again, with --to for another folder, or 'yonder mount \(name)'",
-                            path: place.string)
-                    }
+                    let place = keptPath(arguments.directory, name, in: store)
+                    let kept = try keepData(
+                        of: replica, onlyDirty: keep == .dirty, in: place, domain: name, source: known.source, progress)
                     (report.directory, report.files, report.bytes) = (place.string, kept.files, kept.bytes)
                     folder = place
                 }
@@ -191,40 +180,37 @@ extension UnsyncedSummary {
     fileprivate var isAnything: Bool { items + recovered > 0 }
 }
 
-/// Creates the folder for kept data. A folder of an interrupted attempt is emptied.
-private func keptPlace(_ directory: String?, _ name: String, in store: DomainStore) throws -> FilePath {
-    let place: FilePath
-    if let directory {
-        place = FilePath(directory)
-    } else {
-        let time = Timestamp.text(seconds: Int64(Date.now.timeIntervalSince1970), nanoseconds: 0).prefix(19)
-        place = store.kept.appending("\(name)-\(time)").unused
-    }
-    let files = FileManager.default
+/// Fills a folder with what is kept of a domain.
+///
+/// - Throws: `failed` with the reason. The folder is as it was then.
+private func keepData(
+    of replica: Replica, onlyDirty: Bool, in place: FilePath, domain name: String, source: String,
+    _ progress: (ControlEvent) -> Void
+) throws -> KeptSummary {
+    let folder = try KeptFolder(at: place)
     do {
-        try files.createDirectory(
-            atPath: place.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let names = try files.contentsOfDirectory(atPath: place.string)
-        if names.contains("manifest.json.part"), !names.contains("manifest.json") {
-            for name in names { try files.removeItem(atPath: place.string + "/" + name) }
-        } else if !names.isEmpty {
-            throw ControlError(.failed, "it is not empty", path: place.string)
+        var keeping = Keeping(replica, in: folder.work, onlyDirty: onlyDirty)
+        let kept = try keeping.run(domain: name, source: source) { now in
+            progress(ControlEvent(path: place.string, items: now.items, bytes: now.bytes))
         }
-    } catch let error as ControlError {
-        throw error
+        try folder.publish()
+        return kept
     } catch {
-        throw ControlError(.failed, "cannot keep anything there: \(error.reason)", path: place.string)
+        folder.discard()
+        guard let error = error as? Errno else { throw error }
+        throw ControlError(
+            .failed,
+            "what is to be kept cannot be written there: \(error). '\(name)' still has everything, and is "
+                + "unmounted: run the command again, with --to for another folder, or 'yonder mount \(name)'",
+            path: place.string)
     }
-    return place
 }
 
-extension Error {
-    /// The POSIX error in words; Foundation's description if there is none.
-    fileprivate var reason: String {
-        let below = (self as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        guard let below, below.domain == NSPOSIXErrorDomain else { return localizedDescription }
-        return Errno(rawValue: CInt(truncatingIfNeeded: below.code)).description
-    }
+/// The path of the folder for kept data.
+private func keptPath(_ directory: String?, _ name: String, in store: DomainStore) -> FilePath {
+    if let directory { return FilePath(directory) }
+    let time = Timestamp.text(seconds: Int64(Date.now.timeIntervalSince1970), nanoseconds: 0).prefix(19)
+    return store.kept.appending("\(name)-\(time)").unused
 }
 
 extension FilePath {

@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import ProviderDescriptors
 import Replica
+import Sync
 import SystemPackage
 import Volume
 
@@ -323,7 +324,7 @@ actor Domains {
         return try await Task.detached { [store] in
             var made: Mountpoint?
             do {
-                try store.finishImport(of: request.name, logger: logger)
+                let left = try store.finishImport(of: request.name, logger: logger)
                 let place = try Mountpoint(
                     request.mountpoint, source: request.source, isKnown: !isNew, mayHaveFiles: request.hidesFiles)
                 made = place
@@ -333,6 +334,9 @@ actor Domains {
                     ignoredNames: ignoredNames, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, request.options, findings) })
                 place.protect()
+                for path in left {
+                    host.engine.warnings.report("'\(path)' was changed after it was imported, and is left there")
+                }
                 return host
             } catch {
                 made?.giveUp()

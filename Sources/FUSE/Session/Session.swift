@@ -143,15 +143,13 @@ package final class Session: Sendable {
     }
 
     /// Aborts the connection: waiting requests fail with ECONNABORTED, open files fail from now on, and dirty pages are
-    /// lost. Then unmounts. Without access to /sys/fs/fuse/connections an ordinary user cannot abort, and this is the
+    /// lost. Then unmounts. An ordinary user who has no access to /sys/fs/fuse/connections cannot abort, and this is the
     /// same as ``unmount()``.
     package func abort() {
         if let device = connection.state.read({ $0.device }), let minor = device.split(separator: ":").last {
-            let control = FilePath("/sys/fs/fuse/connections/\(minor)/abort")
-            if let file = try? FileDescriptor.open(control, .writeOnly, options: .closeOnExec) {
-                _ = try? file.writeAll("1".utf8)
-                try? file.close()
-            } else if let mountPoint = connection.state.read({ $0.mountPoint }), connection.isAttached() {
+            if fuseshim_abort_connection(String(minor)) != 0, let mountPoint = connection.state.read({ $0.mountPoint }),
+                connection.isAttached()
+            {
                 _ = mountPoint.withPlatformString { umount2($0, Int32(MNT_FORCE)) }
             }
         }

@@ -90,6 +90,16 @@ struct ContentStore: Sendable {
         return destination
     }
 
+    /// Takes an inode's content file away from a process that has it open for writing, which goes on writing into the
+    /// recovered folder.
+    ///
+    /// - Returns: where that file lies now.
+    func takeAway(_ number: InodeNumber, stamp: Int64) throws -> FilePath {
+        let destination = recovered.appending("\(number)-\(stamp)")
+        try FileTaking.leave(path(of: number), to: destination)
+        return destination
+    }
+
     /// Puts a copy of a content file into the recovered folder, as another name of it where that can be.
     ///
     /// - Returns: where it lies; nil when the file is empty.

@@ -34,7 +34,17 @@ enum FileTaking {
         try copied.move(to: taken)
     }
 
-    private static func copy(_ source: FilePath, to destination: FilePath) throws {
+    /// Gives a file that a process writes a new one with the same bytes in its place, and itself another place: there goes what
+    /// the process writes from now on.
+    static func leave(_ written: FilePath, to aside: FilePath) throws {
+        let copied = FilePath(written.string + ".new")
+        try copied.unlinkIfPresent()
+        try copy(written, to: copied, mayChange: true)
+        try written.link(as: aside)
+        try copied.move(to: written)
+    }
+
+    private static func copy(_ source: FilePath, to destination: FilePath, mayChange: Bool = false) throws {
         let old = try FileDescriptor.open(source, .readOnly, options: [.closeOnExec, .noFollow])
         defer { try? old.close() }
         let before = try FileStatus(of: old)
@@ -50,6 +60,7 @@ enum FileTaking {
             offset += done
         }
         try new.synchronize()
+        if mayChange { return try destination.setModificationTime(to: before.modified) }
         guard try isEqual(old, new, size: before.size), try FileStatus(of: old).modified == before.modified else {
             throw TakingError(description: "'\(source)' was changed while it was copied")
         }

@@ -126,9 +126,7 @@ package struct Importing {
                 if item.isHere, !isHere, item.identifier == nil { continue }
                 if item.isHere, !isHere { item.changedFields &= ~ItemFields.contents.rawValue }
                 if let status, isHere {
-                    let isAsKept =
-                        item.isHere && status.size == item.size && status.modified == FileMoment(item.modified)
-                    if !isAsKept {
+                    if !(item.isHere && item.isAsKept(status)) {
                         item.changedFields |= ItemFields([.contents, .contentModificationDate]).rawValue
                         item.size = status.size
                         item.modified = FileTimestamp(status.modified).nanosecondsSince1970

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Foundation
 import GRDB
@@ -67,7 +68,8 @@ package struct Keeping {
         return summary
     }
 
-    /// Gives the kept files the attributes that their items had. Made up for at the next start when it was cut short.
+    /// Gives the kept files the attributes that their items had, but for those that were edited since. Made up for at the
+    /// next start when it was cut short.
     package static func dress(_ folder: FilePath) throws {
         guard let reader = try ManifestReader(in: folder) else { return }
         var directories: [(FilePath, Manifest.Item)] = []
@@ -134,7 +136,11 @@ package struct Keeping {
             }
         case .fifo, .characterDevice, .blockDevice, .socket: break
         }
-        try writer.add(try replica.database.describeForManifest(item, at: path, isHere: isHere))
+        var described = try replica.database.describeForManifest(item, at: path, isHere: isHere)
+        if isHere, item.inode.kind == .file {
+            described.keptModified = FileTimestamp(try FileStatus(at: place).modified).nanosecondsSince1970
+        }
+        try writer.add(described)
     }
 
     private mutating func keepContent(of inode: InodeRecord, at place: FilePath) throws {
@@ -194,8 +200,10 @@ package struct Keeping {
         var waiting = [(recovered, folder.appending("recovered"))]
         while let (source, destination) = waiting.popLast() {
             try destination.makeDirectory()
-            for name in try FileManager.default.contentsOfDirectory(atPath: source.string) {
-                guard let component = FilePath.Component(name) else { continue }
+            let directory = try FileDescriptor.openDirectory(source)
+            defer { try? directory.close() }
+            for name in try directory.names() {
+                guard let component = FilePath.Component(fileNamed: FileNameText.text(of: name)) else { continue }
                 let (from, to) = (source.appending(component), destination.appending(component))
                 switch try FileStatus(at: from).kind {
                 // A database that was damaged lies in one of its own, and so does what had a path.
@@ -225,6 +233,7 @@ package struct Keeping {
         }
         let file = try FileDescriptor.open(path, .readOnly, options: [.noFollow, .closeOnExec, .nonBlocking])
         defer { try? file.close() }
+        if kind == .file, try !item.isAsKept(FileStatus(of: file)) { return }
         if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
         // After the owner, because changing that takes capabilities away.
         for (name, value) in item.attributes ?? [:] {
@@ -252,6 +261,14 @@ extension FileMoment {
     init(_ nanoseconds: Int64) {
         let time = FileTimestamp(nanosecondsSince1970: nanoseconds)
         self.init(seconds: time.seconds, nanoseconds: time.nanoseconds)
+    }
+}
+
+extension Manifest.Item {
+    /// Whether a kept file has not been edited since.
+    func isAsKept(_ status: FileStatus) -> Bool {
+        guard status.kind == .regular, status.size == size else { return false }
+        return status.modified == FileMoment(modified) || keptModified.map { status.modified == FileMoment($0) } == true
     }
 }
 

@@ -45,7 +45,9 @@ package struct TakenFolder {
             guard let component = FilePath.Component(fileNamed: name) else { continue }
             let child = place.appending(component)
             guard let status = try? FileStatus(of: name, in: directory) else { continue }
-            guard let item = try replica.database.item(named: name, in: number), isSame(status, item.inode) else {
+            guard let item = try replica.database.item(named: name, in: number),
+                try isSame(status, item.inode, name, in: directory)
+            else {
                 left.append(child.string)
                 continue
             }
@@ -67,9 +69,14 @@ package struct TakenFolder {
         }
     }
 
-    private func isSame(_ status: FileStatus, _ inode: InodeRecord) -> Bool {
+    private func isSame(
+        _ status: FileStatus, _ inode: InodeRecord, _ name: String, in directory: FileDescriptor
+    ) throws -> Bool {
         switch (status.kind, inode.kind) {
-        case (.directory, .directory), (.symbolicLink, .symbolicLink): true
+        case (.directory, .directory): true
+        case (.symbolicLink, .symbolicLink):
+            try replica.database.linkTarget(of: inode.number)
+                == (try? directory.linkTarget(named: name)).map { FileNameText.text(of: $0) }
         case (.regular, .file):
             if let content = try? FileStatus(at: replica.contents.path(of: inode.number)) {
                 content.inode == status.inode && content.device == status.device

@@ -120,13 +120,34 @@ struct Recovery {
             let changes = ContentChanges(transaction: transaction)
             for number in closed {
                 do {
+                    let before = try contents.status(of: number)
                     try changes.endWriting(number)
+                    guard FileTaking.isBeingWritten(contents.path(of: number)) else { continue }
+                    try takeAway(number, writtenUntil: before, changes)
                 } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                     // The comparison of all files says what is missing.
                     try db.setContentStamp(of: number, to: nil)
                 }
             }
             return transaction.effects.defects
+        }
+    }
+
+    /// A process writes into the content file through a mount that has ended: the kernel lets it. What it writes from now
+    /// on is kept apart, because nothing would tell of it.
+    private func takeAway(_ number: InodeNumber, writtenUntil before: ContentStatus, _ changes: ContentChanges) throws {
+        let name = try changes.db.item(ofInode: number)?.name ?? "inode \(number)"
+        do {
+            let aside = try contents.takeAway(number, stamp: FileTimestamp.now.nanosecondsSince1970)
+            let after = try FileStatus(at: aside)
+            if after.size != before.size || FileTimestamp(after.modified) != before.modifiedAt {
+                try changes.contentWasWritten(number)
+            }
+            changes.report(
+                "'\(name)' is still open for writing since an earlier mount: what is written to it there goes to '\(aside)'")
+        } catch {
+            changes.report(
+                "'\(name)' is still open for writing since an earlier mount, which should be ended: \(error)")
         }
     }
 

@@ -45,6 +45,8 @@ enum Manifest {
         var owner: UInt32?
         var group: UInt32?
         var modified: Int64
+        /// The modification time of the file below `files` before it was given that of the item.
+        var keptModified: Int64?
         var created: Int64
         var accessed: Int64?
         var linkTarget: String?

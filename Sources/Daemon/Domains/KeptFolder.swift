@@ -1,0 +1,115 @@
+import Control
+import Foundation
+import Syscalls
+import SystemPackage
+
+/// The folder in which a removal keeps data. It is filled in a directory of its own inside it and published when all is there, so
+/// that nothing that others have put into the folder is touched.
+final class KeptFolder {
+    let path: FilePath
+    /// Where everything is put before it is published.
+    let work: FilePath
+    private let lock: FileLock
+
+    /// Creates the folder if it does not exist. What an interrupted removal has left in it is removed.
+    ///
+    /// - Throws: `failed` if it is not empty, if another removal fills it, or if nothing can be kept there.
+    init(at path: FilePath) throws {
+        self.path = path
+        work = path.appending(Self.prefix + UUID().uuidString)
+        lock = try Self.begin(work, in: path)
+    }
+
+    /// Gives everything its place in the folder, `files` first and the manifest last. Precondition: it is on the disk.
+    ///
+    /// - Throws: `failed` if something else has come into the folder; `Errno`. Nothing is published then.
+    func publish() throws {
+        let from = try FileDescriptor.openDirectory(work)
+        defer { try? from.close() }
+        let to = try FileDescriptor.openDirectory(path)
+        defer { try? to.close() }
+        var published: [String] = []
+        do {
+            for name in Self.names where try from.hasName(name) {
+                try from.move(name, toNewNameIn: to)
+                published.append(name)
+            }
+            try to.synchronize(asDirectory: true)
+        } catch {
+            for name in published.reversed() { try? to.move(name, toNewNameIn: from) }
+            if error as? Errno == .fileExists { throw Self.notEmpty(path) }
+            throw error
+        }
+        discard()
+    }
+
+    /// Removes what was not published.
+    func discard() { try? FileManager.default.removeItem(atPath: work.string) }
+
+    // MARK: - Private
+
+    private static let prefix = ".yonder-keeping-"
+    private static let lockName = "lock"
+    private static let names = ["files", "trash", "recovered", "manifest.json"]
+
+    private static func notEmpty(_ path: FilePath) -> ControlError {
+        ControlError(.failed, "it is not empty", path: path.string)
+    }
+
+    private static func begin(_ work: FilePath, in path: FilePath) throws -> FileLock {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try empty(path)
+            try work.makeDirectory()
+            return try FileLock(at: work.appending(lockName))
+        } catch let error as ControlError {
+            throw error
+        } catch {
+            throw ControlError(.failed, "cannot keep anything there: \(error.reason)", path: path.string)
+        }
+    }
+
+    private static func isInUse(_ work: FilePath) -> Bool {
+        do throws(Errno) {
+            _ = try FileLock(at: work.appending(lockName))
+            return false
+        } catch {
+            return error == .wouldBlock
+        }
+    }
+
+    private static func empty(_ path: FilePath) throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: path.string)
+        guard names.allSatisfy({ $0.hasPrefix(prefix) }) else { throw notEmpty(path) }
+        for name in names {
+            let left = path.appending(name)
+            if isInUse(left) {
+                throw ControlError(.failed, "another removal keeps its data there", path: path.string)
+            }
+            try FileManager.default.removeItem(atPath: left.string)
+        }
+    }
+}
+
+extension FileDescriptor {
+    fileprivate func hasName(_ name: String) throws -> Bool {
+        do {
+            _ = try FileStatus(of: name, in: self)
+            return true
+        } catch Errno.noSuchFileOrDirectory {
+            return false
+        }
+    }
+
+    /// Moves a name of this directory to another, which must not have it. Where the file system cannot do that in one step,
+    /// it is looked for first.
+    fileprivate func move(_ name: String, toNewNameIn directory: FileDescriptor) throws {
+        do {
+            try renameNew(name, to: name, in: directory)
+        } catch Errno.invalidArgument {
+            guard try !directory.hasName(name) else { throw Errno.fileExists }
+            try rename(name, to: name, in: directory)
+        }
+    }
+}

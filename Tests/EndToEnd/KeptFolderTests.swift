@@ -1,0 +1,84 @@
+import Control
+import Foundation
+import Syscalls
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+/// The folder that a removal keeps data in is filled and published without harm to what others have there.
+@Suite struct KeptFolderTests {
+    private let directory: TemporaryDirectory
+    private var place: FilePath { directory["kept"] }
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func fill(_ folder: KeptFolder, with text: String) throws {
+        try folder.work.appending("files").makeDirectory()
+        try Data(text.utf8).write(to: URL(fileURLWithPath: folder.work.string + "/files/file"))
+        try Data("{}".utf8).write(to: URL(fileURLWithPath: folder.work.string + "/manifest.json"))
+    }
+
+    private var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: place.string).sorted() }
+    }
+
+    @Test("REMOVE-1: what is kept comes into the folder when all of it is there") func published() throws {
+        defer { directory.remove() }
+        let folder = try KeptFolder(at: place)
+        try fill(folder, with: "a")
+        #expect(try !names.contains("files"))
+        try folder.publish()
+        #expect(try names == ["files", "manifest.json"])
+    }
+
+    @Test("REMOVE-2: a folder that holds anything is refused and left as it is, whatever the names in it")
+    func notEmpty() throws {
+        defer { directory.remove() }
+        _ = try directory.makeDirectory("kept")
+        let own = try directory.makeFile("kept/manifest.json.part", Array("mine".utf8))
+        let error = #expect(throws: ControlError.self) { _ = try KeptFolder(at: place) }
+        #expect(error?.message == "it is not empty")
+        #expect(try own.contents() == Array("mine".utf8))
+        #expect(try names == ["manifest.json.part"])
+    }
+
+    @Test("REMOVE-2: two removals that keep data in one folder: one has it, the other is refused") func two() throws {
+        defer { directory.remove() }
+        let first = try KeptFolder(at: place)
+        let error = #expect(throws: ControlError.self) { _ = try KeptFolder(at: place) }
+        #expect(error?.message == "another removal keeps its data there")
+        try fill(first, with: "a")
+        try first.publish()
+        #expect(throws: ControlError.self) { _ = try KeptFolder(at: place) }
+        #expect(try place.appending("files/file").contents() == Array("a".utf8))
+    }
+
+    @Test(
+        "REMOVE-2: nothing is published beside what has come into the folder meanwhile",
+        arguments: ["files", "manifest.json"])
+    func occupied(_ name: String) throws {
+        defer { directory.remove() }
+        let folder = try KeptFolder(at: place)
+        try fill(folder, with: "a")
+        let own = try directory.makeFile("kept/\(name)", Array("mine".utf8))
+        #expect(throws: ControlError.self) { try folder.publish() }
+        folder.discard()
+        #expect(try names == [name])
+        #expect(try own.contents() == Array("mine".utf8))
+    }
+
+    @Test("REMOVE-1: what an interrupted removal has left in the folder goes with the next") func interrupted() throws {
+        defer { directory.remove() }
+        do {
+            let folder = try KeptFolder(at: place)
+            try fill(folder, with: "a")
+        }
+        let folder = try KeptFolder(at: place)
+        try fill(folder, with: "b")
+        try folder.publish()
+        #expect(try names == ["files", "manifest.json"])
+        #expect(try place.appending("files/file").contents() == Array("b".utf8))
+    }
+}
