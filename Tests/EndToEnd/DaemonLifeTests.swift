@@ -170,7 +170,8 @@ extension RealMount {
                 #expect(outcome.output == "xyzxyz", "\(outcome.errors)")
                 #expect(yonder.sourceText("file") == "xyz")
                 #expect(try await yonder.status().warnings.contains { $0.contains("is still open for writing") })
-                let apart = try await Command.shell("cat \"$1\"/domains/*/recovered/*", yonder.directory["state"].string)
+                let apart = try await Command.shell(
+                    "cat \"$1\"/domains/*/recovered/*", yonder.directory["state"].string)
                 #expect(apart.output == "xyzapart")
             }
         }

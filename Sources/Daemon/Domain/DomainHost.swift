@@ -65,8 +65,8 @@ package final class DomainHost: Sendable {
         logger[metadataKey: "domain"] = "\(domain.identifier)"
         let files = try previous?.files ?? OpenFiles()
         let replica = try Replica(
-            at: directory, readers: VolumeMount.threads + Self.otherReaders, open: files, finishesRecovery: false,
-            logger: logger)
+            at: directory, readers: VolumeMount.threads + Self.otherReaders, open: files, isTakenOver: previous != nil,
+            finishesRecovery: false, logger: logger)
         do {
             if previous == nil {
                 // The kernel numbers the requests of each mount anew, and has cached nothing.

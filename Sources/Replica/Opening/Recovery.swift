@@ -14,10 +14,16 @@ struct Recovery {
     let database: ReplicaDatabase
     let contents: ContentStore
     let open: any OpenInodes
+    /// Whether the mount lives on: then not all that is open need be known yet.
+    let isTakenOver: Bool
     let logger: Logger
     private(set) var findings: [String] = []
 
-    init(database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes = NothingOpen(), logger: Logger) {
+    init(
+        database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes = NothingOpen(),
+        isTakenOver: Bool = false, logger: Logger
+    ) {
+        self.isTakenOver = isTakenOver
         self.database = database
         self.contents = contents
         self.open = open
@@ -122,7 +128,7 @@ struct Recovery {
                 do {
                     let before = try contents.status(of: number)
                     try changes.endWriting(number)
-                    guard FileTaking.isBeingWritten(contents.path(of: number)) else { continue }
+                    guard !isTakenOver, FileTaking.isBeingWritten(contents.path(of: number)) else { continue }
                     try takeAway(number, writtenUntil: before, changes)
                 } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                     // The comparison of all files says what is missing.
@@ -144,7 +150,8 @@ struct Recovery {
                 try changes.contentWasWritten(number)
             }
             changes.report(
-                "'\(name)' is still open for writing since an earlier mount: what is written to it there goes to '\(aside)'")
+                "'\(name)' is still open for writing since an earlier mount: what is written to it there goes to '\(aside)'"
+            )
         } catch {
             changes.report(
                 "'\(name)' is still open for writing since an earlier mount, which should be ended: \(error)")

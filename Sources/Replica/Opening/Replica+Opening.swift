@@ -13,12 +13,13 @@ extension Replica {
     /// - Parameters:
     ///   - readers: how many threads read at once.
     ///   - open: the inodes that processes on the mount have open since before a daemon that was killed.
+    ///   - isTakenOver: whether the mount lives on: then not all that is open need be known yet.
     ///   - finishesRecovery: whether to call ``finishRecovery()``; else the caller does, once the replica is in use.
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt, `DatabaseError` for one that cannot be read for
     ///   any other reason, `Errno` for a folder that cannot.
     package convenience init(
-        at directory: FilePath, readers: Int = 12, open: any OpenInodes = NothingOpen(), finishesRecovery: Bool = true,
-        logger: Logger
+        at directory: FilePath, readers: Int = 12, open: any OpenInodes = NothingOpen(), isTakenOver: Bool = false,
+        finishesRecovery: Bool = true, logger: Logger
     ) throws {
         try directory.makeDirectory()
         try ReplicaDatabase.refuseDamagedFile(in: directory)
@@ -26,7 +27,8 @@ extension Replica {
         let (database, store, findings, comparison) = try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
             do {
-                var recovery = Recovery(database: database, contents: contents, open: open, logger: logger)
+                var recovery = Recovery(
+                    database: database, contents: contents, open: open, isTakenOver: isTakenOver, logger: logger)
                 try recovery.run()
                 let comparison = try ContentComparison(
                     database: database, contents: contents, open: open, logger: logger)
