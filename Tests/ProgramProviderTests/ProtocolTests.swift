@@ -145,6 +145,8 @@ import Testing
         } catch {
             let error = error as? FileProviderError
             #expect(error?.code == code && error?.item?.itemIdentifier == item.itemIdentifier)
+            // Without a word about capabilities it is as any other.
+            #expect(error?.item?.capabilities == item.capabilities)
         }
     }
 

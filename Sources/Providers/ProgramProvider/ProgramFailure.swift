@@ -28,10 +28,12 @@ extension ProgramFailure {
     var isCondition: Bool { code.map(Self.conditions.contains) ?? false }
 
     /// The error for the system, on the level items.
-    func itemError() -> FileProviderError {
+    ///
+    /// - Parameter features: the program's.
+    func itemError(_ features: ProgramFeatures?) -> FileProviderError {
         guard let code, Self.conditions.contains(code) else { return error() }
         do {
-            guard let item = try data?.item?.item() else {
+            guard let item = try data?.item?.item(features) else {
                 if code == .directoryNotEmpty { return FileProviderError(code, text) }
                 return FileProviderError(.malformedResponse, "the program answers '\(code)' without the item: \(text)")
             }

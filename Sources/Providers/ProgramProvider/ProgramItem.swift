@@ -61,7 +61,7 @@ struct ProgramItem: Codable, Hashable, Sendable {
     ///
     /// - Parameter features: decide what an item without capabilities allows.
     /// - Throws: `malformedResponse` for a kind, capability or policy that does not exist.
-    func item(_ features: ProgramFeatures? = nil) throws(FileProviderError) -> FileProviderItem {
+    func item(_ features: ProgramFeatures?) throws(FileProviderError) -> FileProviderItem {
         func wrong(_ what: String) -> FileProviderError {
             FileProviderError(
                 .malformedResponse, "the program describes '\(filename)' with \(what)",

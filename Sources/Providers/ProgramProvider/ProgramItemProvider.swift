@@ -105,7 +105,7 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
                     itemIdentifier: identifier.rawValue, baseVersion: ProgramVersion(baseVersion),
                     options: options.names))
         } catch let failure as ProgramFailure {
-            throw failure.itemError()
+            throw failure.itemError(known())
         } catch let error as FileProviderError where error.code == .noSuchItem {
             return
         }
@@ -136,7 +136,7 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
         do {
             result = try await calls.change(method, parameters)
         } catch let failure as ProgramFailure {
-            throw failure.itemError()
+            throw failure.itemError(known())
         }
         if let reason = result.refused { return .refused(reason: reason) }
         func wrong(_ what: String) -> FileProviderError {

@@ -281,10 +281,12 @@ package struct Placement: RemotePart {
         var hasUndone = false
         for _ in 0..<ItemRemoval.deepest where current != ancestor.inode.number && current != .root {
             guard let item = try db.item(ofInode: current), let parent = item.parent else { break }
-            if item.changedFields.contains(.parentItemIdentifier), let base = item.base.parent,
-                let origin = try db.item(base), try !db.isBelow(origin.inode.number, ancestor.inode.number),
-                let name = item.base.name, try db.item(named: name, in: origin.inode.number) == nil
+            if item.changedFields.contains(.parentItemIdentifier), let baseParent = item.base.parent,
+                let origin = try db.item(baseParent), try !db.isBelow(origin.inode.number, ancestor.inode.number),
+                let base = item.base.name
             {
+                // Another item may have taken its place meanwhile.
+                let name = try db.freeName(for: base, in: origin.inode.number, held: item.id)
                 try db.move(item.id, to: origin.inode.number, named: name)
                 try db.noteWhereItIs(item.id, at: now)
                 tellKernel([

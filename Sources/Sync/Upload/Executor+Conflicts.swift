@@ -77,9 +77,7 @@ extension Executor {
         var remote = failure.item
         if remote == nil { remote = try await make(.item) { try await $0.item(for: identifier, request: request) } }
         guard let remote else { return }
-        if sent.item.documentSize != remote.documentSize
-            || sent.item.contentModificationDate != remote.contentModificationDate, try isOwn(remote, sent)
-        {
+        if try isOwn(remote, sent), try !isComparable(remote, to: sent) {
             return try await commits.commit { try $0.answers.recognize(sent, as: remote) }
         }
         // Sent before, without an answer, and there it is; or both sides wrote the same.
