@@ -82,6 +82,45 @@ import Testing
         #expect(fixture.recoveredFiles.count == 1)
     }
 
+    @Test(
+        "WRITE-2: of a file that was written here bytes have gone: what is left does not replace what the remote has",
+        arguments: [true, false])
+    func truncatedUnsentFile(isKnown: Bool) async throws {
+        let replica = try fixture.replica()
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let caller = LocalCaller(user: 7, group: 8)
+        let number: InodeNumber
+        if isKnown {
+            number = try #require(try replica.number("a"))
+            try await replica.fill(number)
+            _ = try replica.change(open: fixture.open) {
+                try $0.contents.truncate(number, to: 200, caller: caller)
+            }
+        } else {
+            let made = try replica.change(open: fixture.open) {
+                try $0.names.createFile("b", in: .root, permissions: 0o600, caller: caller, usualGroup: 8)
+            }.0
+            try made.content.setLength(200)
+            try made.content.close()
+            number = made.inode.number
+            _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
+        }
+        #expect(try replica.database.inode(number)?.size == 200)
+        try replica.contents.setLength(of: number, to: 5)
+        let reopened = try fixture.replica()
+        let item = try #require(try reopened.database.item(ofInode: number))
+        if isKnown {
+            #expect(item.inode.content == .dataless && !item.changedFields.contains(.contents))
+            #expect(item.inode.size == 100 && item.inode.contentVersion == Array("1".utf8))
+            #expect(fixture.recoveredFiles.count == 1)
+            #expect(reopened.findings.contains { $0.contains("only 5 of 200 bytes") }, "\(reopened.findings)")
+        } else {
+            #expect(item.inode.size == 5 && item.changedFields.contains(.contents))
+            #expect(fixture.recoveredFiles.isEmpty)
+        }
+        #expect(try reopened.database.defects() == [])
+    }
+
     @Test func aMissingFileIsFetchedAgain() async throws {
         try await leave { replica, number in
             try await replica.fill(number)

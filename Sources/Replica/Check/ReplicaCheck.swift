@@ -257,7 +257,12 @@ struct ReplicaCheck {
             name: row.name)
         if isRepairing {
             finding.isMended = true
-            if row.isUnsent {
+            let item = try database.item(ofInode: InodeNumber(rawValue: number))
+            if row.isUnsent, length < row.size, item?.isKnownToRemote == true {
+                let place = try forgetContent(of: number)
+                finding.text += ": what is left was moved to '\(place?.string ?? "")', and what the remote has is shown"
+                try database.write { db in try db.forgetChangedContent(of: InodeNumber(rawValue: number)) }
+            } else if row.isUnsent {
                 // It is all there is of what was written here.
                 let place = try copyAside(number)
                 finding.text += ": it is sent as it is, with a copy in '\(place)'"

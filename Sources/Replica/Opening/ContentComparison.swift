@@ -142,6 +142,8 @@ struct ContentComparison: RecoveryWork {
         }
         let isUnsent = try db.one(Self.isUnsent, [number.rawValue], { $0[0] as Bool }) ?? false
         guard let name = FilePath.Component(number.description) else { return [] }
+        let item = try db.item(ofInode: number)
+        let words = item.map { "'\($0.name)'" } ?? "inode \(number)"
         guard contents.hasFile(number) else {
             var found: [String] = []
             if (try? FileStatus(at: contents.path(of: number))) != nil {
@@ -149,18 +151,30 @@ struct ContentComparison: RecoveryWork {
             }
             try db.dropContent(of: number)
             guard isUnsent else {
-                return found + ["the content of inode \(number) was not in its place: it will be fetched again"]
+                return found + ["the content of \(words) was not in its place: it will be fetched again"]
             }
             try loseContent(of: number, in: db)
-            return found + ["what was written to inode \(number) and is not on the remote has gone from its place"]
+            return found + ["what was written to \(words) and is not on the remote has gone from its place"]
         }
         let length = try contents.status(of: number).size
+        if length < inode.size, isUnsent, item?.isKnownToRemote == true {
+            // What is left must not take the place of what the remote has.
+            guard !open.isOpen(number) else { return [] }
+            let found = try setAside(
+                name,
+                because: "of what was written to \(words) only \(length) of \(inode.size) bytes are there; what the "
+                    + "remote has is shown")
+            try db.dropContent(of: number)
+            try db.forgetChangedContent(of: number)
+            try db.forgetFailure(of: number)
+            return found
+        }
         if length != inode.size, isUnsent {
             // It is all there is of what was written here: it is taken as it is, and sent.
             let transaction = LocalTransaction(db: db, open: open, contents: contents)
             let changes = ContentChanges(transaction: transaction)
             try changes.contentWasWritten(number)
-            return ["what was written to inode \(number) has \(length) bytes and not \(inode.size)"]
+            return ["what was written to \(words) has \(length) bytes and not \(inode.size)"]
         }
         // Processes that have a file open keep the content that they read. It is compared when the replica is opened again.
         guard !open.isOpen(number) else { return [] }

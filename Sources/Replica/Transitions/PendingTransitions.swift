@@ -29,9 +29,15 @@ extension Database {
     func forgetChangedContent(of number: InodeNumber) throws {
         try run(
             """
-            UPDATE item SET changedFields = changedFields & ~\(field: .contents)
+            UPDATE item SET changedFields = changedFields & ~\(field: .contents) & ~\(field: .contentModificationDate)
             WHERE inode = ? AND identifier IS NOT NULL
             """, [number.rawValue])
+        guard let item = try item(ofInode: number), item.isKnownToRemote else { return }
+        var inode = item.inode
+        inode.size = item.base.size
+        inode.modifiedAt = item.base.modifiedAt ?? inode.modifiedAt
+        try writeAttributes(of: inode)
+        try showContentVersion(item.base.version.contentVersion, of: number, isFetchedAgain: false)
     }
 
     /// The remote has given an item another name than the one it was sent with: that is not undone.

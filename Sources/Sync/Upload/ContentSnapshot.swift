@@ -24,6 +24,27 @@ struct ContentSnapshot: Sendable {
     /// processor: 86 ms were measured. No system call waits for a fault of another process.
     private static let longestFault = Duration.seconds(1)
 
+    /// Bytes that were written have gone, after a power cut or by damage: what is left must not take the place of what the
+    /// remote has. ``Replica/finishRecovery()`` and `yonder check` find it, too.
+    ///
+    /// - Throws: `cannotSynchronize`.
+    private static func refuseTruncated(_ number: InodeNumber, in replica: Replica) async throws {
+        // A truncation is made before it is recorded.
+        for pause in [Duration.milliseconds(100), .zero] {
+            guard let inode = try replica.database.inode(number), inode.contentStamp == nil else { return }
+            let length = try replica.contentStatus(of: number).size
+            guard length < inode.size else { return }
+            guard pause == .zero else {
+                try await Task.sleep(for: pause)
+                continue
+            }
+            throw FileProviderError(
+                .cannotSynchronize,
+                "only \(length) of its \(inode.size) bytes are on this machine's disk; 'yonder check --repair' says more"
+            )
+        }
+    }
+
     /// Opens a file's content. The stamp is looked up first, and all that was written is put on the disk after that: from
     /// then on the kernel gives the file another change time for every write, through a mapping, too. (A page of a mapping
     /// that was written once and is not on the disk yet can be written again unnoticed.) Faults that were under way when the
@@ -52,6 +73,7 @@ struct ContentSnapshot: Sendable {
                 return ContentSnapshot(
                     source: source, stamp: nil, size: copy.status.size, modifiedAt: copy.status.modifiedAt)
             }
+            try await refuseTruncated(number, in: replica)
             var status = try replica.contentStatus(of: number)
             // A change time that was given just now may be given again to the next write.
             while status.stamp == Replica.unknownStamp {
