@@ -6,8 +6,8 @@ import Replica
 extension Executor {
     /// An item of the name is on the remote already.
     func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
-        if let remote, sent.identifier == nil, try isOwn(remote, sent), try !isComparable(remote, to: sent) {
-            return try await commits.commit { try $0.answers.recognize(sent, as: remote) }
+        if let remote, sent.identifier == nil, try isOwnBeforeWriting(remote, sent) {
+            return try await recognize(remote, sent)
         }
         let remote = try await found(remote, whereWasSent: sent)
         // Equal content on both sides is no conflict, nor is our own content under another identifier.
@@ -23,6 +23,9 @@ extension Executor {
                 let row = sent.row
                 return try await commits.commit { try $0.answers.wait(row, until: Replica.now) }
             }
+        }
+        if let remote, sent.identifier == nil, try isOwnBeforeWriting(remote, sent) {
+            return try await recognize(remote, sent)
         }
         let label = conflictLabel()
         let isResolved = try await commits.commit { ingestion in
@@ -41,6 +44,17 @@ extension Executor {
             remote.contentModificationDate == date
         else { return false }
         return try !sent.isReplay || replica.database.inode(sent.inode)?.modifiedAt == date
+    }
+
+    /// Whether the remote has what was sent before, and the file was written since, perhaps while both were compared.
+    private func isOwnBeforeWriting(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
+        guard try isOwn(remote, sent) else { return false }
+        if remote.kind == .file { try commits.noteWritten(sent.inode) }
+        return try !isComparable(remote, to: sent)
+    }
+
+    private func recognize(_ remote: FileProviderItem, _ sent: SentChange) async throws {
+        try await commits.commit { try $0.answers.recognize(sent, as: remote) }
     }
 
     /// What has the name that was sent; looked for where the provider does not say.
@@ -77,14 +91,13 @@ extension Executor {
         var remote = failure.item
         if remote == nil { remote = try await make(.item) { try await $0.item(for: identifier, request: request) } }
         guard let remote else { return }
-        if try isOwn(remote, sent), try !isComparable(remote, to: sent) {
-            return try await commits.commit { try $0.answers.recognize(sent, as: remote) }
-        }
+        if try isOwnBeforeWriting(remote, sent) { return try await recognize(remote, sent) }
         // Sent before, without an answer, and there it is; or both sides wrote the same.
         if sent.isReplay || isInPlace(remote, of: sent), try await isSame(remote, as: sent) {
             return try await record(
                 .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
         }
+        if try isOwnBeforeWriting(remote, sent) { return try await recognize(remote, sent) }
         let label = conflictLabel()
         let outcome = try await commits.commit { ingestion in
             try ingestion.answers.noteAnswered(sent)
