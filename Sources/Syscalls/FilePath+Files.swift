@@ -45,6 +45,13 @@ extension FilePath {
         try directory.closeAfter { try directory.synchronize() }
     }
 
+    /// Puts everything of the file system that a directory is in on its disk. (syncfs)
+    package func syncFileSystem() throws {
+        let directory = try FileDescriptor.open(self, .readOnly, options: [.directory, .closeOnExec])
+        defer { try? directory.close() }
+        try directory.syncFileSystem()
+    }
+
     /// The content of a file, also of one in /proc. (open, pread)
     ///
     /// - Throws: ESPIPE for a FIFO; errors of `open` and `pread`.

@@ -261,6 +261,17 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     // MARK: - Open files
 
+    /// Closes the content files that are held for processes, after the end of the mount: no request follows.
+    package func closeContents() {
+        let open = lock.withLock { Array(files.values) }
+        for file in open {
+            file.withState { state in
+                try? state.descriptor?.close()
+                state.descriptor = nil
+            }
+        }
+    }
+
     /// The open inodes.
     var numbers: [InodeNumber] { lock.withLock { Array(files.keys) } }
 

@@ -69,6 +69,52 @@ import Testing
         #expect(try own.contents() == Array("mine".utf8))
     }
 
+    @Test("REMOVE-2: what only has the name of such a directory is the user's") func likeOurs() throws {
+        defer { directory.remove() }
+        for name in [".yonder-keeping-notes", ".yonder-keeping-\(UUID().uuidString)"] {
+            _ = try directory.makeDirectory("kept/\(name)")
+            #expect(throws: ControlError.self) { _ = try KeptFolder(at: place) }
+            #expect(try names == [name])
+            try FileManager.default.removeItem(atPath: place.appending(name).string)
+        }
+    }
+
+    @Test("REMOVE-2: nothing is kept in the state directory but in its folder for that") func stateDirectory() throws {
+        defer { directory.remove() }
+        let store = try DomainStore(in: directory["state"])
+        for name in ["state", "state/domains/d/x", "state/staging", "state/removed/x", "state/kept"] {
+            #expect(!store.mayKeep(in: directory[name]), "\(name)")
+        }
+        #expect(store.mayKeep(in: directory["state/kept/d"]) && store.mayKeep(in: directory["other"]))
+        try directory["state/domains/d"].makeDirectory()
+        try directory["link"].makeLink(to: "state/domains/d")
+        #expect(!store.mayKeep(in: directory["link"]) && !store.mayKeep(in: directory["other/../state/domains/d"]))
+    }
+
+    @Test(
+        "REMOVE-2: a removal that was decided on, and cut short, is finished at the next start",
+        arguments: [nil, "files", "manifest.json"])
+    func finishedLater(after last: String?) throws {
+        defer { directory.remove() }
+        let store = try DomainStore(in: directory["state"])
+        let domain = store.directory(of: "d")
+        try domain.makeDirectory()
+        do {
+            let folder = try KeptFolder(at: place)
+            try fill(folder, with: "a")
+            try store.decideToForget("d", keptIn: folder)
+            if last != nil {
+                try folder.work.appending("files").move(to: place.appending("files"))
+                if last == "manifest.json" {
+                    try folder.work.appending("manifest.json").move(to: place.appending("manifest.json"))
+                }
+            }
+        }
+        store.cleanUp { Issue.record("\($0)") }
+        #expect(try names == ["files", "manifest.json"])
+        #expect(!FileManager.default.fileExists(atPath: domain.string))
+    }
+
     @Test("REMOVE-1: what an interrupted removal has left in the folder goes with the next") func interrupted() throws {
         defer { directory.remove() }
         do {

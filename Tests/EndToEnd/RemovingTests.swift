@@ -108,6 +108,27 @@ extension RealMount {
             }
         }
 
+        @Test("REMOVE-1: of a kept file with two names one is replaced: both texts are taken back")
+        func replacedLink() async throws {
+            try await Installation.run { yonder async throws in
+                try await prepare(yonder)
+                try await yonder.shell("ln a/f1 a/other")
+                try await yonder.expectSent()
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
+                #expect(removed.status == 0, "\(removed.errors)")
+                let replaced = try await Command.shell(
+                    "cd \"$1\"/files/a && printf 'FILE 1' > new && touch -r f1 new && mv new other && stat -c %h f1",
+                    kept)
+                #expect(replaced.output == "1\n", "\(replaced.errors)")
+                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
+                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("a/f1") == "file 1" && yonder.sourceText("a/other") == "FILE 1")
+                #expect(try await yonder.shell("cat a/f1 a/other") == "file 1FILE 1")
+            }
+        }
+
         @Test("REMOVE-1: what a repair has set aside is kept, too, with the directories that it lies in")
         func recovered() async throws {
             try await Installation.run { yonder async throws in

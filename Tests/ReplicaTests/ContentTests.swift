@@ -70,6 +70,27 @@ import Testing
         #expect(try FileStatus(at: file).size == 5)
     }
 
+    @Test("IMPORT-2: a file that was written after it was taken, and closed, is sent as it is") func takenAndWritten()
+        async throws
+    {
+        try await replica.list([], open: fixture.open)
+        let made = try replica.change(open: fixture.open) {
+            try $0.names.createFile(
+                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+        }.0
+        try made.content.close()
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(made.inode.number) }
+        let folder = fixture.directory.appending("folder")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        try replica.contents.path(of: made.inode.number).link(as: folder.appending("file"))
+        let writer = try FileDescriptor.open(folder.appending("file"), .writeOnly)
+        try writer.writeAll(Array("later".utf8))
+        try writer.close()
+        var taken = TakenFolder(replica, folder)
+        #expect(try taken.clear(keepsFolder: true) == [])
+        #expect(try replica.database.inode(made.inode.number)?.size == 5)
+    }
+
     @Test("IMPORT-2: a symbolic link that was changed after it was taken stays") func takenLink() async throws {
         try await replica.list([], open: fixture.open)
         _ = try replica.change(open: fixture.open) { changes in

@@ -241,10 +241,17 @@ package final class DomainHost: Sendable {
         await recovery.value
         // Requests that wait for the provider are answered first: no process may hang because of the unmount.
         await engine.stop()
+        // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
+        let mountpoint = mountpoint
+        _ = await Self.within(Self.timeForKernel) { try? await BlockingWork.run { try mountpoint.syncFileSystem() } }
         try? mounted.unmount()
-        let isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
-        if !isDone { mounted.abort() }
+        var isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
+        if !isDone {
+            mounted.abort()
+            isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
+        }
         mounted.settle()
+        if isDone { files.closeContents() }
         try? replica.close()
     }
 

@@ -150,14 +150,59 @@ struct DomainStore: Sendable {
         try synchronize()
     }
 
+    /// Whether a folder may hold kept data: one in the state directory may be deleted with it.
+    func mayKeep(in place: FilePath) -> Bool {
+        func resolved(_ path: FilePath) -> String {
+            URL(fileURLWithPath: path.string).standardizedFileURL.resolvingSymlinksInPath().path
+        }
+        let (place, kept) = (resolved(place), resolved(kept))
+        return !Mountpoint.contains(resolved(stateDirectory), place)
+            || Mountpoint.contains(kept, place) && place != kept
+    }
+
+    /// Notes that a domain will be forgotten: everything that is kept of it is in a folder, and only has to be published.
+    func decideToForget(_ name: String, keptIn folder: KeptFolder) throws {
+        let directory = directory(of: name)
+        try Data(folder.path.string.utf8).write(to: URL(fileURLWithPath: directory.appending(Self.marker).string))
+        // The second file makes the decision: it is the last.
+        try Data(folder.work.string.utf8).write(
+            to: URL(fileURLWithPath: directory.appending(Self.decision).string), options: .atomic)
+        try synchronize()
+    }
+
+    /// The domain stays after all.
+    func withdrawDecision(of name: String) {
+        try? directory(of: name).appending(Self.decision).unlinkIfPresent()
+        try? directory(of: name).appending(Self.marker).unlinkIfPresent()
+    }
+
+    /// Forgets a domain on whose removal was decided before it was cut short.
+    private func resumeRemoval(of name: String) throws {
+        let directory = directory(of: name)
+        guard let work = FileManager.default.contents(atPath: directory.appending(Self.decision).string),
+            let kept = FileManager.default.contents(atPath: directory.appending(Self.marker).string)
+        else { return }
+        let place = FilePath(String(decoding: kept, as: UTF8.self))
+        let left = FilePath(String(decoding: work, as: UTF8.self))
+        do {
+            if FileManager.default.fileExists(atPath: left.string) {
+                try KeptFolder(at: place, resuming: left).publish()
+            } else if !FileManager.default.fileExists(atPath: place.appending("manifest.json").string) {
+                throw ControlError(.failed, "what was kept has gone", path: place.string)
+            }
+        } catch {
+            withdrawDecision(of: name)
+            throw error
+        }
+        _ = try forget(name, keptIn: place)
+    }
+
     /// Forgets a domain, atomically. ``finishRemoval(of:)`` does the rest, now or at the next start.
     ///
-    /// - Parameter kept: the folder with the kept data, or nil.
+    /// - Parameter kept: the folder with the kept data, which was decided on; nil if nothing is kept.
     /// - Returns: the new path of the replica.
     func forget(_ name: String, keptIn kept: FilePath?) throws -> FilePath {
-        let marker = directory(of: name).appending(Self.marker)
-        try marker.unlinkIfPresent()
-        if let kept { try Data(kept.string.utf8).write(to: URL(fileURLWithPath: marker.string)) }
+        if kept == nil { withdrawDecision(of: name) }
         try FileManager.default.createDirectory(
             atPath: removed.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let place = removed.appending("\(name)-\(UUID().uuidString)")
@@ -179,6 +224,13 @@ struct DomainStore: Sendable {
 
     /// Completes removals and discards imports that a crash has interrupted.
     func cleanUp(_ report: (String) -> Void) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
+            do {
+                try resumeRemoval(of: name)
+            } catch {
+                report("the removal of '\(name)' was cut short and cannot be finished: \(error)")
+            }
+        }
         for (folder, finish) in [
             (removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) }),
         ] {
@@ -194,6 +246,7 @@ struct DomainStore: Sendable {
     }
 
     private static let marker = "kept"
+    private static let decision = "keeping"
     private var removed: FilePath { stateDirectory.appending("removed") }
     private var staging: FilePath { stateDirectory.appending("staging") }
 

@@ -23,6 +23,16 @@ extension Domains {
         let name = try knownName(arguments.domain)
         await acquire(name)
         defer { release(name) }
+        // Before anything is unmounted.
+        if let directory = arguments.directory {
+            let place = FilePath(directory)
+            guard store.mayKeep(in: place) else {
+                throw ControlError(
+                    .failed, "it lies in the daemon's own state directory, which is no place to keep data",
+                    path: directory)
+            }
+            try KeptFolder.check(place)
+        }
         if let host = hosts[name] {
             if !arguments.isForced { try await refuseOpenFiles(of: host) }
             do {
@@ -45,24 +55,35 @@ extension Domains {
         return try await Task.detached {
             let replica = try openForRemoval(store.directory(of: name), logger)
             var report: RemoveReport
-            var folder: FilePath?
+            var folder: KeptFolder?
             do {
                 let unsynced = try replica.unsynced()
                 let keep = try plan(arguments, unsynced, name)
                 report = RemoveReport(name: name, keep: keep, directory: nil, files: 0, bytes: 0)
                 if keep == .downloaded || keep == .dirty && unsynced.isAnything {
-                    let place = keptPath(arguments.directory, name, in: store)
+                    let place = try KeptFolder(at: keptPath(arguments.directory, name, in: store))
+                    folder = place
                     let kept = try keepData(
                         of: replica, onlyDirty: keep == .dirty, in: place, domain: name, source: known.source, progress)
-                    (report.directory, report.files, report.bytes) = (place.string, kept.files, kept.bytes)
-                    folder = place
+                    (report.directory, report.files, report.bytes) = (place.path.string, kept.files, kept.bytes)
                 }
                 try replica.close()
             } catch {
+                folder?.discard()
                 try? replica.close()
                 throw error
             }
-            let rest = try store.forget(name, keptIn: folder)
+            if let folder {
+                do {
+                    try store.decideToForget(name, keptIn: folder)
+                    try folder.publish()
+                } catch {
+                    store.withdrawDecision(of: name)
+                    folder.discard()
+                    throw notKept(error, name, folder.path)
+                }
+            }
+            let rest = try store.forget(name, keptIn: folder?.path)
             catalog.credentials.forget(name)
             do {
                 try store.finishRemoval(of: rest)
@@ -182,28 +203,33 @@ extension UnsyncedSummary {
 
 /// Fills a folder with what is kept of a domain.
 ///
-/// - Throws: `failed` with the reason. The folder is as it was then.
+/// - Throws: `failed` with the reason.
 private func keepData(
-    of replica: Replica, onlyDirty: Bool, in place: FilePath, domain name: String, source: String,
+    of replica: Replica, onlyDirty: Bool, in folder: KeptFolder, domain name: String, source: String,
     _ progress: (ControlEvent) -> Void
 ) throws -> KeptSummary {
-    let folder = try KeptFolder(at: place)
     do {
         var keeping = Keeping(replica, in: folder.work, onlyDirty: onlyDirty)
-        let kept = try keeping.run(domain: name, source: source) { now in
-            progress(ControlEvent(path: place.string, items: now.items, bytes: now.bytes))
+        return try keeping.run(domain: name, source: source) { now in
+            progress(ControlEvent(path: folder.path.string, items: now.items, bytes: now.bytes))
         }
-        try folder.publish()
-        return kept
     } catch {
-        folder.discard()
-        guard let error = error as? Errno else { throw error }
-        throw ControlError(
-            .failed,
-            "what is to be kept cannot be written there: \(error). '\(name)' still has everything, and is "
-                + "unmounted: run the command again, with --to for another folder, or 'yonder mount \(name)'",
-            path: place.string)
+        throw notKept(error, name, folder.path)
     }
+}
+
+private func notKept(_ error: any Error, _ name: String, _ place: FilePath) -> any Error {
+    let reason =
+        switch error {
+        case let error as Errno: "what is to be kept cannot be written there: \(error)"
+        case let error as ControlError: error.message
+        default: ""
+        }
+    guard !reason.isEmpty else { return error }
+    return ControlError(
+        .failed,
+        "\(reason). '\(name)' still has everything, and is unmounted: run the command again, with --to for another folder, or "
+            + "'yonder mount \(name)'", path: place.string)
 }
 
 /// The path of the folder for kept data.

@@ -20,6 +20,18 @@ final class KeptFolder {
         lock = try Self.begin(work, in: path)
     }
 
+    /// The folder of a removal that was decided on, and cut short: all is in `work`, or in its place.
+    init(at path: FilePath, resuming work: FilePath) throws {
+        self.path = path
+        self.work = work
+        lock = try FileLock(at: work.appending(Self.lockName))
+    }
+
+    /// Finds out whether data can be kept in a folder, before anything is done.
+    ///
+    /// - Throws: as ``init(at:)``.
+    static func check(_ path: FilePath) throws { try KeptFolder(at: path).discard() }
+
     /// Gives everything its place in the folder, `files` first and the manifest last. Precondition: it is on the disk.
     ///
     /// - Throws: `failed` if something else has come into the folder; `Errno`. Nothing is published then.
@@ -70,6 +82,12 @@ final class KeptFolder {
         }
     }
 
+    /// Whether a name is that of a directory that a removal has filled.
+    private static func isOwn(_ name: String, in path: FilePath) -> Bool {
+        name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil
+            && (try? FileStatus(at: path.appending(name).appending(lockName)).kind) == .regular
+    }
+
     private static func isInUse(_ work: FilePath) -> Bool {
         do throws(Errno) {
             _ = try FileLock(at: work.appending(lockName))
@@ -81,7 +99,7 @@ final class KeptFolder {
 
     private static func empty(_ path: FilePath) throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: path.string)
-        guard names.allSatisfy({ $0.hasPrefix(prefix) }) else { throw notEmpty(path) }
+        guard names.allSatisfy({ isOwn($0, in: path) }) else { throw notEmpty(path) }
         for name in names {
             let left = path.appending(name)
             if isInUse(left) {

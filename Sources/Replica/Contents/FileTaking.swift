@@ -21,6 +21,18 @@ enum FileTaking {
         return opened.isOpenForWriting
     }
 
+    /// Whether two files are one, or hold the same bytes.
+    static func isSame(_ one: FilePath, _ other: FilePath) throws -> Bool {
+        let (first, second) = (try FileStatus(at: one), try FileStatus(at: other))
+        if first.device == second.device, first.inode == second.inode { return true }
+        guard first.kind == .regular, second.kind == .regular, first.size == second.size else { return false }
+        let opened = try FileDescriptor.open(one, .readOnly, options: [.closeOnExec, .noFollow])
+        defer { try? opened.close() }
+        let compared = try FileDescriptor.open(other, .readOnly, options: [.closeOnExec, .noFollow])
+        defer { try? compared.close() }
+        return try isEqual(opened, compared, size: first.size)
+    }
+
     /// Gives a file that was taken by a link a content of its own, of a certain size.
     static func separate(_ taken: FilePath, size: Int64) throws {
         let copied = FilePath(taken.string + ".new")
@@ -39,9 +51,14 @@ enum FileTaking {
     static func leave(_ written: FilePath, to aside: FilePath) throws {
         let copied = FilePath(written.string + ".new")
         try copied.unlinkIfPresent()
-        try copy(written, to: copied, mayChange: true)
-        try written.link(as: aside)
-        try copied.move(to: written)
+        do {
+            try copy(written, to: copied, mayChange: true)
+            try written.link(as: aside)
+            try copied.move(to: written)
+        } catch {
+            try? copied.unlinkIfPresent()
+            throw error
+        }
     }
 
     private static func copy(_ source: FilePath, to destination: FilePath, mayChange: Bool = false) throws {

@@ -57,11 +57,13 @@ struct WithdrawnContent {
 final class ContentWithdrawals: Sendable {
     private let contents: ContentStore
     private let withdrawn = Mutex<[WithdrawnContent]>([])
+    private let unmoved = Mutex<[InodeNumber]>([])
 
     init(from contents: ContentStore) { self.contents = contents }
 
     /// The transaction begins, perhaps for the second time: it may withdraw others now.
     func begin() {
+        unmoved.withLock { $0 = [] }
         for content in take() { try? content.putBack() }
     }
 
@@ -73,6 +75,10 @@ final class ContentWithdrawals: Sendable {
         try content.withdraw()
         withdrawn.withLock { $0.append(content) }
     }
+
+    /// Deletes the content file of an inode that goes after the commit, where it is: on a full disk a file cannot be moved.
+    /// A crash before that leaves a file without a row, which is set aside.
+    func deleteInPlace(_ number: InodeNumber) { unmoved.withLock { $0.append(number) } }
 
     /// The generation of an inode's content is not over after all.
     func putBack(_ number: InodeNumber) {
@@ -103,13 +109,17 @@ final class ContentWithdrawals: Sendable {
             begin()
             throw error
         }
-        if withdrawn.withLock({ !$0.isEmpty }) { try await BlockingWork.run { self.delete() } }
+        if withdrawn.withLock({ !$0.isEmpty }) || unmoved.withLock({ !$0.isEmpty }) {
+            try await BlockingWork.run { self.delete() }
+        }
         return value
     }
 
     /// What cannot be deleted now is deleted at the next start.
     private func delete() {
         for content in take() { try? content.delete() }
+        for number in unmoved.withLock({ $0 }) { try? contents.remove(number) }
+        unmoved.withLock { $0 = [] }
     }
 
     private func take() -> [WithdrawnContent] {

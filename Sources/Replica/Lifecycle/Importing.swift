@@ -134,7 +134,15 @@ package struct Importing {
                 }
                 item.isHere = isHere
             }
-            let linked = item.link.flatMap { links[$0] }
+            var linked = item.link.flatMap { links[$0] }
+            if let number = linked, isFile, item.isHere,
+                try !FileTaking.isSame(place, replica.contents.path(of: number))
+            {
+                // This name has been given another file since.
+                linked = nil
+                item.link = nil
+                item.changedFields |= ItemFields([.contents, .contentModificationDate]).rawValue
+            }
             let kept = item
             let (number, row) = try replica.database.write { db in try db.insertKept(kept, as: linked) }
             guard let number else { continue }

@@ -194,7 +194,7 @@ package struct Keeping {
         }
     }
 
-    private func keepRecovered() throws {
+    private mutating func keepRecovered() throws {
         let recovered = replica.contents.recovered
         guard try !FileManager.default.contentsOfDirectory(atPath: recovered.string).isEmpty else { return }
         var waiting = [(recovered, folder.appending("recovered"))]
@@ -208,7 +208,10 @@ package struct Keeping {
                 switch try FileStatus(at: from).kind {
                 // A database that was damaged lies in one of its own, and so does what had a path.
                 case .directory: waiting.append((from, to))
-                default: try FileTaking.take(from, to: to, mayLink: true)
+                default:
+                    try FileTaking.take(from, to: to, mayLink: true)
+                    summary.files += 1
+                    summary.bytes = summary.bytes.saturatingAdd(try FileStatus(at: to).size)
                 }
             }
         }

@@ -1,4 +1,5 @@
 import FileNames
+import FileProvider
 import Foundation
 import Syscalls
 import SystemPackage
@@ -46,7 +47,7 @@ package struct TakenFolder {
             let child = place.appending(component)
             guard let status = try? FileStatus(of: name, in: directory) else { continue }
             guard let item = try replica.database.item(named: name, in: number),
-                try isSame(status, item.inode, name, in: directory)
+                try isSame(status, item.inode, name, in: directory, at: child)
             else {
                 left.append(child.string)
                 continue
@@ -62,15 +63,18 @@ package struct TakenFolder {
                     try directory.removeDirectory(named: name)
                 } else {
                     try directory.unlink(named: name)
+                    if status.kind == .regular { try noteWriting(item.inode) }
                 }
             } catch let error as Errno {
-                if error != .directoryNotEmpty { left.append(child.string) }
+                guard error != .directoryNotEmpty else { continue }
+                left.append(child.string)
+                if status.kind == .regular { try separate(item.inode, from: status) }
             }
         }
     }
 
     private func isSame(
-        _ status: FileStatus, _ inode: InodeRecord, _ name: String, in directory: FileDescriptor
+        _ status: FileStatus, _ inode: InodeRecord, _ name: String, in directory: FileDescriptor, at place: FilePath
     ) throws -> Bool {
         switch (status.kind, inode.kind) {
         case (.directory, .directory): true
@@ -78,14 +82,26 @@ package struct TakenFolder {
             try replica.database.linkTarget(of: inode.number)
                 == (try? directory.linkTarget(named: name)).map { FileNameText.text(of: $0) }
         case (.regular, .file):
-            if let content = try? FileStatus(at: replica.contents.path(of: inode.number)) {
-                content.inode == status.inode && content.device == status.device
-                    || content.size == status.size && content.modified == status.modified
-            } else {
-                false
-            }
+            (try? FileTaking.isSame(place, replica.contents.path(of: inode.number))) ?? false
         default: false
         }
+    }
+
+    /// A file that was written after it was taken, and before it was only the replica's, is sent as it is.
+    private func noteWriting(_ inode: InodeRecord) throws {
+        let status = try FileStatus(at: replica.contents.path(of: inode.number))
+        guard status.size != inode.size || status.modified != FileMoment(inode.modifiedAt.nanosecondsSince1970) else {
+            return
+        }
+        _ = try replica.change(open: NothingOpen()) { try $0.contents.contentWasWritten(inode.number) }
+    }
+
+    /// A file that cannot be removed is no content of the replica's any more: others may write it.
+    private func separate(_ inode: InodeRecord, from status: FileStatus) throws {
+        let content = replica.contents.path(of: inode.number)
+        let own = try FileStatus(at: content)
+        guard own.inode == status.inode, own.device == status.device else { return }
+        try FileTaking.separate(content, size: inode.size)
     }
 
     /// The files are ours alone now.

@@ -126,10 +126,11 @@ struct Recovery {
             let changes = ContentChanges(transaction: transaction)
             for number in closed {
                 do {
+                    // Asked before the comparison: who has closed the file by then has written all.
+                    let isWritten = !isTakenOver && FileTaking.isBeingWritten(contents.path(of: number))
                     let before = try contents.status(of: number)
                     try changes.endWriting(number)
-                    guard !isTakenOver, FileTaking.isBeingWritten(contents.path(of: number)) else { continue }
-                    try takeAway(number, writtenUntil: before, changes)
+                    if isWritten { try takeAway(number, writtenUntil: before, changes) }
                 } catch let error as Errno where error == .noSuchFileOrDirectory || !contents.hasFile(number) {
                     // The comparison of all files says what is missing.
                     try db.setContentStamp(of: number, to: nil)
@@ -153,8 +154,11 @@ struct Recovery {
                 "'\(name)' is still open for writing since an earlier mount: what is written to it there goes to '\(aside)'"
             )
         } catch {
+            // It stays marked as written, so that it is neither evicted nor forgotten.
+            try changes.db.setContentStamp(of: number, to: before.stamp)
             changes.report(
-                "'\(name)' is still open for writing since an earlier mount, which should be ended: \(error)")
+                "'\(name)' is still open for writing since an earlier mount: end the program, and mount again; it cannot be "
+                    + "kept apart: \(error)")
         }
     }
 

@@ -49,13 +49,23 @@ extension TransactionPart {
     /// Deletes an inode that has no name and is not in use, with its content. One whose content file cannot be withdrawn
     /// stays until the next start.
     func deleteNameless(_ inode: InodeRecord) throws {
-        let hasFile = try db.hasContentFile(inode.number)
-        if hasFile, try !withdrawFile(of: inode) { return }
-        if try !db.deleteNameless(inode.number), hasFile { transaction.withdrawals?.putBack(inode.number) }
+        guard try db.hasContentFile(inode.number) else {
+            try db.deleteNameless(inode.number)
+            return
+        }
+        var isMoved = true
+        do {
+            guard try withdrawFile(of: inode, orThrow: .noSpace) else { return }
+        } catch Errno.noSpace {
+            isMoved = false
+        }
+        let isDeleted = try db.deleteNameless(inode.number)
+        if isMoved, !isDeleted { transaction.withdrawals?.putBack(inode.number) }
+        if !isMoved, isDeleted { transaction.withdrawals?.deleteInPlace(inode.number) }
     }
 
     /// - Returns: false when it cannot be done; the user is told.
-    private func withdrawFile(of inode: InodeRecord) throws -> Bool {
+    private func withdrawFile(of inode: InodeRecord, orThrow exception: Errno? = nil) throws -> Bool {
         guard let withdrawals = transaction.withdrawals else {
             throw ReplicaDefect("a transaction that cannot end content ends that of inode \(inode.number)")
         }
@@ -63,6 +73,7 @@ extension TransactionPart {
             try withdrawals.withdraw(inode.number, generation: inode.contentGeneration)
             return true
         } catch {
+            if error == exception { throw error }
             report("the content file of inode \(inode.number) is of no use and cannot be removed: \(error)")
             return false
         }
