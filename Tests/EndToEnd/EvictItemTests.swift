@@ -130,6 +130,8 @@ extension RealMount {
         func e10() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["file"]).status == 0)
+                // What a reader has got is recorded a moment later.
+                #expect(await eventually { (try? contents(mount, "file")) == .materialized })
                 mount.provider.log.clear()
                 #expect(await refusal(mount, "nothing")?.code == .noSuchItem)
                 #expect(await refusal(mount, "two")?.code == .noSuchItem, "the remote has it, but no process listed it")

@@ -3,6 +3,21 @@ import Testing
 
 @testable import HTTPTransport
 
+/// Random numbers that are the same in each run. (SplitMix64)
+private struct SeededNumbers: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}
+
 /// The limit on servers that exist only here, in a time of their own.
 @Suite(.tags(.timing)) struct ConcurrencyLimitTests {
     /// A server that serves so many requests at once, each in so many seconds; the others wait for it.
@@ -27,9 +42,12 @@ import Testing
         /// When the server's places are free.
         private var places: [Double] = []
         private let origin = ContinuousClock.now
-        private var random = SystemRandomNumberGenerator()
+        private var random: SeededNumbers
 
-        init(most: Int) { limit = ConcurrencyLimit(most: most) }
+        init(most: Int, seed: UInt64 = 1) {
+            limit = ConcurrencyLimit(most: most)
+            random = SeededNumbers(seed: seed)
+        }
 
         private func instant(_ seconds: Double) -> ContinuousClock.Instant { origin + .seconds(seconds) }
 
@@ -88,10 +106,13 @@ import Testing
 
     @Test("HTTP-8: answers that take now more, now less are not taken for a busy server")
     func jitter() {
-        var client = Client(most: 64)
-        client.ask(Server(places: nil, service: 0.2, jitter: 0.6), for: 30)
-        let low = client.limits.suffix(2000).count { $0 < 24 }
-        #expect(low < 200, "\(low)")
+        // The same ten runs each time: of others, one in hundreds may have so many slow answers in a row that it is.
+        let lows = (UInt64(1)...10).map { seed in
+            var client = Client(most: 64, seed: seed)
+            client.ask(Server(places: nil, service: 0.2, jitter: 0.6), for: 30)
+            return client.limits.suffix(2000).count { $0 < 24 }
+        }
+        #expect(lows.allSatisfy { $0 < 200 }, "\(lows)")
     }
 
     @Test("HTTP-8: errors bring the limit down at once, and it comes back when they have ended")
