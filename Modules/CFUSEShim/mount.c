@@ -49,7 +49,7 @@ int fuseshim_unmount(const char *path, bool lazy)
     return errno == EPERM ? run_fusermount(path, lazy) : errno;
 }
 
-/* The directory of the kernel's FUSE connections, also where nobody has mounted it. */
+/* The directory of the kernel's FUSE connections, also where it is not mounted. */
 static int open_connections(void)
 {
     int directory = open("/sys/fs/fuse/connections", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

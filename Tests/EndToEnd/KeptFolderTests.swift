@@ -115,6 +115,21 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: domain.string))
     }
 
+    @Test("REMOVE-2: a domain that was mounted again after its removal had failed is not removed at the next start")
+    func mountedAgain() throws {
+        defer { directory.remove() }
+        let store = try DomainStore(in: directory["state"])
+        let domain = store.directory(of: "d")
+        try domain.makeDirectory()
+        let folder = try KeptFolder(at: place)
+        try fill(folder, with: "a")
+        try store.decideToForget("d", keptIn: folder)
+        try folder.publish()
+        store.withdrawDecision(of: "d")
+        store.cleanUp { Issue.record("\($0)") }
+        #expect(FileManager.default.fileExists(atPath: domain.string))
+    }
+
     @Test("REMOVE-1: what an interrupted removal has left in the folder goes with the next") func interrupted() throws {
         defer { directory.remove() }
         do {

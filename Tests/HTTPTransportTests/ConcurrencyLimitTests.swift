@@ -3,21 +3,6 @@ import Testing
 
 @testable import HTTPTransport
 
-/// Random numbers that are the same in each run. (SplitMix64)
-private struct SeededNumbers: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-}
-
 /// The limit on servers that exist only here, in a time of their own.
 @Suite(.tags(.timing)) struct ConcurrencyLimitTests {
     /// A server that serves so many requests at once, each in so many seconds; the others wait for it.

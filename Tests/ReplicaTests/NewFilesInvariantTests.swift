@@ -2,6 +2,7 @@ import FileProvider
 import Foundation
 import ReplicaTestSupport
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica

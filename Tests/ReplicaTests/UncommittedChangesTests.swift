@@ -4,6 +4,7 @@ import GRDB
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica

@@ -324,6 +324,8 @@ actor Domains {
         return try await Task.detached { [store] in
             var made: Mountpoint?
             do {
+                // A removal that could not be finished is not finished behind the back of a domain that is in use again.
+                if !isNew { store.withdrawDecision(of: request.name) }
                 let left = try store.finishImport(of: request.name, logger: logger)
                 let place = try Mountpoint(
                     request.mountpoint, source: request.source, isKnown: !isNew, mayHaveFiles: request.hidesFiles)

@@ -126,7 +126,7 @@ struct Recovery {
             let changes = ContentChanges(transaction: transaction)
             for number in closed {
                 do {
-                    // Asked before the comparison: who has closed the file by then has written all.
+                    // Asked before the comparison: a process that has closed the file by then has written everything.
                     let isWritten = !isTakenOver && FileTaking.isBeingWritten(contents.path(of: number))
                     let before = try contents.status(of: number)
                     try changes.endWriting(number)

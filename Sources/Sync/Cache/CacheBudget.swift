@@ -154,12 +154,12 @@ actor CacheBudget {
     /// Keeps the reserve free while programs write: the kernel writes into content files without asking, so the room is
     /// looked at again before it can have been filled.
     ///
-    /// - Returns: how long it is not looked at again when nobody writes.
+    /// - Returns: how long it is not looked at again when no program writes.
     private func keepRoomForWriters(_ evictor: any ContentEvictor) async -> Duration {
         var (last, rest): (FreeSpace?, Duration) = (nil, Self.shortestPause)
         while let space = FreeSpace(replica.directory) {
             let shortage = space.shortage(of: 0)
-            // A program that has a file open and writes nothing wakes nobody up twenty times a second.
+            // A program that has a file open and writes nothing must not cause twenty wake-ups a second.
             rest = space == last ? min(rest * 2, Self.longestRest) : Self.shortestPause
             last = space
             var pause = min(max(space.timeToFill, rest), Self.longestPauseOfWriters)
