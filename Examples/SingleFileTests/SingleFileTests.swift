@@ -70,7 +70,6 @@ struct SingleFileUnderTest: RemoteUnderTest {
         let file = directory["content"]
         try Data(bytes).write(to: URL(fileURLWithPath: file.string))
         let descriptor = try FileDescriptor.open(file, .readOnly)
-        defer { try? descriptor.close() }
         _ = try await other.write(
             ContentSource(descriptor: descriptor, size: Int64(bytes.count)), to: Self.path(path),
             attributes: RemoteAttributes(), if: .always)

@@ -14,18 +14,20 @@ import SystemPackage
 ///         offset += Int64(bytes.count)
 ///     }
 public final class ContentSource: Sendable {
-    /// Open for reading. Use positional reads only. The system closes it after the call.
+    /// Open for reading as long as the source is referenced. Use positional reads only.
     public let descriptor: FileDescriptor
     /// The size in bytes.
     public let size: Int64
     /// What was uploaded while the file was still being written.
     package let growing: GrowingContent?
+    /// The source that closes the descriptor; nil if this one does.
+    private let owner: ContentSource?
     private let check: @Sendable () throws -> Void
     private let progress: @Sendable (Int64) -> Void
     private let pacing: @Sendable (Int64) async throws -> Void
 
     /// - Parameters:
-    ///   - descriptor: open for reading; the caller closes it after the upload.
+    ///   - descriptor: open for reading; it is closed with the last reference to the source.
     ///   - size: in bytes.
     ///   - confirm: throws if the file has been written since it was opened.
     ///   - progress: receives the number of bytes after each read.
@@ -44,15 +46,26 @@ public final class ContentSource: Sendable {
         self.descriptor = descriptor
         self.size = size
         self.growing = growing
+        owner = nil
         self.progress = progress
         pacing = pace
         check = confirm
     }
 
-    /// Returns the same content with another descriptor, for a provider that reads after the call has returned.
-    public func duplicate(as descriptor: FileDescriptor) -> ContentSource {
-        ContentSource(
-            descriptor: descriptor, size: size, growing: nil, confirm: check, progress: progress, pace: pacing)
+    /// The same content, of which nothing is reported or confirmed as it is read.
+    package init(reading owner: ContentSource) {
+        descriptor = owner.descriptor
+        size = owner.size
+        growing = nil
+        self.owner = owner
+        check = {}
+        progress = { _ in }
+        pacing = { _ in }
+    }
+
+    deinit {
+        // A call that was given up may read on.
+        if owner == nil { try? descriptor.close() }
     }
 
     /// Keeps to the rate that the user allows (`--limit-up`): waits until the `count` bytes that were read may be sent.

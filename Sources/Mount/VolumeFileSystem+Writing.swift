@@ -2,6 +2,7 @@ import FileNames
 import FUSE
 import FileProvider
 import Replica
+import Syscalls
 import SystemPackage
 import Volume
 
@@ -153,7 +154,8 @@ extension VolumeFileSystem {
             let descriptor = try volume.writing(
                 node.rawValue, at: offset, count: data.count, caller: isFromCache ? nil : Requester(request))
             do throws(Errno) {
-                reply.succeed(count: try data.copy(to: descriptor, at: offset))
+                let count = try descriptor.use { (file) throws(Errno) in try data.copy(to: file, at: offset) }
+                reply.succeed(count: count)
             } catch {
                 reply.fail(error)
             }

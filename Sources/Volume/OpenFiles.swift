@@ -40,7 +40,7 @@ final class OpenFile: @unchecked Sendable {
         var isComplete = false
         /// Whether the file was open for writing since: its length is that of its content file.
         var isWritten = false
-        var descriptor: FileDescriptor?
+        var descriptor: OwnedDescriptor?
         var backing: Int32?
     }
 
@@ -265,10 +265,7 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     package func closeContents() {
         let open = lock.withLock { Array(files.values) }
         for file in open {
-            file.withState { state in
-                try? state.descriptor?.close()
-                state.descriptor = nil
-            }
+            file.withState { $0.descriptor = nil }
         }
     }
 

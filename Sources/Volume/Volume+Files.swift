@@ -33,8 +33,7 @@ package struct OpenIntent: Hashable, Sendable {
 
 /// The location of the bytes of a read.
 package struct ReadGrant: Sendable {
-    /// Valid while the file is open.
-    package var descriptor: FileDescriptor?
+    package var descriptor: OwnedDescriptor?
     package var offset: Int64
     package var count: Int
 }
@@ -112,9 +111,10 @@ extension Volume {
 
     /// Opens a new file with its content file.
     private func open(
-        made inode: InodeRecord, _ content: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?,
+        made inode: InodeRecord, _ opened: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?,
         request: RequestNumber?
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
+        let content = OwnedDescriptor(opened)
         // A file created for reading only is also marked as written, and compared at its close.
         let file = files.retain(inode.number, forWriting: isWriting, request: request)
         file.isUsed = true
@@ -125,8 +125,8 @@ extension Volume {
                 state.isDecided = true
                 state.isComplete = true
                 state.isWritten = true
-                if state.descriptor == nil { state.descriptor = content } else { try? content.close() }
-                if !isDecided { state.backing = try? registry?.register(content) }
+                if state.descriptor == nil { state.descriptor = content }
+                if !isDecided { state.backing = try? content.use { try registry?.register($0) } }
                 return state.backing.map { OpenGrant.passthrough(backing: $0) } ?? .cached
             }
             if !isWriting { try change { try $0.contents.endWriting(inode.number) } }
@@ -214,7 +214,6 @@ extension Volume {
         guard let file else { return }
         file.withState { state in
             if let backing = state.backing { registry?.unregister(backing) }
-            try? state.descriptor?.close()
             state = OpenFile.State()
         }
         observer.didCloseInode(file.number)
@@ -229,7 +228,7 @@ extension Volume {
         return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
             if state.isWritten {
                 let descriptor = try openDescriptor(&state, of: number)
-                state.size = try known { try descriptor.lengths().size }
+                state.size = try known { try descriptor.use { try $0.lengths().size } }
             }
             let range: Range<Int64>
             if file.isUsed {
@@ -289,7 +288,7 @@ extension Volume {
     /// - Throws: EFBIG if the file would become larger than the maximum.
     package func writing(
         _ node: UInt64, at offset: Int64 = 0, count: Int = 0, caller: Requester?
-    ) throws(VolumeError) -> FileDescriptor {
+    ) throws(VolumeError) -> OwnedDescriptor {
         let number = InodeNumber(node)
         try checkExtent(at: offset, length: Int64(count))
         guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
@@ -310,7 +309,7 @@ extension Volume {
         let descriptor = try writing(node, at: offset, count: Int(length), caller: nil)
         // A range that was written since must not be deallocated again.
         if try known({ try replica.database.wasCarriedOut(request) }) { return }
-        try known { try descriptor.allocate(mode: mode, offset: offset, length: length) }
+        try known { try descriptor.use { try $0.allocate(mode: mode, offset: offset, length: length) } }
         try change(request, .nothing) { try $0.contents.contentWasWritten(number) }
     }
 
@@ -368,7 +367,6 @@ extension Volume {
             state.isWritten = true
             state.isComplete = true
             guard state.backing == nil else { return }
-            try? state.descriptor?.close()
             state.descriptor = nil
         }
     }
@@ -421,12 +419,12 @@ extension Volume {
         state.isWritten = inode.contentStamp != nil
         if inode.content == .materialized, inode.size > 0 || isWriting || state.isWritten {
             let descriptor = try openDescriptor(&state, of: number)
-            if inode.contentStamp == nil, let lengths = try? descriptor.lengths(), lengths.size != inode.size {
+            if inode.contentStamp == nil, let lengths = try? descriptor.use({ try $0.lengths() }), lengths.size != inode.size {
                 logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")
                 throw .refused(.ioError)
             }
             // Without permission the file is served by READ and WRITE.
-            if let registry { state.backing = try? registry.register(descriptor) }
+            if let registry { state.backing = try? descriptor.use { try registry.register($0) } }
         }
         state.isDecided = true
     }
@@ -434,9 +432,9 @@ extension Volume {
     /// The content file, open for reading and writing. The kernel has checked the access mode.
     private func openDescriptor(
         _ state: inout OpenFile.State, of number: InodeNumber
-    ) throws(VolumeError) -> FileDescriptor {
+    ) throws(VolumeError) -> OwnedDescriptor {
         if let descriptor = state.descriptor { return descriptor }
-        let descriptor = try known { try replica.openContentForWriting(of: number) }
+        let descriptor = OwnedDescriptor(try known { try replica.openContentForWriting(of: number) })
         state.descriptor = descriptor
         return descriptor
     }

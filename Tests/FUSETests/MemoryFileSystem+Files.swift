@@ -1,5 +1,6 @@
 import FUSE
 import Synchronization
+import Syscalls
 import SystemPackage
 
 extension MemoryFileSystem {
@@ -42,7 +43,7 @@ extension MemoryFileSystem {
         {
             do throws(Errno) {
                 let registered: BackingID
-                if let known { registered = known } else { registered = try session.registerBacking(file) }
+                if let known { registered = known } else { registered = try session.registerBacking(file.descriptor) }
                 state.withLock { $0.nodes[node]?.content = .backing(file, registered, size: size) }
                 backing = registered
             } catch {
@@ -103,7 +104,7 @@ extension MemoryFileSystem {
             let count = data.count
             switch state.withLock({ $0.nodes[node]?.content }) {
             case .file(let file, let size):
-                let moved = try data.copy(to: file, at: offset)
+                let moved = try data.copy(to: file.descriptor, at: offset)
                 state.withLock { state in
                     state.counts.writes += 1
                     state.nodes[node]?.content = .file(file, size: max(size, UInt64(offset) + UInt64(moved)))

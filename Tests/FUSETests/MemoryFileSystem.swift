@@ -1,5 +1,6 @@
 import FUSE
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// A small file system in memory, written against `FileSystem` as any other would be, with switches for what a real one
@@ -11,9 +12,9 @@ final class MemoryFileSystem: FileSystem {
         case target([UInt8])
         case children([FileName: NodeID])
         /// Spliced from a file.
-        case file(FileDescriptor, size: UInt64)
+        case file(OwnedDescriptor, size: UInt64)
         /// Handed over to the kernel.
-        case backing(FileDescriptor, BackingID?, size: UInt64)
+        case backing(OwnedDescriptor, BackingID?, size: UInt64)
         /// Every read is parked until the test answers it.
         case parked(size: UInt64)
         /// No read is ever answered.

@@ -1,5 +1,6 @@
 import FUSE
 import Synchronization
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -14,8 +15,7 @@ struct PassthroughTests {
             }
             let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
             let path = try mount.directory.makeFile("backing", bytes)
-            let file = try FileDescriptor.open(path, .readWrite)
-            defer { try? file.close() }
+            let file = OwnedDescriptor(try FileDescriptor.open(path, .readWrite))
             let node = mount.fileSystem.add("file", .backing(file, nil, size: 300_000))
             #expect(try await Command.run("cmp", path.string, mount["file"]).status == 0)
             let mapped = try await Command.python(
@@ -52,8 +52,7 @@ struct PassthroughTests {
 
     private func readsWithoutPassthrough(_ mount: Mounted) async throws {
         let path = try mount.directory.makeFile("backing", [UInt8](repeating: 9, count: 50_000))
-        let file = try FileDescriptor.open(path, .readOnly)
-        defer { try? file.close() }
+        let file = OwnedDescriptor(try FileDescriptor.open(path, .readOnly))
         mount.fileSystem.add("file", .backing(file, nil, size: 50_000))
         #expect(try await Command.run("cmp", path.string, mount["file"]).status == 0)
         #expect(mount.fileSystem.counts.reads > 0)

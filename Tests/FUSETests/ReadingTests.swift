@@ -1,4 +1,5 @@
 import FUSE
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -63,8 +64,7 @@ struct ReadingTests {
         try await Mounted.run { mount async throws in
             let bytes = (0..<3_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
             let path = try mount.directory.makeFile("source", bytes)
-            let file = try FileDescriptor.open(path, .readOnly)
-            defer { try? file.close() }
+            let file = OwnedDescriptor(try FileDescriptor.open(path, .readOnly))
             mount.fileSystem.add("spliced", .file(file, size: UInt64(bytes.count)))
             #expect(try await Command.run("cmp", path.string, mount["spliced"]).status == 0)
             // The source is shorter than its reported size: the kernel adds zeros.
@@ -76,8 +76,7 @@ struct ReadingTests {
     @Test func answersFromAFileOnAnotherThread() async throws {
         try await Mounted.run { mount async throws in
             let path = try mount.directory.makeFile("source", Array(repeating: 7, count: 100_000))
-            let file = try FileDescriptor.open(path, .readOnly)
-            defer { try? file.close() }
+            let file = OwnedDescriptor(try FileDescriptor.open(path, .readOnly))
             mount.fileSystem.add("parked", .parked(size: 100_000))
             let reader = Task { try await Command.run("cmp", path.string, mount["parked"]) }
             let answerer = Task {

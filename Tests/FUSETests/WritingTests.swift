@@ -1,5 +1,6 @@
 import FUSE
 import Synchronization
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -38,8 +39,7 @@ struct WritingTests {
             let bytes = (0..<3_500_000).map { UInt8(truncatingIfNeeded: $0 &* 17 &+ $0 >> 9) }
             let source = try mount.directory.makeFile("source", bytes)
             let target = try mount.directory.makeFile("target", [])
-            let file = try FileDescriptor.open(target, .readWrite)
-            defer { try? file.close() }
+            let file = OwnedDescriptor(try FileDescriptor.open(target, .readWrite))
             let node = mount.fileSystem.add("large", intoAFile ? .file(file, size: 0) : .bytes([]))
             let result = try await Command.run(
                 "dd", "if=\(source.string)", "of=\(mount["large"])", "bs=1M", "conv=notrunc")

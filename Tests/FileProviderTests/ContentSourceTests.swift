@@ -38,7 +38,7 @@ import Testing
 
     @Test func aShortFileIsAnError() throws {
         let content = try TestContent(Array("0123456789".utf8))
-        let source = ContentSource(descriptor: content.source.descriptor, size: 11)
+        let source = ContentSource(descriptor: try content.source.descriptor.duplicate(), size: 11)
         #expect(try source.read(at: 0, count: 10).count == 10)
         #expect(throws: FileProviderError.self) { try source.read(at: 5, count: 6) }
         #expect(throws: FileProviderError.self) { try source.read(at: 10, count: 1) }

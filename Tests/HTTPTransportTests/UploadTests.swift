@@ -17,7 +17,6 @@ import TestSupport
         defer { scratch.remove() }
         let path = try scratch.makeFile("content", servedContent.prefix(count))
         let file = try FileDescriptor.open(path, .readOnly)
-        defer { try? file.close() }
         try await body(ContentSource(descriptor: file, size: Int64(count), confirm: confirm, progress: progress))
     }
 

@@ -205,7 +205,6 @@ import Testing
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         let file = try FileDescriptor.open(try scratch.makeFile("content", Array(text.utf8)), .readOnly)
-        defer { try? file.close() }
         return try await body(ContentSource(descriptor: file, size: Int64(text.utf8.count)))
     }
 

@@ -15,7 +15,6 @@ import Testing
     ) async throws -> Value {
         let path = try folder.directory.makeFile("contents", bytes)
         let descriptor = try FileDescriptor.open(path, .readOnly)
-        defer { try? descriptor.close() }
         return try await body(ContentSource(descriptor: descriptor, size: Int64(bytes.count)))
     }
 
@@ -296,7 +295,6 @@ import Testing
             #expect(try await remote.entries(in: .root, from: nil, limit: 10).entries.map(\.name) == [name])
             let content = try folder.directory.makeFile("same", "content".utf8)
             let descriptor = try FileDescriptor.open(content, .readOnly)
-            defer { try? descriptor.close() }
             #expect(
                 try await ContentSource(descriptor: descriptor, size: 7).equals {
                     _ = try await remote.read(path, tag: nil, range: nil, into: $0)

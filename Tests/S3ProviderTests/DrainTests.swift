@@ -18,8 +18,7 @@ import Testing
         // Safe: `run` calls the closure once and returns after it has ended; nothing else sees the variable.
         nonisolated(unsafe) var result: (Int, Int, Int, Int)?
         try await StrictStoreProgram.withRemote(options) { store, remote, scratch in
-            let file = try FileDescriptor.open(try scratch.makeFile("content", Array("text".utf8)), .readOnly)
-            defer { try? file.close() }
+            let content = try scratch.makeFile("content", Array("text".utf8))
             _ = await remote.preconditions.support()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<count {
@@ -28,7 +27,7 @@ import Testing
                         for attempt in 1... {
                             do {
                                 _ = try await remote.write(
-                                    ContentSource(descriptor: file, size: 4), to: RemotePath("file \(number)"),
+                                    ContentSource(descriptor: .open(content, .readOnly), size: 4), to: RemotePath("file \(number)"),
                                     attributes: RemoteAttributes(
                                         contentModificationDate: FileTimestamp(seconds: 1_700_000_000)),
                                     if: attempt == 1 ? .absent : .always)

@@ -159,7 +159,6 @@ func withSource(
     let scratch = try TemporaryDirectory()
     defer { scratch.remove() }
     let file = try FileDescriptor.open(try scratch.makeFile("content", bytes), .readOnly)
-    defer { try? file.close() }
     try await body(ContentSource(descriptor: file, size: Int64(bytes.count), confirm: confirm))
 }
 

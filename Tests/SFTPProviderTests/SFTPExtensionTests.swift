@@ -45,7 +45,6 @@ import Testing
         if condition: RemoteCondition = .absent
     ) async throws -> RemoteEntry {
         let descriptor = try FileDescriptor.open(try folder.directory.makeFile("contents", bytes), .readOnly)
-        defer { try? descriptor.close() }
         let date = FileTimestamp(seconds: 1_500_000_000)
         return try await remote.write(
             ContentSource(descriptor: descriptor, size: Int64(bytes.count)), to: RemotePath([name]),
@@ -191,7 +190,7 @@ import Testing
                 try file.write(Array(bytes[..<10]), at: 0)
             }
             let made = try await remote.write(
-                file.content(size: bytes.count), to: RemotePath(["file"]),
+                try file.content(size: bytes.count), to: RemotePath(["file"]),
                 attributes: RemoteAttributes(
                     contentModificationDate: FileTimestamp(seconds: 1_500_000_000), permissions: 0o640), if: .absent)
             await sending.value
@@ -222,7 +221,7 @@ import Testing
                     try await folder.write([1], to: "file")
                     await #expect(throws: RemoteConditionFailure.self) {
                         _ = try await remote.write(
-                            file.content(size: bytes.count), to: RemotePath(["file"]),
+                            try file.content(size: bytes.count), to: RemotePath(["file"]),
                             attributes: RemoteAttributes(permissions: 0o640), if: .absent)
                     }
                 } else {

@@ -21,7 +21,6 @@ import Testing
     ) async throws -> Value {
         let path = try folder.directory.makeFile("contents", bytes)
         let descriptor = try FileDescriptor.open(path, .readOnly)
-        defer { try? descriptor.close() }
         return try await body(ContentSource(descriptor: descriptor, size: Int64(bytes.count)))
     }
 

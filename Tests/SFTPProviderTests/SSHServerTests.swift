@@ -31,7 +31,6 @@ struct SSHServerTests {
     private func write(_ count: Int, to name: String, _ remote: SFTPRemote, _ folder: SFTPFolder) async throws {
         let path = try folder.directory.makeFile("contents", [UInt8](repeating: 7, count: count))
         let descriptor = try FileDescriptor.open(path, .readOnly)
-        defer { try? descriptor.close() }
         _ = try await remote.write(
             ContentSource(descriptor: descriptor, size: Int64(count)), to: RemotePath([name]),
             attributes: RemoteAttributes(), if: .absent)

@@ -72,9 +72,7 @@ extension EngineTests {
                 try machine.put("11111111", into: number)
                 let copied = try await ContentSnapshot.open(
                     number, in: machine.replica, isBeingWritten: true, progress: { _ in })
-                defer { copied.close() }
                 let direct = try await ContentSnapshot.open(number, in: machine.replica, progress: { _ in })
-                defer { direct.close() }
                 try machine.put("22222222", into: number)
                 #expect(try copied.source.read(at: 0, count: 100) == Array("11111111".utf8))
                 #expect(throws: ContentSnapshot.Written.self) { _ = try direct.source.read(at: 0, count: 100) }
@@ -138,7 +136,6 @@ extension EngineTests {
                         number, in: machine.replica, isBeingWritten: isBeingWritten, progress: { _ in })
                     // It is written too often: nothing is sent.
                     guard let taken else { continue }
-                    defer { taken.close() }
                     let first = try taken.source.descriptor.readBytes(at: 0, count: 8)
                     #expect(await eventually { (try? bytes()) != first })
                     // The confirmation compares the stamps.

@@ -38,7 +38,7 @@ import Volume
         guard let descriptor = grant.descriptor else { return [] }
         var bytes = [UInt8](repeating: 0, count: grant.count)
         let count = try bytes.withUnsafeMutableBytes {
-            try descriptor.read(fromAbsoluteOffset: grant.offset, into: $0)
+            try descriptor.descriptor.read(fromAbsoluteOffset: grant.offset, into: $0)
         }
         return Array(bytes.prefix(count))
     }
@@ -89,7 +89,7 @@ import Volume
             "a", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil
         ).attributes.node
         _ = try volume.open(made, for: writing, caller: caller, registry: nil)
-        try volume.writing(made, caller: nil).writeAll(([1, 2, 3] as [UInt8]).span.bytes, at: 0)
+        try volume.writing(made, caller: nil).descriptor.writeAll(([1, 2, 3] as [UInt8]).span.bytes, at: 0)
         #expect(volume.noteClosing(made, request: RequestNumber(rawValue: 10)))
 
         let (next, nextFiles, closing) = try nextVolume(files)
@@ -100,7 +100,7 @@ import Volume
         #expect(!next.noteClosing(made, request: RequestNumber(rawValue: 10, isResent: true)))
         #expect(next.closeWritten(closing, registry: nil))
         #expect(next.openNumbers.count == 1)
-        try next.writing(made, caller: nil).writeAll(([4] as [UInt8]).span.bytes, at: 3)
+        try next.writing(made, caller: nil).descriptor.writeAll(([4] as [UInt8]).span.bytes, at: 3)
         #expect(next.noteClosing(made, request: RequestNumber(rawValue: 12)))
         #expect(next.closeWritten([made], registry: nil))
         #expect(next.openNumbers.isEmpty)

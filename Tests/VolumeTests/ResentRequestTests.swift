@@ -220,7 +220,7 @@ import Testing
             #expect(made.attributes.node == again.attributes.node)
             // What is written now has to be noticed at the close.
             let file = try volume.writing(again.attributes.node, caller: nil)
-            try file.writeAll([UInt8]([1, 2, 3]).span.bytes, at: 0)
+            try file.descriptor.writeAll([UInt8]([1, 2, 3]).span.bytes, at: 0)
             volume.close(again.attributes.node, wasWriting: true, registry: nil)
             let row = try volume.replica.database.inode(InodeNumber(rawValue: Int64(again.attributes.node)))
             #expect(row?.size == 3 && row?.contentStamp == nil)
@@ -258,11 +258,11 @@ import Testing
         let intent = OpenIntent(isWriting: true, isTruncating: true)
         _ = try volume.open(a, for: intent, caller: caller, registry: nil, request: Self.request)
         // Another process writes by passthrough.
-        try volume.writing(a, caller: nil).writeAll([UInt8]([1, 2, 3]).span.bytes, at: 0)
+        try volume.writing(a, caller: nil).descriptor.writeAll([UInt8]([1, 2, 3]).span.bytes, at: 0)
         volume = try begin()
         _ = try volume.open(a, for: intent, caller: caller, registry: nil, request: Self.resent)
         #expect(try volume.attributes(of: a).size == 3)
-        try volume.writing(a, caller: nil).writeAll([UInt8]([1, 2, 3, 4]).span.bytes, at: 0)
+        try volume.writing(a, caller: nil).descriptor.writeAll([UInt8]([1, 2, 3, 4]).span.bytes, at: 0)
         volume.close(a, wasWriting: true, registry: nil)
         #expect(try volume.replica.database.inode(InodeNumber(rawValue: Int64(a)))?.size == 4)
     }
@@ -275,11 +275,11 @@ import Testing
         _ = try volume.open(a, for: intent, caller: caller, registry: nil)
         // FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
         try volume.allocate(a, mode: 3, offset: 0, length: 4096, request: Self.request)
-        try volume.writing(a, caller: nil).writeAll([UInt8]([1, 2, 3]).span.bytes, at: 0)
+        try volume.writing(a, caller: nil).descriptor.writeAll([UInt8]([1, 2, 3]).span.bytes, at: 0)
         volume = try begin()
         _ = try volume.open(a, for: intent, caller: caller, registry: nil)
         try volume.allocate(a, mode: 3, offset: 0, length: 4096, request: Self.resent)
-        #expect(try volume.writing(a, caller: nil).readBytes(at: 0, count: 3) == [1, 2, 3])
+        #expect(try volume.writing(a, caller: nil).descriptor.readBytes(at: 0, count: 3) == [1, 2, 3])
     }
 
     @Test("the newest 64 answers are kept, and none over a new mount") func answersAreFew() async throws {

@@ -114,8 +114,23 @@ import Volume
         try await replica.fill(number(a))
         let grant = try volume.read(a.node, at: 4096, count: 8192, isProvided: false)
         #expect(grant.count == 10_000 - 4096)
-        #expect(try grant.descriptor?.readBytes(at: grant.offset, count: 2) == [7, 7])
+        #expect(try grant.descriptor?.descriptor.readBytes(at: grant.offset, count: 2) == [7, 7])
         #expect(errno { try volume.read(1234, at: 0, count: 1, isProvided: false) } == .badFileDescriptor)
+    }
+
+    @Test("a write under way keeps its file when another process truncates it") func writesWhileTruncated() throws {
+        let made = try volume.create(
+            "a", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil, isListed: false)
+        let writing = try volume.writing(made.attributes.node, caller: nil)
+        let file = try FileStatus(of: writing.descriptor)
+        var truncation = LocalAttributes()
+        truncation.size = 0
+        _ = try volume.setAttributes(of: made.attributes.node, to: truncation, caller: caller)
+        // A descriptor that was closed would get the next file's number.
+        let next = try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec)
+        defer { try? next.close() }
+        #expect(try FileStatus(of: writing.descriptor).inode == file.inode)
+        volume.close(made.attributes.node, wasWriting: true, registry: nil)
     }
 
     @Test("how a file is served is decided at its first open and kept to the last close") func opensAgree() async throws

@@ -50,7 +50,7 @@ struct EarlyUploadTests {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             let entry = try await remote.write(
-                writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
                 if: .absent)
             #expect(entry.size == Int64(bytes.count))
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
@@ -66,7 +66,7 @@ struct EarlyUploadTests {
     func offered(size: Int, isTaken: Bool) async throws {
         try await run(on: .apache) { folder, remote, writing, bytes, sending in
             try writing.write(Array(bytes[(2 << 18)..<size]), at: 2 << 18)
-            let content = writing.content(size: size)
+            let content = try writing.content(size: size)
             let upload = try #require(writing.growing.upload as? EarlyUpload)
             upload.offer(content)
             try #require(await hasSent(Int64((size - 1) / (1 << 18) * (1 << 18)), of: writing))
@@ -93,7 +93,7 @@ struct EarlyUploadTests {
             bytes[1 << 18] ^= 0xFF
             try writing.write(bytes, at: 0)
             _ = try await remote.write(
-                writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
                 if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
             let upload = try #require(writing.growing.upload as? EarlyUpload)
@@ -112,7 +112,7 @@ struct EarlyUploadTests {
             remote.server.capabilityStore.keep(capabilities)
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             _ = try await remote.write(
-                writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
                 if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
             #expect(writing.growing.isGivenUp)
@@ -126,7 +126,7 @@ struct EarlyUploadTests {
     func shortened(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             _ = try await remote.write(
-                writing.content(size: 1 << 18), to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+                try writing.content(size: 1 << 18), to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes[..<(1 << 18)]))
             await isClean(folder, ["file"])
         }
@@ -140,7 +140,7 @@ struct EarlyUploadTests {
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             await #expect(throws: Written.self) {
                 _ = try await remote.write(
-                    writing.content(size: bytes.count) { throw Written() }, to: RemotePath(["file"]),
+                    try writing.content(size: bytes.count) { throw Written() }, to: RemotePath(["file"]),
                     attributes: RemoteAttributes(), if: .absent)
             }
             await isClean(folder, [])
@@ -165,7 +165,7 @@ struct EarlyUploadTests {
             try await folder.write(Array("theirs".utf8), to: "file")
             await #expect(throws: RemoteConditionFailure.self) {
                 _ = try await remote.write(
-                    writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                    try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
                     if: .absent)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("theirs".utf8))

@@ -22,7 +22,6 @@ struct LostResponseTests {
             let local = server.directory.path.appending("local")
             try Data(repeating: 7, count: size).write(to: URL(fileURLWithPath: local.string))
             let descriptor = try FileDescriptor.open(local, .readOnly)
-            defer { try? descriptor.close() }
             let isWritten = Atomic(false)
             let contents = ContentSource(descriptor: descriptor, size: Int64(size)) {
                 if isWritten.load(ordering: .relaxed) { throw FileProviderError(.userCancelled) }

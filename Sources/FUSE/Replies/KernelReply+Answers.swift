@@ -1,4 +1,5 @@
 import CFUSEShim
+import Syscalls
 import SystemPackage
 
 /// The shapes of answers. They only select the `succeed` functions of a ``KernelReply``.
@@ -110,11 +111,11 @@ extension KernelReply where Answer == Answers.Bytes {
     }
 
     /// Answers with a range of a file: spliced on the thread that received the request, copied on any other. The answer
-    /// is shorter at the end of the file; a read error becomes the answer. May wait for the disk. The caller keeps the
-    /// descriptor.
-    package consuming func succeed(from file: FileDescriptor, at offset: Int64, count: Int) {
-        let count = min(count, capacity)
-        _ = answer { fuseshim_reply_descriptor($0, file.rawValue, offset, count) }
+    /// is shorter at the end of the file; a read error becomes the answer. May wait for the disk.
+    package consuming func succeed(from file: OwnedDescriptor, at offset: Int64, count: Int) {
+        defer { withExtendedLifetime(file) {} }
+        let (number, count) = (file.descriptor.rawValue, min(count, capacity))
+        _ = answer { fuseshim_reply_descriptor($0, number, offset, count) }
     }
 }
 

@@ -63,18 +63,14 @@ extension ContentSource {
     }
 }
 
-/// The content of a file without any.
-final class EmptyContent: Sendable {
-    let source: ContentSource
-
-    init() throws {
+extension ContentSource {
+    /// The content of a file without any.
+    static func empty() throws -> ContentSource {
         do {
-            source = ContentSource(
+            return ContentSource(
                 descriptor: try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec), size: 0)
         } catch let error as Errno {
             throw FileProviderError.posix(error)
         }
     }
-
-    deinit { try? source.descriptor.close() }
 }

@@ -78,11 +78,7 @@ final class PathWriter: Sendable {
     private func write(
         _ contents: ContentSource?, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        if let contents {
-            return try await remote.write(contents, to: path, attributes: attributes, if: condition)
-        }
-        let nothing = try EmptyContent()
-        return try await remote.write(nothing.source, to: path, attributes: attributes, if: condition)
+        try await remote.write(contents ?? .empty(), to: path, attributes: attributes, if: condition)
     }
 
     // MARK: - Changing

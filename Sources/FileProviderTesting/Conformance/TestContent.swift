@@ -2,7 +2,7 @@ import FileProvider
 import Foundation
 import SystemPackage
 
-/// Bytes in a file without a name, for an upload. Retain the instance until the call has returned.
+/// Bytes in a file without a name, for an upload.
 public final class TestContent: Sendable {
     /// The content for the call.
     public let source: ContentSource
@@ -19,9 +19,5 @@ public final class TestContent: Sendable {
         defer { try? FileManager.default.removeItem(atPath: path) }
         let descriptor = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
         source = ContentSource(descriptor: descriptor, size: Int64(bytes.count), confirm: confirm)
-    }
-
-    deinit {
-        try? source.descriptor.close()
     }
 }

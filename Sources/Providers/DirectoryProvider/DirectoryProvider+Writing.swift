@@ -44,37 +44,27 @@ extension DirectoryProvider {
         }
     }
 
-    /// Runs a change. A cancelled call returns at once while its body may continue, so the body reads from a
-    /// duplicate descriptor: the number of the original may be reused.
+    /// Runs a change. A cancelled call returns at once while its body may continue.
     ///
     /// - Parameter items: those that the change is made at; the first is the subject of errors.
     private func write<Value: Sendable>(
         _ items: [ItemIdentifier], _ name: String?, _ contents: ContentSource?,
         _ body: @escaping @Sendable (FolderWriter, ContentSource?) throws -> Value
     ) async throws -> Value {
-        var own: ContentSource?
-        if let contents {
-            // File systems copy at their own rate.
-            try await contents.pace(contents.size)
-            do {
-                own = contents.duplicate(as: try contents.descriptor.duplicateCloseOnExec())
-            } catch {
-                throw FileProviderError.posix(error)
-            }
-        }
-        let source = Held(source: own)
+        // File systems copy at their own rate.
+        if let contents { try await contents.pace(contents.size) }
         return try await folder.calls.run { [folder] cancellation in
             let writer = FolderWriter(folder: folder, cancellation: cancellation)
             do {
                 do {
-                    return try body(writer, source.source)
+                    return try body(writer, contents)
                 } catch  where Self.isDenied(error) {
                     let root = try folder.openRoot()
                     defer { try? root.close() }
                     return try folder.readOnlyDirectories.writing(
                         below: root, along: items.compactMap { folder.path(of: $0) }
                     ) {
-                        try body(writer, source.source)
+                        try body(writer, contents)
                     }
                 }
             } catch {
@@ -89,16 +79,5 @@ extension DirectoryProvider {
 
     private static func isDenied(_ error: any Error) -> Bool {
         error as? Errno == .permissionDenied || (error as? FileProviderError)?.code == .fileReadNoPermission
-    }
-
-    /// Closes the descriptor of its source when it is released.
-    private final class Held: Sendable {
-        let source: ContentSource?
-
-        init(source: ContentSource?) {
-            self.source = source
-        }
-
-        deinit { try? source?.descriptor.close() }
     }
 }

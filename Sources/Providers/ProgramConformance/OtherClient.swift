@@ -65,7 +65,6 @@ struct PathClient: OtherClient {
         try Data(bytes).write(to: URL(fileURLWithPath: place.string))
         defer { try? FileManager.default.removeItem(atPath: place.string) }
         let file = try FileDescriptor.open(place, .readOnly, options: .closeOnExec)
-        defer { try? file.close() }
         try await body(ContentSource(descriptor: file, size: Int64(bytes.count)))
     }
 }

@@ -159,8 +159,4 @@ struct ContentSnapshot: Sendable {
         try descriptor.seek(offset: 0, from: .start)
         _ = try descriptor.readBytes(at: 0, count: 1)
     }
-
-    func close() {
-        try? source.descriptor.close()
-    }
 }

@@ -45,7 +45,6 @@ extension Executor {
         }
         var sent = prepared
         var snapshot: ContentSnapshot?
-        defer { snapshot?.close() }
         do {
             snapshot = try await openContent(of: &sent, transfer)
             if !isOnly {

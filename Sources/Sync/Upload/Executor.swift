@@ -26,7 +26,6 @@ struct Executor: SyncPart {
     func send(_ prepared: SentChange, transfer: UploadTransfer) async -> FileProviderError? {
         var sent = prepared
         var snapshot: ContentSnapshot?
-        defer { snapshot?.close() }
         do {
             snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
@@ -47,7 +46,7 @@ struct Executor: SyncPart {
 
     /// Opens the bytes that go with a change, and notes in the change which they are.
     ///
-    /// - Returns: nil where its content is not sent; the caller's to close.
+    /// - Returns: nil where its content is not sent.
     func openContent(of sent: inout SentChange, _ transfer: UploadTransfer) async throws -> ContentSnapshot? {
         guard sent.fields.contains(.contents) else { return nil }
         let opened: ContentSnapshot

@@ -15,7 +15,7 @@ struct ContentHashes: Sendable {
     static func of(_ contents: ContentSource, _ range: Range<Int64>, isSecure: Bool) async throws -> ContentHashes {
         try await BlockingWork.run {
             // A source of its own: this reading is no progress of the upload.
-            let quiet = ContentSource(descriptor: contents.descriptor, size: contents.size)
+            let quiet = ContentSource(reading: contents)
             var md5 = Insecure.MD5()
             var sha256 = SHA256()
             var position = range.lowerBound
