@@ -123,12 +123,14 @@ extension Replica {
     }
 
     /// Fills a file with as many bytes as it says it has.
-    package func fill(_ number: InodeNumber) async throws {
+    ///
+    /// - Parameter range: nil for all of it.
+    package func fill(_ number: InodeNumber, _ range: Range<Int64>? = nil) async throws {
         let beginning = try await beginContent(of: number, version: nil)
         defer { try? beginning.descriptor.close() }
+        let range = range ?? 0..<beginning.size
         try beginning.descriptor.writeAll(
-            [UInt8](repeating: 7, count: Int(beginning.size)).span.bytes, at: 0)
-        _ = try await recordContent(
-            of: number, generation: beginning.generation, ranges: ByteRanges([0..<beginning.size]))
+            [UInt8](repeating: 7, count: range.count).span.bytes, at: range.lowerBound)
+        _ = try await recordContent(of: number, generation: beginning.generation, ranges: ByteRanges([range]))
     }
 }

@@ -93,6 +93,30 @@ import Testing
         #expect(try replica.names() == ["d", "first", "new"])
     }
 
+    @Test("WRITE-4: a truncation that fails changes nothing", arguments: [0, 3, 20])
+    func failedTruncation(to size: Int64) async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        let number = try #require(try replica.number("first"))
+        // With a part of it here, and with all of it.
+        for part in [Int64(4), 10] {
+            try await replica.fill(number, 0..<part)
+            func bytes() throws -> [UInt8] {
+                try OwnedDescriptor(replica.openContent(of: number)).use { try $0.readBytes(at: 0, count: 100) }
+            }
+            let before = try bytes()
+            let time = try replica.contentStatus(of: number).modifiedAt
+            #expect(throws: LocalObstacle.self) {
+                _ = try replica.change(open: fixture.open) { changes in
+                    try changes.contents.truncate(number, to: size, caller: Self.caller)
+                    throw LocalObstacle.refused(.noSpace)
+                }
+            }
+            #expect(try bytes() == before && before.count == 10)
+            #expect(try replica.contentStatus(of: number).modifiedAt == time)
+        }
+    }
+
     @Test("what SQLite itself has rolled back is made again") func isMadeAgain() async throws {
         let fixture = try ReplicaFixture()
         let replica = try await prepared(fixture)

@@ -53,17 +53,19 @@ struct WithdrawnContent {
     func delete() throws(Errno) { try place.unlinkIfPresent() }
 }
 
-/// The contents that one transaction withdraws.
+/// The contents that one transaction withdraws, and what takes back its other changes of content files.
 final class ContentWithdrawals: Sendable {
     private let contents: ContentStore
     private let withdrawn = Mutex<[WithdrawnContent]>([])
     private let unmoved = Mutex<[InodeNumber]>([])
+    private let undos = Mutex<[@Sendable () -> Void]>([])
 
     init(from contents: ContentStore) { self.contents = contents }
 
     /// The transaction begins, perhaps for the second time: it may withdraw others now.
     func begin() {
         unmoved.withLock { $0 = [] }
+        for undo in takeUndos().reversed() { undo() }
         for content in take() { try? content.putBack() }
     }
 
@@ -75,6 +77,9 @@ final class ContentWithdrawals: Sendable {
         try content.withdraw()
         withdrawn.withLock { $0.append(content) }
     }
+
+    /// Calls a closure if the transaction is not committed, before what was withdrawn is put back.
+    func ifNotCommitted(_ undo: @escaping @Sendable () -> Void) { undos.withLock { $0.append(undo) } }
 
     /// Deletes the content file of an inode that goes after the commit, where it is: on a full disk a file cannot be moved.
     /// A crash before that leaves a file without a row, which is set aside.
@@ -109,6 +114,7 @@ final class ContentWithdrawals: Sendable {
             begin()
             throw error
         }
+        _ = takeUndos()
         if withdrawn.withLock({ !$0.isEmpty }) || unmoved.withLock({ !$0.isEmpty }) {
             try await BlockingWork.run { self.delete() }
         }
@@ -117,9 +123,17 @@ final class ContentWithdrawals: Sendable {
 
     /// What cannot be deleted now is deleted at the next start.
     private func delete() {
+        _ = takeUndos()
         for content in take() { try? content.delete() }
         for number in unmoved.withLock({ $0 }) { try? contents.remove(number) }
         unmoved.withLock { $0 = [] }
+    }
+
+    private func takeUndos() -> [@Sendable () -> Void] {
+        undos.withLock { undos in
+            defer { undos = [] }
+            return undos
+        }
     }
 
     private func take() -> [WithdrawnContent] {

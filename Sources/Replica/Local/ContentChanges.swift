@@ -55,7 +55,7 @@ package struct ContentChanges: LocalPart {
         } else {
             guard file.content == .materialized else { throw LocalObstacle.content(of: number) }
             if !hasFile { try makeEmptyContent(of: number) }
-            try contents.setLength(of: number, to: size)
+            try contents.setLength(of: number, to: size, transaction.withdrawals)
         }
         try contentWasWritten(number)
         try clearSetID(of: number, caller: caller)
@@ -140,7 +140,9 @@ package struct ContentChanges: LocalPart {
 
     /// Begins a new, empty content in place of whatever is here.
     private func makeEmptyContent(of number: InodeNumber) throws {
+        if try db.hasContentFile(number) { withdrawReplacedContent(of: try inode(number)) }
         try contents.create(number, size: 0).close()
+        transaction.withdrawals?.ifNotCommitted { [contents] in try? contents.remove(number) }
         try db.beginEmptyContent(of: number)
     }
 

@@ -46,6 +46,12 @@ extension TransactionPart {
         try db.dropContent(of: inode.number)
     }
 
+    /// Withdraws a content file that another takes the place of. One that cannot be moved, on a full disk, is replaced where
+    /// it is.
+    func withdrawReplacedContent(of inode: InodeRecord) {
+        try? transaction.withdrawals?.withdraw(inode.number, generation: inode.contentGeneration)
+    }
+
     /// Deletes an inode that has no name and is not in use, with its content. One whose content file cannot be withdrawn
     /// stays until the next start.
     func deleteNameless(_ inode: InodeRecord) throws {
