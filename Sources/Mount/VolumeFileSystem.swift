@@ -123,8 +123,10 @@ final class VolumeFileSystem: FileSystem {
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
     ) {
+        let unreadSize = volume.unreadSize(of: node.rawValue)
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
-            try volume.read(node.rawValue, at: offset, count: count, isProvided: attempt.isProvided)
+            try volume.read(
+                node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)
         } succeed: { reply, grant in
             if let descriptor = grant.descriptor, grant.count > 0 {
                 reply.succeed(from: descriptor, at: grant.offset, count: grant.count)

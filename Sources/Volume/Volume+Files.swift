@@ -219,10 +219,24 @@ extension Volume {
         observer.didCloseInode(file.number)
     }
 
+    /// The size of an open file that no process has read from, for ``read(_:at:count:isProvided:unreadSize:)``; nil for other
+    /// files.
+    package func unreadSize(of node: UInt64) -> Int64? {
+        guard let file = files.file(InodeNumber(node)), !file.isUsed else { return nil }
+        return file.withState { $0.isDecided ? $0.size : nil }
+    }
+
     /// The location of a range of an open file.
     ///
-    /// - Parameter isProvided: whether the range that an earlier attempt needed has been fetched.
-    package func read(_ node: UInt64, at offset: Int64, count: Int, isProvided: Bool) throws(VolumeError) -> ReadGrant {
+    /// - Parameters:
+    ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
+    ///   - unreadSize: ``unreadSize(of:)`` when the request came.
+    /// - Throws: ESTALE where the first read takes a version of another size that ends in the range. The kernel still has the
+    ///   old size: it would fill a shorter file with zeros, and not know of the rest of a longer one. It asks again after the
+    ///   error, and takes the new size from that answer.
+    package func read(
+        _ node: UInt64, at offset: Int64, count: Int, isProvided: Bool, unreadSize: Int64? = nil
+    ) throws(VolumeError) -> ReadGrant {
         let number = InodeNumber(node)
         guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
@@ -238,6 +252,9 @@ extension Volume {
                 }
             } else {
                 range = try beginReading(file, at: offset, count: count, isProvided: isProvided, state: &state)
+            }
+            if let unreadSize, unreadSize != state.size, range.upperBound - range.lowerBound < count {
+                throw .refused(.staleNFSFileHandle)
             }
             guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
             let descriptor = try openDescriptor(&state, of: number)
@@ -419,7 +436,9 @@ extension Volume {
         state.isWritten = inode.contentStamp != nil
         if inode.content == .materialized, inode.size > 0 || isWriting || state.isWritten {
             let descriptor = try openDescriptor(&state, of: number)
-            if inode.contentStamp == nil, let lengths = try? descriptor.use({ try $0.lengths() }), lengths.size != inode.size {
+            if inode.contentStamp == nil, let lengths = try? descriptor.use({ try $0.lengths() }),
+                lengths.size != inode.size
+            {
                 logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")
                 throw .refused(.ioError)
             }

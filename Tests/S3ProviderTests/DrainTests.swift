@@ -27,7 +27,8 @@ import Testing
                         for attempt in 1... {
                             do {
                                 _ = try await remote.write(
-                                    ContentSource(descriptor: .open(content, .readOnly), size: 4), to: RemotePath("file \(number)"),
+                                    ContentSource(descriptor: .open(content, .readOnly), size: 4),
+                                    to: RemotePath("file \(number)"),
                                     attributes: RemoteAttributes(
                                         contentModificationDate: FileTimestamp(seconds: 1_700_000_000)),
                                     if: attempt == 1 ? .absent : .always)

@@ -133,6 +133,25 @@ import Volume
         volume.close(made.attributes.node, wasWriting: true, registry: nil)
     }
 
+    @Test("OPEN-1: a first read of a version of another size makes the kernel read again", arguments: [20, 20_000])
+    func firstReadOfAnotherSize(_ size: Int64) async throws {
+        try await replica.list([.file("a", size: 10_000, version: "1")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        _ = try volume.open(a.node, for: .reading, caller: caller, registry: nil)
+        defer { volume.close(a.node, wasWriting: false, registry: nil) }
+        let unreadSize = volume.unreadSize(of: a.node)
+        #expect(unreadSize == 10_000)
+        func read() throws(VolumeError) -> ReadGrant {
+            try volume.read(
+                a.node, at: 0, count: 32_768, isProvided: true, unreadSize: volume.unreadSize(of: a.node))
+        }
+        try await replica.change([.file("a", size: size, version: "2")], open: fixture.open)
+        try await replica.fill(number(a))
+        #expect(errno { try read() } == .staleNFSFileHandle)
+        #expect(volume.unreadSize(of: a.node) == nil)
+        #expect(try read().count == Int(size))
+    }
+
     @Test("how a file is served is decided at its first open and kept to the last close") func opensAgree() async throws
     {
         try await replica.list([.file("a")], open: fixture.open)

@@ -126,7 +126,8 @@ struct EarlyUploadTests {
     func shortened(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             _ = try await remote.write(
-                try writing.content(size: 1 << 18), to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+                try writing.content(size: 1 << 18), to: RemotePath(["file"]), attributes: RemoteAttributes(),
+                if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes[..<(1 << 18)]))
             await isClean(folder, ["file"])
         }

@@ -34,7 +34,8 @@ package final class GrowingFile: Sendable {
     /// The whole file, when it is no longer written.
     package func content(size: Int, confirm: @escaping @Sendable () throws -> Void = {}) throws -> ContentSource {
         ContentSource(
-            descriptor: try descriptor.duplicate(), size: Int64(size), growing: growing, confirm: confirm, progress: { _ in })
+            descriptor: try descriptor.duplicate(), size: Int64(size), growing: growing, confirm: confirm,
+            progress: { _ in })
     }
 
     /// Bytes of which no two pieces are the same.

@@ -11,6 +11,8 @@ actor Downloads: ContentEvictor, SyncPart {
     private let offers: OfferQueue
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
+    /// What the kernel is to be told of files that are open.
+    private nonisolated let untold = Mutex<[InodeNumber: ReplicaEffects]>([:])
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
@@ -223,7 +225,7 @@ actor Downloads: ContentEvictor, SyncPart {
                 events.tell(
                     .downloaded, of: download.number, named: name(of: download.number), bytes: ranges.count,
                     process: download.cause)
-                if let effects { commits.publish(effects) }
+                if let effects { publish(effects, of: download.number) }
                 budget.wake()
             } else if running[download.number] !== download {
                 // The next reader may join a transfer that is not over, and needs its file.
@@ -232,6 +234,18 @@ actor Downloads: ContentEvictor, SyncPart {
         } catch {
             warnings.report("what was downloaded of '\(download.identifier)' cannot be recorded: \(error)")
         }
+    }
+
+    /// Tells the kernel how much of a file is here, when no process has it open: the kernel drops the answer to a GETATTR that
+    /// an invalidation overtakes, and a reader would go on with an old size.
+    private func publish(_ effects: ReplicaEffects, of number: InodeNumber) {
+        // The same of every recording.
+        untold.withLock { $0[number] = effects }
+        if !open.isOpen(number) { publishUntold(number) }
+    }
+
+    private nonisolated func publishUntold(_ number: InodeNumber) {
+        if let effects = untold.withLock({ $0.removeValue(forKey: number) }) { commits.publish(effects) }
     }
 
     /// Content that never arrived is given up as soon as no process has the file open.
@@ -247,6 +261,7 @@ actor Downloads: ContentEvictor, SyncPart {
 
     /// The last handle of a file was closed. Returns at once; from any thread.
     nonisolated func fileWasClosed(_ number: InodeNumber) {
+        publishUntold(number)
         guard let generation = leftBehind.withLock({ $0[number] }) else { return }
         Task { await self.abandonIfIdle(number, generation: generation) }
     }
