@@ -202,7 +202,7 @@ import Testing
         var dated = LocalAttributes()
         dated.modifiedAt = .at(FileTimestamp(seconds: 1_600_000_000))
         _ = try replica.change(open: fixture.open) {
-            try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
+            _ = try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
             try $0.names.rename("home", in: .root, to: "moved", in: .root, .replace)
         }
         // The plan knew of the date alone.

@@ -93,6 +93,55 @@ import Testing
         #expect(try replica.names() == ["d", "first", "new"])
     }
 
+    @Test("CHECK-4: what was written and is in no transaction yet is not lost by a repair") func damaged() async throws
+    {
+        let fixture = try ReplicaFixture()
+        let replica = try await prepared(fixture)
+        try DomainSidecar(source: "memory:remote", mountpoint: nil, options: nil).write(in: replica.directory)
+        let number = try #require(try replica.number("first"))
+        try await replica.fill(number)
+        func makeAhead() -> FileDescriptor? {
+            replica.createAhead("ahead", in: .root, permissions: 0o644, caller: Self.caller, usualGroup: 9)?.content
+        }
+        // It only asks for numbers.
+        #expect(makeAhead() == nil)
+        try replica.database.settle()
+        try await replica.database.write { db in
+            try db.execute(sql: "INSERT INTO extendedAttribute (inode, name, value) VALUES (1, 'a', x'00')")
+        }
+        let page = try replica.database.survey { db in
+            try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'extendedAttribute'")
+        }
+        try replica.database.checkpoint()
+        // The row is not told of the new bytes, which are as many, but by the change.
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: false, caller: Self.caller)
+        }
+        try OwnedDescriptor(replica.openContentForWriting(of: number)).use {
+            try $0.writeAll(Array("rewritten!".utf8).span.bytes, at: 0)
+        }
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
+        try OwnedDescriptor(try #require(makeAhead())).use {
+            try $0.writeAll(Array("made ahead".utf8).span.bytes, at: 0)
+        }
+        #expect(replica.database.uncommitted.isOpen)
+        // All that was committed is in the database.
+        let image = try image(of: replica, without: "-wal")
+        let database = image.directory.appending(ReplicaDatabase.fileName)
+        try OwnedDescriptor(FileDescriptor.open(database, .readWrite)).use {
+            let size = DatabaseHeader.pageSize
+            try $0.writeAll(
+                [UInt8](repeating: 0xFF, count: size).span.bytes, at: Int64((try #require(page) - 1) * size))
+        }
+        let findings = try ReplicaRebuild.run(in: image.directory, logger: DamagedReplica.logger)
+        #expect(findings.contains { $0.text.contains("of its items are as they were") }, "\(findings)")
+        let recovered = image.directory.appending("recovered").string
+        for text in ["rewritten!", "made ahead"] {
+            let found = try await Command.run("grep", "-rl", "--exclude-dir=database-*", text, recovered)
+            #expect(found.line.contains(text == "rewritten!" ? "first" : "ahead"), "\(image.recoveredFiles)")
+        }
+    }
+
     @Test("WRITE-4: a truncation that fails changes nothing", arguments: [0, 3, 20])
     func failedTruncation(to size: Int64) async throws {
         let fixture = try ReplicaFixture()

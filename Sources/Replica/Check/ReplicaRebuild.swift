@@ -62,8 +62,12 @@ package struct ReplicaRebuild {
         let anew = FilePath(path.string + "-anew")
         defer { try? FileManager.default.removeItem(atPath: anew.string) }
         let isWhole = mayKeepAll && salvage.map { Self.writeAnew($0, to: anew) } ?? false
-        if !isWhole, let salvage { readWhatIsLeft(in: salvage) }
-        try setDatabaseAside()
+        if !isWhole, let salvage {
+            dirty = salvage.makeUncommittedChanges(of: path)
+            readWhatIsLeft(in: salvage)
+        }
+        // A database with all rows goes on with the logs.
+        try setDatabaseAside(with: isWhole ? ["", "-wal", "-shm"] : ["", "-wal", "-shm", "-redo", "-new"])
         if isWhole {
             try anew.move(to: path)
             findings.append(
@@ -113,10 +117,10 @@ package struct ReplicaRebuild {
     }
 
     /// The files of the damaged database, together in a folder of their own.
-    private func setDatabaseAside() throws {
+    private func setDatabaseAside(with suffixes: [String]) throws {
         let place = contents.recovered.appending("database-\(stamp)")
         try place.makeDirectory()
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in suffixes {
             let name = ReplicaDatabase.fileName + suffix
             let path = directory.appending(name)
             guard FileManager.default.fileExists(atPath: path.string) else { continue }

@@ -33,6 +33,20 @@ struct LogFile: Sendable {
         }
     }
 
+    /// The records behind the header of a log, of whichever database it is, without changing it; nil without a log.
+    static func left(at path: FilePath, title: String) -> (identity: String, records: ArraySlice<UInt8>)? {
+        guard let file = try? FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow]) else {
+            return nil
+        }
+        defer { try? file.close() }
+        let start = Array("\(title) ".utf8)
+        guard let size = try? FileStatus(of: file).size,
+            let bytes = try? file.readBytes(at: 0, count: Int(clamping: size)), bytes.starts(with: start),
+            let end = bytes.firstIndex(of: UInt8(ascii: "\n"))
+        else { return nil }
+        return (String(decoding: bytes[start.count..<end], as: UTF8.self), bytes[(end + 1)...])
+    }
+
     /// The bytes of the records that are used.
     var recordSize: Int64 { size - begin }
 

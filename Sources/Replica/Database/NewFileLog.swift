@@ -28,14 +28,10 @@ struct NewFileLog: Sendable {
     /// - Parameter identity: tells databases apart.
     /// - Returns: the log, and the files in it.
     static func open(at path: FilePath, of identity: String) throws -> (log: NewFileLog, files: [NewFile]) {
-        var (log, records) = try LogFile.open(at: path, title: "yonder new files 3", of: identity)
+        var (log, records) = try LogFile.open(at: path, title: title, of: identity)
         do {
-            var files: [NewFile] = []
-            var reader = RecordReader(records)
-            while let record = reader.nextRecord(), let new = NewFile(record: record) {
-                files.append(new)
-                log.use(Int64(records.count - reader.rest.count))
-            }
+            let (files, used) = files(in: records)
+            log.use(Int64(used))
             // An incomplete record would hide all records after it.
             if log.recordSize < records.count { try log.trim() }
             return (NewFileLog(log: log), files)
@@ -43,6 +39,24 @@ struct NewFileLog: Sendable {
             log.close()
             throw error
         }
+    }
+
+    /// The files in a log, without changing it; nil without a log.
+    static func left(at path: FilePath) -> (identity: String, files: [NewFile])? {
+        LogFile.left(at: path, title: title).map { ($0.identity, files(in: $0.records).files) }
+    }
+
+    private static let title = "yonder new files 3"
+
+    /// - Returns: the files, and how many bytes they have in the log.
+    private static func files(in records: ArraySlice<UInt8>) -> (files: [NewFile], used: Int) {
+        var (files, used): ([NewFile], Int) = ([], 0)
+        var reader = RecordReader(records)
+        while let record = reader.nextRecord(), let new = NewFile(record: record) {
+            files.append(new)
+            used = records.count - reader.rest.count
+        }
+        return (files, used)
     }
 
     mutating func append(_ new: NewFile) throws(Errno) { try log.append(new.record) }

@@ -33,14 +33,25 @@ struct RedoLog: Sendable {
     /// - Parameter identity: tells databases apart.
     /// - Returns: the log, and the changes in it.
     static func open(at path: FilePath, of identity: String) throws -> (log: RedoLog, records: [RedoRecord]) {
-        let (log, bytes) = try LogFile.open(at: path, title: "yonder changes 1", of: identity)
+        let (log, bytes) = try LogFile.open(at: path, title: title, of: identity)
+        return (RedoLog(log: log), changes(in: bytes))
+    }
+
+    /// The changes in a log, without changing it; nil without a log.
+    static func left(at path: FilePath) -> (identity: String, records: [RedoRecord])? {
+        LogFile.left(at: path, title: title).map { ($0.identity, changes(in: $0.records)) }
+    }
+
+    private static let title = "yonder changes 1"
+
+    private static func changes(in bytes: ArraySlice<UInt8>) -> [RedoRecord] {
         var records: [RedoRecord] = []
         var reader = RecordReader(bytes)
         while let payload = reader.nextRecord(), let record = RedoRecord(payload: payload) {
             if let last = records.last, record.sequence != last.sequence + 1 { break }
             records.append(record)
         }
-        return (RedoLog(log: log), records)
+        return records
     }
 
     mutating func append(_ record: RedoRecord) throws(Errno) { try log.append(record.bytes) }

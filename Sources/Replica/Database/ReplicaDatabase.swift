@@ -208,7 +208,7 @@ package final class ReplicaDatabase: Sendable {
     }
 
     /// Moves the log into the database: it is written from its beginning again. What is not committed is made once more.
-    private func checkpoint() throws {
+    func checkpoint() throws {
         try current().writer.writeWithoutTransaction { db in
             uncommitted.rollBack(in: db)
             _ = try db.checkpoint(.restart)

@@ -66,6 +66,9 @@ struct Salvage {
         for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: copy.string + suffix) }
     }
 
+    /// Changes the copy that is read.
+    func write(_ body: (Database) throws -> Void) throws { try queue.write(body) }
+
     /// The text that the domain's table holds under a key.
     func text(_ key: DomainKey) -> String? {
         try? queue.read { db in try key.string(in: db) }
