@@ -143,28 +143,10 @@ struct ContentStore: Sendable {
         try path.setModificationTime(to: moment)
     }
 
-    /// What a cut of more than this frees is room for its record.
-    private static let longestRestored: Int64 = 256 << 10
-
-    /// Sets the length of a content file.
-    ///
-    /// - Parameter withdrawals: those of the transaction, if there is one: when it is not committed, the file gets back its length,
-    ///   bytes and time.
-    func setLength(of number: InodeNumber, to length: Int64, _ withdrawals: ContentWithdrawals? = nil) throws {
-        let file = OwnedDescriptor(try open(number, .readWrite))
-        let before = try FileStatus(of: file.descriptor)
-        let cut = before.size - length
-        if let withdrawals, cut <= Self.longestRestored {
-            let bytes = cut > 0 ? try file.use { try $0.readBytes(at: length, count: Int(cut)) } : []
-            withdrawals.ifNotCommitted {
-                file.use { file in
-                    try? file.setLength(before.size)
-                    if !bytes.isEmpty { try? file.writeAll(bytes.span.bytes, at: length) }
-                }
-                try? setModificationTime(of: number, to: FileTimestamp(before.modified))
-            }
-        }
-        try file.use { try $0.setLength(length) }
+    func setLength(of number: InodeNumber, to length: Int64) throws {
+        let file = try open(number, .readWrite)
+        defer { try? file.close() }
+        try file.setLength(length)
     }
 
     private static let coarsestClock: Int64 = 50_000_000

@@ -27,9 +27,12 @@ extension Replica {
 
     /// Puts a file's content, and all that the database says, on the disk.
     package func synchronizeContent(of number: InodeNumber) throws {
-        if let file = try? contents.open(number, .readOnly) {
+        do {
+            let file = try contents.open(number, .readOnly)
             defer { try? file.close() }
             try file.synchronize()
+        } catch Errno.noSuchFileOrDirectory {
+            // It has no content here.
         }
         try synchronize()
     }

@@ -81,6 +81,28 @@ final class ContentWithdrawals: Sendable {
     /// Calls a closure if the transaction is not committed, before what was withdrawn is put back.
     func ifNotCommitted(_ undo: @escaping @Sendable () -> Void) { undos.withLock { $0.append(undo) } }
 
+    /// What a cut of more than this frees is room for its record.
+    private static let longestRestored: Int64 = 256 << 10
+
+    /// Sets the length of a content file. If the transaction is not committed, the file gets back its length, its bytes and its
+    /// time.
+    func setLength(of number: InodeNumber, to length: Int64) throws {
+        let file = OwnedDescriptor(try contents.open(number, .readWrite))
+        let before = try FileStatus(of: file.descriptor)
+        let cut = before.size - length
+        if cut <= Self.longestRestored {
+            let bytes = cut > 0 ? try file.use { try $0.readBytes(at: length, count: Int(cut)) } : []
+            ifNotCommitted { [contents] in
+                file.use { file in
+                    try? file.setLength(before.size)
+                    if !bytes.isEmpty { try? file.writeAll(bytes.span.bytes, at: length) }
+                }
+                try? contents.setModificationTime(of: number, to: FileTimestamp(before.modified))
+            }
+        }
+        try file.use { try $0.setLength(length) }
+    }
+
     /// Deletes the content file of an inode that goes after the commit, where it is: on a full disk a file cannot be moved.
     /// A crash before that leaves a file without a row, which is set aside.
     func deleteInPlace(_ number: InodeNumber) { unmoved.withLock { $0.append(number) } }

@@ -55,7 +55,7 @@ package struct ContentChanges: LocalPart {
         } else {
             guard file.content == .materialized else { throw LocalObstacle.content(of: number) }
             if !hasFile { try makeEmptyContent(of: number) }
-            try contents.setLength(of: number, to: size, transaction.withdrawals)
+            try transaction.withdrawals?.setLength(of: number, to: size) ?? contents.setLength(of: number, to: size)
         }
         try contentWasWritten(number)
         try clearSetID(of: number, caller: caller)
