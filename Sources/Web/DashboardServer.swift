@@ -112,7 +112,7 @@ struct DashboardAction: Decodable, Sendable {
     var original: String?
     var keep: String?
 
-    func required(_ field: KeyPath<DashboardAction, String?> & Sendable) throws(ControlError) -> String {
+    func required(_ field: any KeyPath<DashboardAction, String?> & Sendable) throws(ControlError) -> String {
         guard let value = self[keyPath: field], !value.isEmpty else {
             throw ControlError(.usage, "the request lacks a field")
         }

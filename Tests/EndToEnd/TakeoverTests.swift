@@ -122,7 +122,12 @@ extension RealMount {
             }
             let outcome = try await program.value
             kills.cancel()
-            #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
+            func log() async throws -> String {
+                try await Command.run("cat", yonder.directory["state/yonderd.log"].string).output
+            }
+            if outcome.status != 0 {
+                Issue.record("\(outcome.output)\n\(outcome.errors)\n\(try await log())")
+            }
             #expect(try await kills.value > seconds / 10)
             func ask(_ words: String...) async throws -> Command.Outcome {
                 try await Command(
@@ -143,9 +148,7 @@ extension RealMount {
                 "find \"$1\" -path '*/recovered/*' -type f -ls -exec head -c 200 {} \\;",
                 yonder.directory["state/domains"].string)
             if recovered.output != "" {
-                Issue.record(
-                    "\(recovered.output)\(try await Command.run("cat", yonder.directory["state/yonderd.log"].string).output)"
-                )
+                Issue.record("\(recovered.output)\(try await log())")
             }
         }
 

@@ -252,7 +252,12 @@ package final class DomainHost: Sendable {
         }
         mounted.settle()
         if isDone { files.closeContents() }
-        try? replica.close()
+        do {
+            try replica.close()
+        } catch {
+            logger.error(
+                "the replica of '\(name)' was not closed in order, and is checked when it is mounted again: \(error)")
+        }
     }
 
     /// Returns when the mount has ended, also when another process has unmounted it.

@@ -197,7 +197,7 @@ struct DomainStore: Sendable {
         _ = try forget(name, keptIn: place)
     }
 
-    /// Forgets a domain, atomically. ``finishRemoval(of:)`` does the rest, now or at the next start.
+    /// Forgets a domain, atomically. ``finishRemoval(of:_:)`` does the rest, now or at the next start.
     ///
     /// - Parameter kept: the folder with the kept data, which was decided on; nil if nothing is kept.
     /// - Returns: the new path of the replica.
@@ -212,10 +212,17 @@ struct DomainStore: Sendable {
     }
 
     /// Restores the attributes of the kept files and deletes the replica.
-    func finishRemoval(of place: FilePath) throws {
+    ///
+    /// - Parameter report: told why attributes cannot be restored.
+    func finishRemoval(of place: FilePath, _ report: (String) -> Void) throws {
         let marker = place.appending(Self.marker)
         if let kept = FileManager.default.contents(atPath: marker.string) {
-            try? Keeping.dress(FilePath(String(decoding: kept, as: UTF8.self)))
+            let folder = FilePath(String(decoding: kept, as: UTF8.self))
+            do {
+                try Keeping.dress(folder)
+            } catch {
+                report("the files that were kept in '\(folder)' have not got their dates and modes: \(error)")
+            }
             // Once: the files are the user's now.
             try marker.unlinkIfPresent()
         }
@@ -231,13 +238,16 @@ struct DomainStore: Sendable {
                 report("the removal of '\(name)' was cut short and cannot be finished: \(error)")
             }
         }
-        for (folder, finish) in [
-            (removed, finishRemoval), (staging, { try FileManager.default.removeItem(atPath: $0.string) }),
-        ] {
+        for folder in [removed, staging] {
             for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
                 guard let component = FilePath.Component(name) else { continue }
                 do {
-                    try finish(folder.appending(component))
+                    let place = folder.appending(component)
+                    if folder == removed {
+                        try finishRemoval(of: place, report)
+                    } else {
+                        try FileManager.default.removeItem(atPath: place.string)
+                    }
                 } catch {
                     report("'\(folder.appending(component))' cannot be removed: \(error)")
                 }

@@ -86,7 +86,7 @@ extension Domains {
             let rest = try store.forget(name, keptIn: folder?.path)
             catalog.credentials.forget(name)
             do {
-                try store.finishRemoval(of: rest)
+                try store.finishRemoval(of: rest) { logger.warning("\($0)") }
             } catch {
                 logger.warning("'\(rest)' will be deleted at the next start: \(error)")
             }
@@ -124,7 +124,6 @@ extension Domains {
         _ folder: String, _ arguments: MountArguments, isCopied: Bool,
         progress: @escaping @Sendable (ControlEvent) -> Void
     ) async throws -> ImportReport {
-        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         guard let source = arguments.source, let directory = arguments.directory else {
             throw ControlError(.usage, "give the source and the directory to mount on", path: folder)
         }
@@ -132,6 +131,7 @@ extension Domains {
         try Self.checkName(name)
         await acquire(name)
         defer { release(name) }
+        guard !isShuttingDown else { throw Self.isEnding }
         guard hosts[name] == nil, try store.domain(named: name) == nil else {
             throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)
         }

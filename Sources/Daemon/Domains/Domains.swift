@@ -22,7 +22,10 @@ actor Domains {
     var mountedAgain: Set<String> = []
     /// Names that are being mounted or unmounted, with their waiters.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
+    /// The mounts that are being made.
+    private var beginning: [String: Task<DomainHost, any Error>] = [:]
     private(set) var isShuttingDown = false
+    static let isEnding = ControlError(.unavailable, "the daemon is shutting down")
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
@@ -82,12 +85,12 @@ actor Domains {
 
     /// Mounts a source, or a known domain on its last mount point. Returns the existing mount if there is one.
     func mount(_ arguments: MountArguments) async throws -> DomainHost {
-        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
         let request = try request(for: arguments)
         try request.options.checkRights(of: request.name)
         try ProviderCatalog.check(request.options, of: request.source)
         await acquire(request.name)
         defer { release(request.name) }
+        guard !isShuttingDown else { throw Self.isEnding }
         if let host = hosts[request.name] {
             let wasMountedAgain = mountedAgain.remove(request.name) != nil
             if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {
@@ -113,13 +116,22 @@ actor Domains {
     func begin(
         _ request: MountRequest, _ given: GivenCredentials? = nil, previous: PreviousMount? = nil
     ) async throws -> DomainHost {
-        let host: DomainHost
-        if let previous {
-            host = try await takeOver(request, previous)
-        } else {
-            host = try await open(request, given)
+        let task = Task {
+            if let previous { return try await takeOver(request, previous) }
+            return try await open(request, given)
+        }
+        beginning[request.name] = task
+        defer { beginning[request.name] = nil }
+        let host = try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
         }
         hosts[request.name] = host
+        guard !isShuttingDown else {
+            await stop(host)
+            throw Self.isEnding
+        }
         host.store(in: manager)
         Task {
             await host.waitUntilUnmounted()
@@ -142,76 +154,15 @@ actor Domains {
         if hosts[host.name] === host { hosts[host.name] = nil }
     }
 
-    // MARK: - Checking
-
-    /// Checks domains one after the other, mounted or not. A mounted domain whose database must be rebuilt is
-    /// unmounted meanwhile.
-    func check(
-        _ reference: DomainReference?, comparesContent: Bool, isRepairing: Bool
-    ) async throws -> [CheckReport] {
-        guard !isShuttingDown else { throw ControlError(.unavailable, "the daemon is shutting down") }
-        let names = try reference.map { [try host(named: $0)?.name ?? $0.text] } ?? store.names()
-        var reports: [CheckReport] = []
-        for name in names {
-            let options = hosts[name]?.options ?? (try? store.domain(named: name))?.options ?? DomainOptions()
-            let command = DomainCheck(
-                name: name, comparesContent: comparesContent, isRepairing: isRepairing, options: options,
-                catalog: catalog, logger: logger)
-            reports.append(try await check(name, command))
-        }
-        return reports
-    }
-
-    private func host(named reference: DomainReference) throws(ControlError) -> DomainHost? {
-        if let host = name(of: reference).flatMap({ hosts[$0] }) { return host }
-        let known: DomainStore.Known?
-        do {
-            known = try store.domainOrItsRemains(named: reference.text)
-        } catch {
-            throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
-        }
-        guard known != nil else {
-            throw ControlError(.failed, "no such domain; 'yonder domains' shows all", path: reference.text)
-        }
-        return nil
-    }
-
-    private func check(_ name: String, _ command: DomainCheck) async throws -> CheckReport {
-        if let host = hosts[name] {
-            do {
-                return try await command.check(host)
-            } catch let damage as ReplicaDamage {
-                guard command.isRepairing else {
-                    var report = CheckReport(name: name)
-                    await command.rebuild(in: store.directory(of: name), source: host.source, damage, &report)
-                    return report
-                }
-                await unmount(host)
-                let report = await checkUnmounted(name, source: host.source, command, damage)
-                _ = try await mount(
-                    MountArguments(source: host.source, directory: host.mountpoint.string, name: name))
-                return report
-            }
-        }
-        let source = try store.domainOrItsRemains(named: name)?.source ?? ""
-        return await checkUnmounted(name, source: source, command, nil)
-    }
-
-    private func checkUnmounted(
-        _ name: String, source: String, _ command: DomainCheck, _ damage: ReplicaDamage?
-    ) async -> CheckReport {
-        await acquire(name)
-        defer { release(name) }
-        let directory = store.directory(of: name)
-        guard let damage else { return await command.check(in: directory, source: source) }
-        var report = CheckReport(name: name)
-        await command.rebuild(in: directory, source: source, damage, &report)
-        return report
-    }
-
     /// Unmounts all domains and refuses further mounts.
     func shutDown() async {
         isShuttingDown = true
+        // A mount that has just been asked for must not come to be after the others have ended.
+        for (name, task) in beginning {
+            task.cancel()
+            await acquire(name)
+            release(name)
+        }
         await withTaskGroup(of: Void.self) { group in
             for host in hosts.values { group.addTask { await self.unmount(host) } }
         }
@@ -238,7 +189,7 @@ actor Domains {
     }
 
     /// Determines the domain of a mount command, its mount point and its options.
-    private func request(for arguments: MountArguments) throws -> MountRequest {
+    func request(for arguments: MountArguments) throws -> MountRequest {
         guard let source = arguments.source, let directory = arguments.directory else {
             guard let name = arguments.name, let known = try store.domainOrItsRemains(named: name) else {
                 throw ControlError(

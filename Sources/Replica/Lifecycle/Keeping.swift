@@ -72,18 +72,31 @@ package struct Keeping {
     /// next start when it was cut short.
     package static func dress(_ folder: FilePath) throws {
         guard let reader = try ManifestReader(in: folder) else { return }
-        var directories: [(FilePath, Manifest.Item)] = []
+        var count = 0
         try reader.read(
             items: { item in
                 guard let path = Self.place(item.path, in: folder) else { return }
                 if item.kind == InodeKind.directory.rawValue {
-                    // Their times change with what is in them: last.
-                    if directories.count < 100_000 { directories.append((path, item)) }
+                    count += 1
                 } else if item.isHere {
                     try? dress(path, item)
                 }
             }, removed: { _ in })
-        for (path, item) in directories.reversed() { try? dress(path, item) }
+        // The time of a directory changes with what is in it: the last ones first, as many at once as memory has room for.
+        while count > 0 {
+            let part = max(0, count - 50_000)..<count
+            var directories: [(FilePath, Manifest.Item)] = []
+            var index = 0
+            try ManifestReader(in: folder)?.read(
+                items: { item in
+                    guard let path = Self.place(item.path, in: folder), item.kind == InodeKind.directory.rawValue
+                    else { return }
+                    if part.contains(index) { directories.append((path, item)) }
+                    index += 1
+                }, removed: { _ in })
+            for (path, item) in directories.reversed() { try? dress(path, item) }
+            count = part.lowerBound
+        }
     }
 
     // MARK: - Private

@@ -71,7 +71,15 @@ extension Replica {
     }
 
     /// Puts everything on the disk and closes. Nothing may be under way, and nothing may follow.
+    ///
+    /// - Throws: what could not be put on the disk. It is closed all the same, and the next opening checks more.
     package func close() throws {
+        let result = Result { try prepareForClosing() }
+        try database.close()
+        try result.get()
+    }
+
+    private func prepareForClosing() throws {
         let folder = try FileDescriptor.open(contents.directory, .readOnly, options: [.directory, .closeOnExec])
         defer { try? folder.close() }
         // The checkpoint before the file system is synced.
@@ -81,6 +89,5 @@ extension Replica {
             try db.noteDurableContents()
             try DomainKey.wasClosed.set("1", in: db)
         }
-        try database.close()
     }
 }
