@@ -52,6 +52,27 @@ import Testing
     }
 
     @Test(
+        "SFTP-2: a file that is written between the check and its removal stays", arguments: [SFTPFolder.program, plain])
+    func writtenBeforeItsRemoval(_ server: String) async throws {
+        let folder = try SFTPFolder(server)
+        defer { folder.directory.remove() }
+        let remote = try Self.remote(folder)
+        try await folder.write(Array("old".utf8), to: "file")
+        let path = RemotePath(["file"])
+        let old = RemoteCondition.unchanged(tag: try await remote.entry(at: path).tag)
+        try await folder.write(Array("another's".utf8), to: "file")
+        await #expect(throws: RemoteConditionFailure.self) {
+            try await remote.connection.changing { try await remote.removeUnchanged(path, old, $0) }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root.string) == ["file"])
+        #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "another's")
+        let now = RemoteCondition.unchanged(tag: try await remote.entry(at: path).tag)
+        try await remote.delete(path, kind: .file, if: now)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root.string) == [])
+        await remote.close()
+    }
+
+    @Test(
         "SFTP-4: what is wrong with a connection is said in words",
         arguments: [
             ("echo 'me@server: Permission denied (publickey).' >&2; exit 255", FileProviderError.Code.notAuthenticated),

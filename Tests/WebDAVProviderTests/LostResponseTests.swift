@@ -51,6 +51,29 @@ struct LostResponseTests {
     }
 
     @Test(
+        "PATH-10: a move that was made is found although its look-up was refused once", arguments: [401, 403, 423, 507])
+    func refusedLookUp(_ status: Int) async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session { $0.retries.attempts = 1 }
+            let made = try await session.create(ProviderSession.template("old", kind: .directory))
+            var item = made.item
+            item.filename = "new"
+            try await server.request(".refuse=\(status)")
+            do {
+                _ = try await session.provider.modifyItem(
+                    item, baseVersion: made.item.itemVersion, changedFields: [.filename], contents: nil,
+                    options: .failOnConflict, request: session.request)
+                Issue.record("the look-up was not refused")
+            } catch {
+                #expect(OperationLedger.isOutcomeUnknown(after: error), "\(error)")
+            }
+            let found = try await session.provider.item(for: made.item.itemIdentifier, request: session.request)
+            #expect(found.filename == "new")
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test(
         "PATH-10: an upload that is in flight when the daemon is killed is recognized by the next one",
         arguments: ["", "pathtags"], [3, 300 << 10])
     func inFlight(_ habit: String, _ size: Int) async throws {

@@ -13,6 +13,20 @@ extension OperationLedger {
         }
     }
 
+    /// Looks up the result of a change that the remote has acknowledged.
+    ///
+    /// - Throws: an error after which the outcome is unknown, also where the look-up was refused: the change was made.
+    package static func result<Value>(
+        isolation: isolated (any Actor)? = #isolation, of lookUp: () async throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await lookUp()
+        } catch let error as FileProviderError where !isOutcomeUnknown(after: error) {
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable, "the result of a change cannot be looked up: \(error.message)")
+        }
+    }
+
     /// Whether content whose upload failed with this error may have arrived. What could not be read here has not.
     static func mayHaveArrived(despite error: any Error) -> Bool {
         switch (error as? FileProviderError)?.code {

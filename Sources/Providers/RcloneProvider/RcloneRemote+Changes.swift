@@ -156,7 +156,7 @@ extension RcloneRemote {
             } else {
                 try await keepDirectory(path)
             }
-            return try await entry(at: path)
+            return try await OperationLedger.result { try await entry(at: path) }
         }
     }
 
@@ -179,8 +179,10 @@ extension RcloneRemote {
             } else {
                 try await moveFile(path, to: newPath)
             }
-            try await keepDirectory(of: path)
-            return try await entry(at: newPath)
+            return try await OperationLedger.result {
+                try await keepDirectory(of: path)
+                return try await entry(at: newPath)
+            }
         }
     }
 

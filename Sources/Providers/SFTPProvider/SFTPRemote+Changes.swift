@@ -138,6 +138,37 @@ extension SFTPRemote {
         }
     }
 
+    /// Removes a file under a hidden name, where no client finds it any more to write it: one that was written since the caller's
+    /// check gets its name back, or another one where that is taken.
+    func removeUnchanged(
+        _ path: RemotePath, _ condition: RemoteCondition, _ session: SFTPSession
+    ) async throws {
+        let hidden = path.parent.appending(HiddenName.make())
+        // Also when the caller was cancelled.
+        try await Task {
+            let renamed = rename(path, to: hidden, session)
+            let look = lookup(hidden, session)
+            do {
+                try await renamed.reply().checkStatus()
+            } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
+                // There is no renaming.
+                return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
+            }
+            do {
+                try await check(condition, hidden, look, session)
+            } catch let failure as RemoteConditionFailure {
+                do {
+                    try await rename(hidden, to: path, session).reply().checkStatus()
+                } catch is SFTPStatus {
+                    let aside = path.parent.appending(Self.asideName(of: path.name ?? ""))
+                    try await rename(hidden, to: aside, session).reply().checkStatus()
+                }
+                throw RemoteConditionFailure(present: try await presentIfAny(path, session) ?? failure.present)
+            }
+            try await session.request(SFTPMessage.remove) { $0.append(bytes(hidden)) }.checkStatus()
+        }.value
+    }
+
     private func delete(
         _ path: RemotePath, _ kind: ItemKind, if condition: RemoteCondition, _ session: SFTPSession
     ) async throws {
@@ -147,6 +178,7 @@ extension SFTPRemote {
             } catch let failure as RemoteConditionFailure where failure.present == nil {
                 return
             }
+            if case .unchanged = condition { return try await removeUnchanged(path, condition, session) }
             return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
         }
         var below: [RemoteEntry] = []

@@ -93,7 +93,7 @@ extension SFTPRemote {
     }
 
     /// - Parameter look: the lookup of the path.
-    private func check(
+    func check(
         _ condition: RemoteCondition, _ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession
     ) async throws {
         guard condition != .always, condition != .empty else { return }
@@ -323,7 +323,7 @@ extension SFTPRemote {
         try await session.request(SFTPMessage.remove) { $0.append(bytes(aside)) }.checkStatus()
     }
 
-    private static func asideName(of name: String) -> String {
+    static func asideName(of name: String) -> String {
         let suffix = " (previous version \(String(UInt32.random(in: .min ... .max), radix: 16)))"
         var start = name[...]
         while FileNameText.byteCount(of: start + suffix) > FileProviderItem.maximumFilenameLength {

@@ -16,6 +16,7 @@ HABITs:
   unlisted=N  the first N listings fail, as WsgiDAV's do while a file in the directory disappears
   pathtags    the ETag of a file depends on its path
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
+After a GET of /.refuse=STATUS the first PROPFIND after the next MOVE is answered with that status.
 GET /.state tells as JSON: the paths there are, how many connections are open, how many of them have a request, how many
 there were at most, and the schemes of credentials that were refused.
 """
@@ -40,6 +41,7 @@ if "many" in habits:
     files["/many"] = None
 released = threading.Event()
 losing = threading.Event()
+refusals = {"armed": None, "due": None}
 dates = {}
 refused = []
 sessions = {}
@@ -187,6 +189,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PROPFIND(self):
         self.body()
+        with lock:
+            status, refusals["due"] = refusals["due"], None
+        if status:
+            return self.answer(status)
         if self.place == "/many" and self.headers.get("Depth") != "0":
             return self.list_many()
         with lock:
@@ -228,6 +234,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/.release":
             released.set()
+            return self.answer(204)
+        if self.path.startswith("/.refuse="):
+            with lock:
+                refusals["armed"] = int(self.path.partition("=")[2])
             return self.answer(204)
         if self.path == "/.lose":
             released.clear()
@@ -292,6 +302,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 moved = target + one[len(self.place):]
                 files[moved] = files.pop(one)
                 dates[moved] = dates.pop(one, 0)
+            refusals["due"], refusals["armed"] = refusals["armed"], None
         if losing.is_set():
             losing.clear()
             released.wait()

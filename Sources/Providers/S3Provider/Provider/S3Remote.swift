@@ -307,8 +307,10 @@ final class S3Remote: PathRemote {
                 try await tree.keepDirectory(path.parent)
             }
             tree.forget(tree.prefix(of: path))
-            guard let moved = try await tree.entry(at: newPath) else { throw S3Tree.missing(newPath) }
-            return moved
+            return try await OperationLedger.result {
+                guard let moved = try await tree.entry(at: newPath) else { throw S3Tree.missing(newPath) }
+                return moved
+            }
         }
     }
 

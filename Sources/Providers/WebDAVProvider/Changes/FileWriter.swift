@@ -133,7 +133,8 @@ struct FileWriter: Sendable {
             if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 try await changes.put(.content(contents), at: path, fields)
             }
-            guard let found = try await server.lookUp(path) else { throw RemoteConditionFailure(present: nil) }
+            let found = try await OperationLedger.result { try await server.lookUp(path) }
+            guard let found else { throw RemoteConditionFailure(present: nil) }
             return try Self.requireSize(of: contents, found.entry)
         }
     }
@@ -153,7 +154,7 @@ struct FileWriter: Sendable {
         guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(name, on: server) }
         try await contents.pace(contents.size)
         try await changes.put(.bytes(bytes), at: path)
-        return try Self.requireSize(of: contents, try await server.entry(at: path))
+        return try Self.requireSize(of: contents, try await OperationLedger.result { try await server.entry(at: path) })
     }
 
     // MARK: - Parts
@@ -166,7 +167,9 @@ struct FileWriter: Sendable {
 
     /// Looks up what was just written. A record of the upload in flight must not cost a request here.
     private func lookUp(_ path: RemotePath, _ capabilities: ServerCapabilities) async throws -> WebDAVServer.Found? {
-        capabilities.headsAreTrue ? try await server.head(path) : try await server.lookUp(path)
+        try await OperationLedger.result {
+            capabilities.headsAreTrue ? try await server.head(path) : try await server.lookUp(path)
+        }
     }
 
     /// - Throws: ``RemoteConditionFailure`` for an item that is not the content that was sent.

@@ -52,8 +52,10 @@ struct ItemChanges: Sendable {
         // The probe does not cover overwriting a directory.
         if kind == .directory || !capabilities.refusesOverwriting { try await server.require(.absent, at: newPath) }
         try await changes.move(path, to: newPath, kind: kind, overwriting: false)
-        guard let moved = try await server.propfind(newPath, isDirectory: kind == .directory)?.entry, moved.kind == kind
-        else {
+        let found = try await OperationLedger.result {
+            try await server.propfind(newPath, isDirectory: kind == .directory)
+        }
+        guard let moved = found?.entry, moved.kind == kind else {
             throw FileProviderError(
                 .malformedResponse, "\(server.client.host) has lost '\(newPath.name ?? "/")' in a move")
         }

@@ -93,7 +93,8 @@ struct TrashRestoration: Sendable {
     }
 
     private func restored(_ identifier: String, _ kind: ItemKind, at path: RemotePath) async throws -> RemoteEntry {
-        guard let there = try await item(identifier, kind, at: path) else {
+        let there = try await OperationLedger.result { try await item(identifier, kind, at: path) }
+        guard let there else {
             throw FileProviderError(
                 .malformedResponse, "\(client.host) has brought back '\(path.name ?? "/")' as something else")
         }

@@ -101,7 +101,8 @@ struct ChangeRequests: Sendable {
             if response.status == 405 || response.status == 409 { try await server.require(.absent, at: path) }
             throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
         }
-        guard let made = try await server.propfind(path, isDirectory: true), made.entry.kind == .directory else {
+        let made = try await OperationLedger.result { try await server.propfind(path, isDirectory: true) }
+        guard let made, made.entry.kind == .directory else {
             throw FileProviderError(.malformedResponse, "\(client.host) has not made '\(path.name ?? "/")'")
         }
         return made
