@@ -52,7 +52,8 @@ import Testing
     }
 
     @Test(
-        "SFTP-2: a file that is written between the check and its removal stays", arguments: [SFTPFolder.program, plain])
+        "SFTP-2: a file that is written between the check and its removal stays",
+        arguments: [SFTPFolder.program, plain])
     func writtenBeforeItsRemoval(_ server: String) async throws {
         let folder = try SFTPFolder(server)
         defer { folder.directory.remove() }
