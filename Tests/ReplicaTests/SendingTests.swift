@@ -80,9 +80,9 @@ import Testing
     }
 
     @Test(
-        "SEND-13: content that was sent, not answered and removed here is not taken for newer content of another machine"
-    )
-    func removedBeforeItsContentIsAnswered() async throws {
+        "SEND-13: content that was sent, not answered and removed here is not taken for newer content of another machine",
+        arguments: ["file", "another identifier"])
+    func removedBeforeItsContentIsAnswered(_ identifier: String) async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
         try await replica.list([.file("file", size: 100)], open: fixture.open)
@@ -95,12 +95,13 @@ import Testing
         let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
         #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("file", in: .root) }
-        var own = FileProviderItem.file("file", size: 0, version: "2")
+        // A folder knows a file by its inode, and replaces it.
+        var own = FileProviderItem.file("file", id: identifier, size: 0, version: "2")
         own.contentModificationDate = sent.item.contentModificationDate
         try await replica.list([own], open: fixture.open)
         #expect(try replica.names() == [])
         // The content of another machine is newer.
-        try await replica.list([.file("file", size: 7, version: "3")], open: fixture.open)
+        try await replica.list([.file("file", id: identifier, size: 7, version: "3")], open: fixture.open)
         #expect(try replica.names() == ["file"])
     }
 

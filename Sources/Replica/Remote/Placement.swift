@@ -236,16 +236,17 @@ package struct Placement: RemotePart {
         return true
     }
 
-    /// Whether it is what was sent and not answered before it was removed here or renamed: the search for it deletes it.
+    /// Whether it is what was sent and not answered before it was removed here or renamed: it is searched for and deleted.
     private func isToBeLookedFor(_ item: FileProviderItem) throws -> Bool {
         let deletions = try db.all(
             "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND baseName = ?",
             [item.parentItemIdentifier.rawValue, item.filename],
             { (id: $0[0] as Int64, identifier: $0[1] as String, kind: $0[2] as Int) })
         return try deletions.contains { deletion in
-            // A directory of the name may not be ours: it is shown when the search finds that it is not empty.
-            try deletion.identifier.utf8.starts(with: ItemRecord.placeholderPrefix.utf8)
-                && deletion.kind == InodeKind(item.kind).rawValue
+            // A file that was replaced may have got another identifier. A directory of the name may not be ours: one that
+            // stands for a placeholder is shown when the search finds that it is not empty.
+            let isPlaceholder = ItemIdentifier(rawValue: deletion.identifier).isPlaceholder
+            return try deletion.kind == InodeKind(item.kind).rawValue && (isPlaceholder || item.kind != .directory)
                 && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
         }
     }
