@@ -129,38 +129,27 @@ extension RealMount {
             "CACHE-3: content that can be fetched again makes room for a program that writes more than is free",
             .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
         func writersGetRoom() async throws {
-            try await Installation.run { yonder in
-                let state = try yonder.directory.makeDirectory("state").string
-                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", state)
-                try #require(mounted.status == 0, "\(mounted.errors)")
-                do {
-                    for number in 0..<5 {
-                        try yonder.write(Array(repeating: UInt8(number), count: 10 << 20), to: "file\(number)")
-                    }
-                    try await yonder.mountSource()
-                    _ = try await yonder.yonder("download", yonder[""])
-                    let written = try await Command.python(
-                        """
-                        import sys, time
-                        with open(sys.argv[1], "wb", buffering=0) as file:
-                            for number in range(40):
-                                file.write(bytes([number]) * (1 << 20))
-                                time.sleep(0.1)
-                        """, yonder["new"])
-                    #expect(written.status == 0, "\(written.errors)")
-                    let bytes = try await Command.run("cat", yonder["new"]).outputBytes
-                    #expect(bytes.count == 40 << 20)
-                    #expect((0..<40).allSatisfy { bytes[$0 << 20] == UInt8($0) })
-                    for number in 0..<5 {
-                        #expect(try await Command.run("cat", yonder["file\(number)"]).outputBytes.count == 10 << 20)
-                    }
-                } catch {
-                    _ = try? await yonder.yonder("shutdown")
-                    _ = try? await Command.run("umount", "-l", state)
-                    throw error
+            try await SmallDisk.run { yonder, _ in
+                for number in 0..<5 {
+                    try yonder.write(Array(repeating: UInt8(number), count: 10 << 20), to: "file\(number)")
                 }
-                _ = try await yonder.yonder("shutdown")
-                _ = try await Command.run("umount", "-l", state)
+                try await yonder.mountSource()
+                _ = try await yonder.yonder("download", yonder[""])
+                let written = try await Command.python(
+                    """
+                    import sys, time
+                    with open(sys.argv[1], "wb", buffering=0) as file:
+                        for number in range(40):
+                            file.write(bytes([number]) * (1 << 20))
+                            time.sleep(0.1)
+                    """, yonder["new"])
+                #expect(written.status == 0, "\(written.errors)")
+                let bytes = try await Command.run("cat", yonder["new"]).outputBytes
+                #expect(bytes.count == 40 << 20)
+                #expect((0..<40).allSatisfy { bytes[$0 << 20] == UInt8($0) })
+                for number in 0..<5 {
+                    #expect(try await Command.run("cat", yonder["file\(number)"]).outputBytes.count == 10 << 20)
+                }
             }
         }
 
@@ -168,37 +157,26 @@ extension RealMount {
             "CACHE-3: a full disk: what can be spared goes and the reader gets his bytes; with nothing to spare ENOSPC",
             .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
         func fullDisk() async throws {
-            try await Installation.run { yonder in
-                let state = try yonder.directory.makeDirectory("state").string
-                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=40m,mode=700", "none", state)
-                try #require(mounted.status == 0, "\(mounted.errors)")
-                do {
-                    for number in 0..<8 {
-                        try yonder.write(Array(repeating: UInt8(number), count: 8 << 20), to: "file\(number)")
-                    }
-                    try yonder.write(Array(repeating: 9, count: 60 << 20), to: "huge")
-                    try await yonder.mountSource()
-                    for number in 0..<8 {
-                        let same = try await Command.run(
-                            "cmp", yonder["file\(number)"], yonder.source.appending("file\(number)").string)
-                        #expect(same.status == 0, "\(number): \(same.errors)")
-                    }
-                    let huge = try await Command.run("cat", yonder["huge"])
-                    #expect(huge.errors.contains("No space left on device"), "\(huge.errors)")
-                    // What is written here may use what downloads may not.
-                    let free = try await Command.run("df", "--output=avail", "-B1", state).output
-                    #expect(
-                        Int64(free.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) ?? "") ?? 0 > 0)
-                    let written = try await Command.shell("head -c 1000000 /dev/zero > \"$1\"", yonder["new"])
-                    #expect(written.status == 0, "\(written.errors)")
-                    #expect(try await Command.run("cat", yonder["file0"]).outputBytes.count == 8 << 20)
-                } catch {
-                    _ = try? await yonder.yonder("shutdown")
-                    _ = try? await Command.run("umount", "-l", state)
-                    throw error
+            try await SmallDisk.run(megabytes: 40) { yonder, disk in
+                for number in 0..<8 {
+                    try yonder.write(Array(repeating: UInt8(number), count: 8 << 20), to: "file\(number)")
                 }
-                _ = try await yonder.yonder("shutdown")
-                _ = try await Command.run("umount", "-l", state)
+                try yonder.write(Array(repeating: 9, count: 60 << 20), to: "huge")
+                try await yonder.mountSource()
+                for number in 0..<8 {
+                    let same = try await Command.run(
+                        "cmp", yonder["file\(number)"], yonder.source.appending("file\(number)").string)
+                    #expect(same.status == 0, "\(number): \(same.errors)")
+                }
+                let huge = try await Command.run("cat", yonder["huge"])
+                #expect(huge.errors.contains("No space left on device"), "\(huge.errors)")
+                // What is written here may use what downloads may not.
+                let free = try await Command.run("df", "--output=avail", "-B1", disk).output
+                #expect(
+                    Int64(free.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) ?? "") ?? 0 > 0)
+                let written = try await Command.shell("head -c 1000000 /dev/zero > \"$1\"", yonder["new"])
+                #expect(written.status == 0, "\(written.errors)")
+                #expect(try await Command.run("cat", yonder["file0"]).outputBytes.count == 8 << 20)
             }
         }
     }

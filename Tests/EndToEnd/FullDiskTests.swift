@@ -3,46 +3,14 @@ import SystemPackage
 import TestSupport
 import Testing
 
-enum SmallDisk {
-    static var isPossible: Bool { geteuid() == 0 }
-}
-
 extension RealMount {
     /// A state directory on a file system that is full to the last block.
     @Suite(
         .enabled(if: SmallDisk.isPossible, "only root can mount a small file system")
     ) struct FullDisk {
-        /// Runs a test with the state on a tmpfs of 64 MiB.
-        func run(_ test: (Installation, String) async throws -> Void) async throws {
-            try await Installation.run { yonder in
-                let disk = try yonder.directory.makeDirectory("disk").string
-                let mounted = try await Command.run("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", disk)
-                try #require(mounted.status == 0, "\(mounted.errors)")
-                let small = yonder.with(["YONDER_STATE_DIR": disk + "/state"])
-                func end() async {
-                    _ = try? await small.yonder("shutdown", seconds: 20)
-                    _ = try? await Command.run("umount", "-l", disk)
-                }
-                do {
-                    try await test(small, disk)
-                } catch {
-                    await end()
-                    throw error
-                }
-                await end()
-            }
-        }
-
-        /// Leaves not one block.
-        func fill(_ disk: String) async throws {
-            _ = try await Command.shell(
-                "for size in 1M 4k; do dd if=/dev/zero of=\"$1/filler-$size-$$\" bs=$size 2>/dev/null; done; true", disk
-            )
-        }
-
         @Test("WRITE-5: on a full state disk files can be removed and moved, and what cannot be fetched is ENOSPC")
         func roomCanBeMade() async throws {
-            try await run { yonder, disk in
+            try await SmallDisk.run { yonder, disk in
                 try yonder.write([UInt8](repeating: 7, count: 40 << 20), to: "remote")
                 try yonder.write("small", to: "small")
                 try await yonder.mountSource()
@@ -50,7 +18,7 @@ extension RealMount {
                 try await yonder.expectSent()
                 // The comparison has read everything.
                 #expect(try await yonder.yonder("evict", yonder["remote"]).status == 0)
-                try await fill(disk)
+                try await SmallDisk.fill(disk)
                 let read = try await Command.run("cat", yonder["remote"])
                 #expect(read.status != 0 && read.errors.contains("No space left"), "\(read.errors)")
                 for line in ["mv d/f1 d/g1", "mv d/f2 f2", "rm d/f3", "chmod 600 d/f4", "rm -r d", "rm f2"] {
@@ -77,7 +45,7 @@ extension RealMount {
             "WRITE-5: hundreds of refused files leave the room in which files are removed, moved and evicted, also after SIGKILL"
         )
         func refusedFiles() async throws {
-            try await run { yonder, disk in
+            try await SmallDisk.run { yonder, disk in
                 for number in 0..<12 { try yonder.write([UInt8](repeating: 7, count: 4 << 20), to: "there\(number)") }
                 try await yonder.mountSource()
                 try await yonder.shell("cat there* | wc -c")
@@ -111,7 +79,7 @@ extension RealMount {
 
         @Test("REMOVE-2: a removal that has no room for what it keeps says where everything is, and can be repeated")
         func removal() async throws {
-            try await run { yonder, disk in
+            try await SmallDisk.run { yonder, disk in
                 try await yonder.mountSource()
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("head -c 3000000 /dev/urandom > new")
@@ -150,7 +118,7 @@ extension RealMount {
                     except OSError as error:
                         print(errno.errorcode[error.errno])
                 """
-            try await run { yonder, _ in
+            try await SmallDisk.run { yonder, _ in
                 try await yonder.mountSource()
                 // A paused domain lists nothing, and without the names of a directory none is removed from it.
                 try await yonder.shell("ls")
@@ -169,13 +137,13 @@ extension RealMount {
 
         @Test("WRITE-5: with a full state disk a known domain can be mounted, and files removed then")
         func mounts() async throws {
-            try await run { yonder, disk in
+            try await SmallDisk.run { yonder, disk in
                 try yonder.write("small", to: "small")
                 try await yonder.mountSource()
                 try await yonder.shell("for n in 1 2; do head -c 2000000 /dev/zero > f$n; done; ls")
                 try await yonder.expectSent()
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
-                try await fill(disk)
+                try await SmallDisk.fill(disk)
                 let mounted = try await yonder.yonder("mount", "mount")
                 #expect(mounted.status == 0, "\(mounted.errors)")
                 let outcome = try await Command.shell("cd \"$1\" && rm f1 && mv f2 g2 && ls", yonder.mount.string)

@@ -166,17 +166,17 @@ extension RealMount {
             "TAKEOVER-1, WRITE-5: a daemon on a full disk takes the mounts over, and directories can be moved",
             .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
         func fullDisk() async throws {
-            try await FullDisk().run { yonder, disk in
+            try await SmallDisk.run { yonder, disk in
                 try await yonder.mountSource()
                 try await yonder.shell("echo acknowledged > file; sync file; mkdir d")
                 try await yonder.expectSent()
                 let held = try FileHandle(forReadingFrom: URL(fileURLWithPath: yonder["file"]))
                 defer { try? held.close() }
                 #expect(try await Command.run("rm", yonder["file"]).status == 0)
-                try await FullDisk().fill(disk)
+                try await SmallDisk.fill(disk)
                 // Another program takes the room that was kept in a file, as when it is removed while the disk fills.
                 _ = try await Command.run("rm", "-f", disk + "/state/domains/mount/reserve")
-                try await FullDisk().fill(disk)
+                try await SmallDisk.fill(disk)
                 for _ in 0..<3 {
                     let daemon = FileManager.default.contents(atPath: disk + "/state/yonderd.lock")
                         .map { String(decoding: $0, as: UTF8.self).filter(\.isNumber) }

@@ -70,21 +70,10 @@ extension RealMount {
             "a full state disk refuses writers, keeps what was written, and works again when there is room",
             .enabled(if: FUSEAvailability.isRoot, "only root can make a small disk"))
         func survivesAFullDisk() async throws {
-            try await Installation.run { yonder in
-                let state = try yonder.directory.makeDirectory("state").string
-                let made = try await Command.run("mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", state)
-                try #require(made.status == 0, "\(made.errors)")
-                do {
-                    try await fill(yonder, state)
-                } catch {
-                    await Self.takeAway(state, yonder)
-                    throw error
-                }
-                await Self.takeAway(state, yonder)
-            }
+            try await SmallDisk.run(megabytes: 16) { yonder, disk in try await fill(yonder, disk) }
         }
 
-        private func fill(_ yonder: Installation, _ state: String) async throws {
+        private func fill(_ yonder: Installation, _ disk: String) async throws {
             // Writes until the disk is full; a line for each file that was written whole.
             let fill = """
                 import errno, os, sys
@@ -125,7 +114,7 @@ extension RealMount {
             #expect(try await Command.python(check, yonder.mount.string, String(count)).output == "")
             #expect(try await Command.run("ls", yonder.mount.string).status == 0)
 
-            #expect(try await Command.run("mount", "-o", "remount,size=64m", state).status == 0)
+            #expect(try await Command.run("mount", "-o", "remount,size=64m", disk).status == 0)
             try await yonder.shell("echo again > again; cat again; rm -f small-1")
             #expect(try await yonder.yonder("resume", "mount").status == 0)
             try await yonder.expectSent()
@@ -198,13 +187,6 @@ extension RealMount {
 
         private static func lines(of path: String) -> Int {
             ((try? Data(contentsOf: URL(fileURLWithPath: path))) ?? Data()).count { $0 == 10 }
-        }
-
-        private static func takeAway(_ state: String, _ yonder: Installation) async {
-            _ = try? await yonder.yonder("shutdown", seconds: 20)
-            if let keeper = yonder.keeper { _ = try? await Command.run("kill", "-9", String(keeper)) }
-            if let daemon = yonder.daemon { _ = try? await Command.run("kill", "-9", String(daemon)) }
-            _ = try? await Command.run("umount", "-l", state)
         }
     }
 }

@@ -283,7 +283,7 @@ import Testing
                         case 8:
                             var attributes = LocalAttributes()
                             attributes.permissions = bits
-                            try changes.attributes.setAttributes(
+                            _ = try changes.attributes.setAttributes(
                                 of: number ?? .root, to: attributes, caller: LocalCaller(user: 0, group: 0))
                         case 9:
                             try changes.attributes.setExtendedAttribute(
