@@ -288,8 +288,6 @@ int yonder_listens(int descriptor, const char *path)
 
 int yonder_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
-int yonder_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }
-
 void yonder_raise_file_limit(void)
 {
     struct rlimit limit;

@@ -17,11 +17,4 @@ extension FileDescriptor {
 
     /// Whether this is a listening socket that was bound to a path. (getsockopt, getsockname)
     package func isListening(at path: FilePath) -> Bool { yonder_listens(rawValue, path.string) != 0 }
-
-    /// Another descriptor of the same open file, close-on-exec. (fcntl with F_DUPFD_CLOEXEC)
-    package func duplicateClosedOnExec() throws(Errno) -> FileDescriptor {
-        let copy = yonder_duplicate(rawValue)
-        guard copy >= 0 else { throw Errno.current }
-        return FileDescriptor(rawValue: copy)
-    }
 }

@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "WRITE-2: of a file that was written here bytes have gone: what is left does not replace what the remote has",
+        "WRITE-2: of a file that was written here bytes are lost: what is left does not replace what the remote has",
         arguments: [true, false])
     func truncatedUnsentFile(isKnown: Bool) async throws {
         let replica = try fixture.replica()

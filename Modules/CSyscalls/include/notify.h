@@ -44,9 +44,8 @@ int yonder_connects(const char *path);
 /* Whether a descriptor is a listening unix(7) socket that was bound to a path. */
 int yonder_listens(int descriptor, const char *path);
 
-/* pipe2(2) and fcntl(2) F_DUPFD_CLOEXEC: what they open is close-on-exec. */
+/* pipe2(2): what it opens is close-on-exec. */
 int yonder_pipe(int ends[2]);
-int yonder_duplicate(int descriptor);
 
 /* Raises the limit of open files to its maximum. */
 void yonder_raise_file_limit(void);

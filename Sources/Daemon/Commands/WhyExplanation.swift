@@ -137,7 +137,7 @@ struct WhyExplanation: Sendable {
         case (.file, .partial):
             "\(ByteText.text(item.inode.localBytes)) of its content are here; reading the rest downloads it."
         case (.file, .dataless) where item.identifier == nil && !item.isToBeOffered && item.inode.size > 0:
-            "Its content has gone from this machine's disk, and the remote never had it: only its name is left."
+            "Its content is not on this machine's disk any more, and the remote never had it: only its name is left."
         case (.file, .dataless): "Its content is not here: reading downloads it."
         }
     }

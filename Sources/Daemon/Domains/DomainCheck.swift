@@ -125,10 +125,6 @@ struct DomainCheck: Sendable {
         }
     }
 
-    private struct NothingOpen: OpenInodes {
-        func isOpen(_ number: InodeNumber) -> Bool { false }
-    }
-
     private struct NoKernel: KernelCache {
         func forget(_ effects: ReplicaEffects) {}
     }

@@ -188,7 +188,7 @@ struct DomainStore: Sendable {
             if FileManager.default.fileExists(atPath: left.string) {
                 try KeptFolder(at: place, resuming: left).publish()
             } else if !FileManager.default.fileExists(atPath: place.appending("manifest.json").string) {
-                throw ControlError(.failed, "what was kept has gone", path: place.string)
+                throw ControlError(.failed, "what was kept is not there any more", path: place.string)
             }
         } catch {
             withdrawDecision(of: name)

@@ -29,8 +29,8 @@ package final class Notifications: Sendable {
         post(.expiry(parent: parent, name: name))
     }
 
-    /// Reports the deletion of a name and its node: inotify watchers of the directory are notified, and a working
-    /// directory in it becomes dead. (FUSE_NOTIFY_DELETE)
+    /// Reports the deletion of a name and its node: a working directory in it becomes dead. Kernels before 5.17 notify inotify
+    /// watchers of the directory. (FUSE_NOTIFY_DELETE)
     package func deleteEntry(parent: NodeID, child: NodeID, name: FileName) {
         post(.deletion(parent: parent, child: child, name: name))
     }

@@ -9,7 +9,6 @@ enum SFTPMessage {
     static let lstat: UInt8 = 7
     static let fstat: UInt8 = 8
     static let setstat: UInt8 = 9
-    static let fsetstat: UInt8 = 10
     static let opendir: UInt8 = 11
     static let readdir: UInt8 = 12
     static let remove: UInt8 = 13

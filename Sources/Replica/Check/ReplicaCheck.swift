@@ -206,7 +206,7 @@ struct ReplicaCheck {
         try lostContents()
     }
 
-    /// New files whose content has gone. Nothing mends that: they are not sent, and only the user may remove them.
+    /// New files whose content is lost. Nothing mends that: they are not sent, and only the user may remove them.
     private mutating func lostContents() throws {
         let lost = try database.read { db in
             try db.all(
@@ -220,7 +220,7 @@ struct ReplicaCheck {
         for (number, name) in lost where !open.isOpen(number) {
             findings.append(
                 CheckFinding(
-                    .contents, "its content has gone, and the remote never had it: it stays a name until it is removed",
+                    .contents, "its content is lost, and the remote never had it: it stays a name until it is removed",
                     inode: number, name: name))
         }
     }
@@ -287,7 +287,7 @@ struct ReplicaCheck {
         else { return }
         var finding = CheckFinding(
             .contents,
-            row.isUnsent ? "what was written to it and is not on the remote has gone" : "its content has gone",
+            row.isUnsent ? "what was written to it and is not on the remote is lost" : "its content is lost",
             inode: InodeNumber(rawValue: number), name: row.name)
         if isRepairing {
             finding.isMended = true

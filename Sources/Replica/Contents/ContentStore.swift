@@ -65,7 +65,7 @@ struct ContentStore: Sendable {
         try path(of: number).unlinkIfPresent()
     }
 
-    /// Whether a content file that fits no row holds nothing that anybody has written: it is empty, or it says where a trashed
+    /// Whether a content file that fits no row holds nothing that a program has written: it is empty, or it says where a trashed
     /// item was. The daemon was killed before the transaction that made it was committed.
     func holdsNothing(_ number: InodeNumber) throws -> Bool {
         let status = try FileStatus(at: path(of: number))

@@ -127,7 +127,7 @@ final class ContentWithdrawals: Sendable {
         }
     }
 
-    /// As the other, without blocking the calling thread.
+    /// Runs a body as above, without blocking the calling thread.
     func run<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         let value: Value
         do {

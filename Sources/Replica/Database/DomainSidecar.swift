@@ -1,4 +1,5 @@
 import Foundation
+import Syscalls
 import SystemPackage
 
 /// A domain's record beside its database, from which the domain is restored if the database is lost.
@@ -28,7 +29,7 @@ package struct DomainSidecar: Codable, Hashable, Sendable {
     package func write(in directory: FilePath) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try encoder.encode(self).write(to: URL(fileURLWithPath: Self.path(in: directory).string), options: .atomic)
+        try Self.path(in: directory).replaceDurably(with: Array(encoder.encode(self)), permissions: .ownerReadWrite)
     }
 
     static func path(in directory: FilePath) -> FilePath { directory.appending("domain.json") }

@@ -88,7 +88,7 @@ final class MetadataReserve: Sendable {
         }
     }
 
-    /// As the other, without blocking the calling thread, but for the checkpoint on a full disk.
+    /// Runs what writes to the database, and once more on a full disk, without blocking the calling thread but for the checkpoint.
     func using<Value>(checkpoint: () throws -> Void, _ body: () async throws -> Value) async throws -> Value {
         do {
             let value = try await body()

@@ -50,6 +50,6 @@ extension ReplicaDatabase {
         // All recent writes may be in the log.
         let log = (try? files.attributesOfItem(atPath: path + "-wal"))?[.size] as? Int ?? 0
         guard log == 0 else { return }
-        throw ReplicaDamage(files.fileExists(atPath: path) ? "the file is empty" : "the file has gone")
+        throw ReplicaDamage(files.fileExists(atPath: path) ? "the file is empty" : "the file is missing")
     }
 }

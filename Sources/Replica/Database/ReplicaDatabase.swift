@@ -93,7 +93,7 @@ package final class ReplicaDatabase: Sendable {
     func peek<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try watching {
             let connections = try current()
-            // What is answered and committed after this was not known to anybody when the query began.
+            // What is answered and committed after this was not known to any process when the query began.
             guard uncommitted.isOpen else { return try connections.read(body) }
             return try connections.writer.unsafeReentrantRead { db in
                 try uncommitted.apply(in: db)

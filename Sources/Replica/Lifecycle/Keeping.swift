@@ -287,16 +287,3 @@ extension Manifest.Item {
         return status.modified == FileMoment(modified) || keptModified.map { status.modified == FileMoment($0) } == true
     }
 }
-
-extension ItemRecord {
-    /// Whether the remote has not got all of it, or it stays on this machine.
-    var hasWork: Bool { !changedFields.isEmpty || isExcluded || identifier == nil && !isToBeOffered || hasContentWork }
-
-    /// Whether the remote has a content of it.
-    var isKnownToRemote: Bool { identifier != nil && !base.version.contentVersion.isEmpty }
-
-    /// Whether this machine may have the only copy of its content.
-    var hasContentWork: Bool {
-        inode.content == .materialized && (changedFields.contains(.contents) || identifier == nil || isExcluded)
-    }
-}

@@ -5,7 +5,7 @@ import SystemPackage
 
 extension Replica {
     /// Makes a file that is open for writing, without waiting for the database. It survives the daemon's death from then
-    /// on, and everybody sees it.
+    /// on, and every process sees it.
     ///
     /// - Parameter request: the kernel's request that is carried out. One that is sent again needs a transaction, which looks
     ///   for its result.

@@ -154,7 +154,7 @@ struct ContentComparison: RecoveryWork {
                 return found + ["the content of \(words) was not in its place: it will be fetched again"]
             }
             try loseContent(of: number, in: db)
-            return found + ["what was written to \(words) and is not on the remote has gone from its place"]
+            return found + ["what was written to \(words) and is not on the remote is not in its place any more"]
         }
         let length = try contents.status(of: number).size
         if length < inode.size, isUnsent, item?.isKnownToRemote == true {
@@ -209,7 +209,7 @@ struct ContentComparison: RecoveryWork {
     private func loseContent(of number: InodeNumber, in db: Database) throws {
         try db.forgetChangedContent(of: number)
         try db.recordFailure(
-            FileProviderError(.cannotSynchronize, "its content has gone from this machine's disk"), of: number,
+            FileProviderError(.cannotSynchronize, "its content is not on this machine's disk any more"), of: number,
             at: FileTimestamp.now)
     }
 }

@@ -43,6 +43,17 @@ package struct ItemRecord: Hashable, Sendable {
 
     /// Whether the item has no name of its own for now, because another takes its place.
     package var isHidden: Bool { Displacement.isDisplaced(name) }
+
+    /// Whether the remote has not got all of it, or it stays on this machine.
+    var hasWork: Bool { !changedFields.isEmpty || isExcluded || identifier == nil && !isToBeOffered || hasContentWork }
+
+    /// Whether the remote has a content of it.
+    var isKnownToRemote: Bool { identifier != nil && !base.version.contentVersion.isEmpty }
+
+    /// Whether this machine may have the only copy of its content.
+    var hasContentWork: Bool {
+        inode.content == .materialized && (changedFields.contains(.contents) || identifier == nil || isExcluded)
+    }
 }
 
 /// The state that the provider last reported or acknowledged.

@@ -49,6 +49,8 @@ final class Commits: Sendable {
         }
         do {
             try await replica.recordFailure(failure, of: number)
+        } catch is CancellationError {
+            // It is of no interest any more.
         } catch {
             warnings.report("what failed for inode \(number) cannot be recorded: \(error)")
         }

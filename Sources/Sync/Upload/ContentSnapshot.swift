@@ -24,7 +24,7 @@ struct ContentSnapshot: Sendable {
     /// processor: 86 ms were measured. No system call waits for a fault of another process.
     private static let longestFault = Duration.seconds(1)
 
-    /// Bytes that were written have gone, after a power cut or by damage: what is left must not take the place of what the
+    /// Bytes that were written are lost, after a power cut or by damage: what is left must not take the place of what the
     /// remote has. ``Replica/finishRecovery()`` and `yonder check` find it, too.
     ///
     /// - Throws: `cannotSynchronize`.
