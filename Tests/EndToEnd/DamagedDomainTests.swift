@@ -171,7 +171,8 @@ extension RealMount {
                     #expect(found.status == 1 && found.errors.contains("the remote never had it"), "\(found)")
                 }
                 #expect(
-                    try await yonder.yonder("why", yonder["new"]).output.contains("is not on this machine's disk any more"))
+                    try await yonder.yonder("why", yonder["new"]).output.contains(
+                        "is not on this machine's disk any more"))
                 try await yonder.shell("rm new")
                 let after = try await yonder.yonder("check", "mount")
                 #expect(after.output.contains("all is well\n"), "\(after)")
