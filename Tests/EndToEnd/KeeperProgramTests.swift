@@ -34,6 +34,12 @@ import Testing
             try #require(all.count >= count)
             return all
         }
+
+        /// Returns when the keeper has handled all messages of a worker.
+        func waitForBarrier(of start: Start) async throws {
+            let passed = directory["\(start.pid).barrier"].string
+            #expect(await eventually(within: .seconds(15)) { FileManager.default.fileExists(atPath: passed) })
+        }
     }
 
     private func run(options: [String] = [], _ plan: [String], _ test: (Run) async throws -> Void) async throws {
@@ -63,14 +69,14 @@ import Testing
             let first = try await run.waitForStarts(1)[0]
             #expect(first.inherited.isEmpty && !first.isForMe && first.restarts == "0")
             #expect(first.watchdog == "60000000" && first.parent == run.program.processIdentifier)
-            try await Task.sleep(for: .milliseconds(300))
+            try await run.waitForBarrier(of: first)
             kill(first.pid, SIGKILL)
             let second = try await run.waitForStarts(2)[1]
             #expect(second.inherited == [["one", "first"], ["two", "second"]])
             #expect(second.isForMe && second.restarts == "1")
             // Two descriptors more, and none of the keeper's.
             #expect(second.open == first.open + 2)
-            try await Task.sleep(for: .milliseconds(300))
+            try await run.waitForBarrier(of: second)
             kill(second.pid, SIGKILL)
             let third = try await run.waitForStarts(3)[2]
             #expect(third.inherited == [["one", "first"], ["two", "second"], ["three", "third"]])

@@ -117,7 +117,8 @@ extension RealMount {
                 let program = """
                     import os, sys
                     path, source = sys.argv[1:]
-                    texts = [b'0']
+                    # The file is empty for a moment while it is rewritten.
+                    texts = [b'0', b'']
                     for number in range(200):
                         os.stat(path)
                         text = bytes([97 + number % 26]) * (1 + number * 7919 % 1000)

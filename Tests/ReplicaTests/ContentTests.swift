@@ -207,6 +207,8 @@ import Testing
             async let evicted = replica.evictFile(number, open: fixture.open)
             try await replica.beginContent(of: number, version: nil).descriptor.close()
             _ = try await evicted
+            let isBegun = try replica.database.inode(number)?.content != .dataless
+            #expect(!isBegun || replica.contents.hasFile(number))
         }
     }
 

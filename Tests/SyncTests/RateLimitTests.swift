@@ -29,8 +29,9 @@ import Testing
         let limit = RateLimit()
         limit.rate = 1
         try await limit.pass(1_000_000) {}
-        let waiting = Task { try await limit.pass(1) {} }
-        try await Task.sleep(for: .milliseconds(50))
+        let reports = ReportCount()
+        let waiting = Task { try await limit.pass(1) { reports.count.wrappingAdd(1, ordering: .relaxed) } }
+        while reports.count.load(ordering: .relaxed) < 1 { try await Task.sleep(for: .milliseconds(10)) }
         limit.rate = nil
         try await waiting.value
         try await limit.pass(1_000_000_000) {}

@@ -2,7 +2,8 @@
 
 Writes what it is given to DIRECTORY/NUMBER.json, where NUMBER counts the starts from 0, then executes the plan for this start: PLAN is
 a list of texts in JSON, and the last one is for all further starts. A text is a list of words:
-ready, store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier, broken, strangers, sleep SECONDS,
+ready, store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier (makes PID.barrier when it is
+passed), broken, strangers, sleep SECONDS,
 exit STATUS, die SIGNAL.
 """
 
@@ -99,6 +100,7 @@ def main(directory, plan):
                 time.sleep(0.05)
         elif word == "barrier":
             barrier()
+            open(os.path.join(directory, "%d.barrier" % os.getpid()), "w").close()
         elif word == "broken":
             broken()
         elif word == "strangers":
