@@ -24,16 +24,24 @@ import Testing
         return try await body(ContentSource(descriptor: descriptor, size: Int64(bytes.count)))
     }
 
-    @Test("SFTP-2: others' writes stay, and no hidden file is left", arguments: [SFTPFolder.program, plain])
-    func othersWritesStay(_ server: String) async throws {
+    /// A file that another client has written since it was looked up; the condition is that it has not.
+    private static func rewrittenFile(
+        on server: String
+    ) async throws -> (folder: SFTPFolder, remote: SFTPRemote, path: RemotePath, unchanged: RemoteCondition) {
         let folder = try SFTPFolder(server)
-        defer { folder.directory.remove() }
         let remote = try Self.remote(folder)
         try await folder.write(Array("old".utf8), to: "file")
         let path = RemotePath(["file"])
-        let old = try await remote.entry(at: path)
+        let old = RemoteCondition.unchanged(tag: try await remote.entry(at: path).tag)
         try await folder.write(Array("another's".utf8), to: "file")
-        for condition in [RemoteCondition.unchanged(tag: old.tag), .absent] {
+        return (folder, remote, path, old)
+    }
+
+    @Test("SFTP-2: others' writes stay, and no hidden file is left", arguments: [SFTPFolder.program, plain])
+    func othersWritesStay(_ server: String) async throws {
+        let (folder, remote, path, old) = try await Self.rewrittenFile(on: server)
+        defer { folder.directory.remove() }
+        for condition in [old, .absent] {
             await #expect(throws: RemoteConditionFailure.self) {
                 try await Self.withContents(Array("mine".utf8), in: folder) {
                     try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)
@@ -55,13 +63,8 @@ import Testing
         "SFTP-2: a file that is written between the check and its removal stays",
         arguments: [SFTPFolder.program, plain])
     func writtenBeforeItsRemoval(_ server: String) async throws {
-        let folder = try SFTPFolder(server)
+        let (folder, remote, path, old) = try await Self.rewrittenFile(on: server)
         defer { folder.directory.remove() }
-        let remote = try Self.remote(folder)
-        try await folder.write(Array("old".utf8), to: "file")
-        let path = RemotePath(["file"])
-        let old = RemoteCondition.unchanged(tag: try await remote.entry(at: path).tag)
-        try await folder.write(Array("another's".utf8), to: "file")
         await #expect(throws: RemoteConditionFailure.self) {
             try await remote.connection.changing { try await remote.removeUnchanged(path, old, $0) }
         }

@@ -219,7 +219,7 @@ struct DomainStore: Sendable {
         if let kept = FileManager.default.contents(atPath: marker.string) {
             let folder = FilePath(String(decoding: kept, as: UTF8.self))
             do {
-                try Keeping.dress(folder)
+                try Keeping.restoreAttributes(in: folder)
             } catch {
                 report("the files that were kept in '\(folder)' have not got their dates and modes: \(error)")
             }

@@ -8,7 +8,7 @@ extension Domains {
     func check(
         _ reference: DomainReference?, comparesContent: Bool, isRepairing: Bool
     ) async throws -> [CheckReport] {
-        guard !isShuttingDown else { throw Self.isEnding }
+        guard !isShuttingDown else { throw Self.shutdownError }
         let names = try reference.map { [try host(named: $0)?.name ?? $0.text] } ?? store.names()
         var reports: [CheckReport] = []
         for name in names {

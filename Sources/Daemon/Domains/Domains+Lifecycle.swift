@@ -131,7 +131,7 @@ extension Domains {
         try Self.checkName(name)
         await acquire(name)
         defer { release(name) }
-        guard !isShuttingDown else { throw Self.isEnding }
+        guard !isShuttingDown else { throw Self.shutdownError }
         guard hosts[name] == nil, try store.domain(named: name) == nil else {
             throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)
         }

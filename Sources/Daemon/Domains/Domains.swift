@@ -25,7 +25,7 @@ actor Domains {
     /// The mounts that are being made.
     private var beginning: [String: Task<DomainHost, any Error>] = [:]
     private(set) var isShuttingDown = false
-    static let isEnding = ControlError(.unavailable, "the daemon is shutting down")
+    static let shutdownError = ControlError(.unavailable, "the daemon is shutting down")
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
 
@@ -90,7 +90,7 @@ actor Domains {
         try ProviderCatalog.check(request.options, of: request.source)
         await acquire(request.name)
         defer { release(request.name) }
-        guard !isShuttingDown else { throw Self.isEnding }
+        guard !isShuttingDown else { throw Self.shutdownError }
         if let host = hosts[request.name] {
             let wasMountedAgain = mountedAgain.remove(request.name) != nil
             if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {
@@ -116,6 +116,8 @@ actor Domains {
     func begin(
         _ request: MountRequest, _ given: GivenCredentials? = nil, previous: PreviousMount? = nil
     ) async throws -> DomainHost {
+        // It may have waited for something since its caller asked.
+        guard !isShuttingDown else { throw Self.shutdownError }
         let task = Task {
             if let previous { return try await takeOver(request, previous) }
             return try await open(request, given)
@@ -130,7 +132,7 @@ actor Domains {
         hosts[request.name] = host
         guard !isShuttingDown else {
             await stop(host)
-            throw Self.isEnding
+            throw Self.shutdownError
         }
         host.store(in: manager)
         Task {
@@ -157,7 +159,7 @@ actor Domains {
     /// Unmounts all domains and refuses further mounts.
     func shutDown() async {
         isShuttingDown = true
-        // A mount that has just been asked for must not come to be after the others have ended.
+        // A mount that is being made would outlive the others, and the daemon.
         for (name, task) in beginning {
             task.cancel()
             await acquire(name)

@@ -34,7 +34,7 @@ struct LogFile: Sendable {
     }
 
     /// The records behind the header of a log, of whichever database it is, without changing it; nil without a log.
-    static func left(at path: FilePath, title: String) -> (identity: String, records: ArraySlice<UInt8>)? {
+    static func read(at path: FilePath, title: String) -> (identity: String, records: ArraySlice<UInt8>)? {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow]) else {
             return nil
         }

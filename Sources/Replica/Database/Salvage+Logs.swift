@@ -5,25 +5,22 @@ extension Salvage {
     /// Makes the changes that were answered and not committed (``UncommittedChanges``, ``NewFiles``), as far as the damage
     /// allows.
     ///
-    /// - Parameters:
-    ///   - path: of the damaged database, beside which its logs are.
+    /// - Parameter path: of the damaged database, beside which its logs are.
     /// - Returns: the numbers in the changes that could not be made, among them those of their inodes.
     func makeUncommittedChanges(of path: FilePath) -> Set<Int64> {
         var missed: Set<Int64> = []
         let identity = text(.identity)
         func isOurs(_ other: String) -> Bool { identity == nil || identity == other }
-        if let log = RedoLog.left(at: FilePath(path.string + "-redo")), isOurs(log.identity) {
+        if let log = RedoLog.read(at: FilePath(path.string + "-redo")), isOurs(log.identity) {
             let written = text(.changesWritten).flatMap(Int64.init) ?? 0
-            for record in log.records where record.sequence > written {
-                do {
-                    try write { db in try db.repeatChanges([record]) }
-                } catch {
-                    missed.formUnion(
-                        record.statements.flatMap(\.arguments).compactMap { Int64.fromDatabaseValue($0) })
-                }
+            let records = log.records.filter { $0.sequence > written }
+            // Changes that do not follow what the database has would be made on other rows. (``UncommittedChanges/recover(from:in:)``)
+            let isNext = records.first?.sequence == written + 1
+            for record in records where !(isNext && isMade(record)) {
+                missed.formUnion(record.statements.flatMap(\.arguments).compactMap { Int64.fromDatabaseValue($0) })
             }
         }
-        if let log = NewFileLog.left(at: FilePath(path.string + "-new")), isOurs(log.identity) {
+        if let log = NewFileLog.read(at: FilePath(path.string + "-new")), isOurs(log.identity) {
             let written = text(.newFilesWritten).flatMap(Int64.init) ?? 0
             let newest = Dictionary(log.files.map { ($0.sequence, $0) }, uniquingKeysWith: { $1 })
             for file in newest.values.sorted(by: { $0.sequence < $1.sequence }) where file.sequence > written {
@@ -32,5 +29,10 @@ extension Salvage {
             }
         }
         return missed
+    }
+
+    /// Makes one change, or nothing of it.
+    private func isMade(_ record: RedoRecord) -> Bool {
+        (try? write { db in try db.repeatChanges([record]) }) != nil
     }
 }

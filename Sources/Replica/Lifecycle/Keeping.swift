@@ -70,7 +70,7 @@ package struct Keeping {
 
     /// Gives the kept files the attributes that their items had, but for those that were edited since. Made up for at the
     /// next start when it was cut short.
-    package static func dress(_ folder: FilePath) throws {
+    package static func restoreAttributes(in folder: FilePath) throws {
         guard let reader = try ManifestReader(in: folder) else { return }
         var count = 0
         try reader.read(
@@ -79,7 +79,7 @@ package struct Keeping {
                 if item.kind == InodeKind.directory.rawValue {
                     count += 1
                 } else if item.isHere {
-                    try? dress(path, item)
+                    try? restoreAttributes(of: path, item)
                 }
             }, removed: { _ in })
         // The time of a directory changes with what is in it: the last ones first, as many at once as memory has room for.
@@ -94,7 +94,7 @@ package struct Keeping {
                     if part.contains(index) { directories.append((path, item)) }
                     index += 1
                 }, removed: { _ in })
-            for (path, item) in directories.reversed() { try? dress(path, item) }
+            for (path, item) in directories.reversed() { try? restoreAttributes(of: path, item) }
             count = part.lowerBound
         }
     }
@@ -242,7 +242,7 @@ package struct Keeping {
         }
     }
 
-    private static func dress(_ path: FilePath, _ item: Manifest.Item) throws {
+    private static func restoreAttributes(of path: FilePath, _ item: Manifest.Item) throws {
         let kind = InodeKind(rawValue: item.kind)
         if kind == .symbolicLink {
             return try path.setModificationTime(to: FileMoment(item.modified))
