@@ -277,7 +277,7 @@ actor Domains {
         return try await Task.detached { [store] in
             var made: Mountpoint?
             do {
-                // A removal that could not be finished is not finished behind the back of a domain that is in use again.
+                // A removal that failed is not finished at the next start when the domain was mounted after it.
                 if !isNew { store.withdrawDecision(of: request.name) }
                 let left = try store.finishImport(of: request.name, logger: logger)
                 let place = try Mountpoint(

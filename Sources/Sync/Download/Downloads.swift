@@ -11,8 +11,8 @@ actor Downloads: ContentEvictor, SyncPart {
     private let offers: OfferQueue
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
-    /// What the kernel is to be told of files that are open.
-    private nonisolated let untold = Mutex<[InodeNumber: ReplicaEffects]>([:])
+    /// The effects for files that are open: they are published when the last handle is closed.
+    private nonisolated let postponed = Mutex<[InodeNumber: ReplicaEffects]>([:])
     private var active: [InodeNumber: Task<Download, any Error>] = [:]
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
@@ -240,12 +240,12 @@ actor Downloads: ContentEvictor, SyncPart {
     /// an invalidation overtakes, and a reader would go on with an old size.
     private func publish(_ effects: ReplicaEffects, of number: InodeNumber) {
         // The same of every recording.
-        untold.withLock { $0[number] = effects }
-        if !open.isOpen(number) { publishUntold(number) }
+        postponed.withLock { $0[number] = effects }
+        if !open.isOpen(number) { publishPostponed(number) }
     }
 
-    private nonisolated func publishUntold(_ number: InodeNumber) {
-        if let effects = untold.withLock({ $0.removeValue(forKey: number) }) { commits.publish(effects) }
+    private nonisolated func publishPostponed(_ number: InodeNumber) {
+        if let effects = postponed.withLock({ $0.removeValue(forKey: number) }) { commits.publish(effects) }
     }
 
     /// Content that never arrived is given up as soon as no process has the file open.
@@ -261,7 +261,7 @@ actor Downloads: ContentEvictor, SyncPart {
 
     /// The last handle of a file was closed. Returns at once; from any thread.
     nonisolated func fileWasClosed(_ number: InodeNumber) {
-        publishUntold(number)
+        publishPostponed(number)
         guard let generation = leftBehind.withLock({ $0[number] }) else { return }
         Task { await self.abandonIfIdle(number, generation: generation) }
     }
