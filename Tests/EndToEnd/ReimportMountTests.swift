@@ -79,8 +79,8 @@ extension RealMount {
         func evictedAfterwards() async throws {
             try await ProvidedMount.run(Self.fill) { mount async throws in
                 _ = try await Command.shell("ls -R \"$1\"; cat \"$1/d/x\"", mount.path.string)
-                mount.provider.change { $0.loseIdentifiers() }
                 let gate = mount.provider.faults.hold(.enumerate)
+                mount.provider.change { $0.loseIdentifiers() }
                 try await mount.host.reimportItems(below: .rootContainer)
                 #expect(await eventually { isDone(mount) })
                 #expect(await eventually { gate.waiting > 0 })
@@ -145,9 +145,12 @@ extension RealMount {
                     }
                 }
                 #expect(await code("nothing") == .noSuchItem)
+                // No listing shows the new identifiers before the call: with one, "d" would be gone already.
+                let listings = mount.provider.faults.hold(.enumerate)
                 mount.provider.change { $0.loseIdentifiers() }
                 #expect(await code("d") == nil)
                 #expect(await code("d") == .noSuchItem)
+                listings.open()
                 #expect(await eventually { isDone(mount) })
             }
         }
