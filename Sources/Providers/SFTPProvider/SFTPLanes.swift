@@ -14,14 +14,12 @@ struct SFTPLane: Sendable {
 final class SFTPLanes: Sendable {
     private struct State {
         var lanes: [SFTPLane]
-        var inFlight: [Int]
+        var inFlight: [Int64]
         var isDone = false
     }
 
     private let state: Mutex<State>
     let first: SFTPLane
-    /// The bytes that are in flight on each: twice the window of a channel of OpenSSH, so that the server always has a request.
-    static let window: Int64 = 4 << 20
 
     init(_ first: SFTPLane) {
         self.first = first
@@ -38,20 +36,23 @@ final class SFTPLanes: Sendable {
         }
     }
 
-    /// The lane with the fewest bytes in flight, with a place for more; nil when all are full.
+    /// The lane with the fewest bytes in flight, with a place for more; nil when all are full. The bytes that are here and were not
+    /// taken yet count as well.
     func take(_ count: Int64) -> (index: Int, lane: SFTPLane)? {
         state.withLock { state in
-            let open = state.lanes.indices.filter { $0 == 0 || state.lanes[$0].session.isOpen }
-            guard let index = open.min(by: { state.inFlight[$0] < state.inFlight[$1] }),
-                state.inFlight[index] == 0 || Int64(state.inFlight[index]) + count <= Self.window
-            else { return nil }
-            state.inFlight[index] += Int(count)
+            let free = state.lanes.indices.filter { index in
+                let (session, inFlight) = (state.lanes[index].session, state.inFlight[index])
+                guard index == 0 || session.isOpen else { return false }
+                return inFlight == 0 || inFlight + count <= SFTPWindow.largest && session.hasRoom(for: count)
+            }
+            guard let index = free.min(by: { state.inFlight[$0] < state.inFlight[$1] }) else { return nil }
+            state.inFlight[index] += count
             return (index, state.lanes[index])
         }
     }
 
     func give(back count: Int64, to index: Int) {
-        state.withLock { $0.inFlight[index] -= Int(count) }
+        state.withLock { $0.inFlight[index] -= count }
     }
 
     /// No lane joins any more.

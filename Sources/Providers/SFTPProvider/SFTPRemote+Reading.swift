@@ -112,12 +112,12 @@ extension SFTPRemote {
 
     /// Reads in pieces, many in flight, and writes them in their order.
     private func download(_ range: Range<Int64>, _ lanes: SFTPLanes, into sink: any ContentSink) async throws {
-        let length = lanes.first.session.pieceLength
         var inFlight: [(start: Int64, count: Int64, lane: Int, request: SFTPRequest)] = []
         var next = range.lowerBound
         while next < range.upperBound || !inFlight.isEmpty {
             try Task.checkCancellation()
-            while next < range.upperBound, case let count = min(length, range.upperBound - next),
+            while next < range.upperBound,
+                case let count = min(lanes.first.session.pieceLength, range.upperBound - next),
                 let (index, lane) = lanes.take(count)
             {
                 inFlight.append((next, count, index, lane.read(next, count)))
@@ -145,7 +145,7 @@ extension SFTPLane {
     func fstat() -> SFTPRequest { session.send(SFTPMessage.fstat) { $0.append(handle) } }
 
     func read(_ start: Int64, _ count: Int64) -> SFTPRequest {
-        session.send(SFTPMessage.read) {
+        session.send(SFTPMessage.read, contentLength: count) {
             $0.append(handle)
             $0.append(UInt64(start))
             $0.append(UInt32(count))
@@ -153,7 +153,7 @@ extension SFTPLane {
     }
 
     func write(_ bytes: [UInt8], _ start: Int64) -> SFTPRequest {
-        session.send(SFTPMessage.write) {
+        session.send(SFTPMessage.write, contentLength: Int64(bytes.count)) {
             $0.append(handle)
             $0.append(UInt64(start))
             $0.append(bytes)

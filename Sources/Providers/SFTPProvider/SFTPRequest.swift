@@ -10,7 +10,14 @@ final class SFTPRequest: Sendable {
         case abandoned
     }
 
+    let sent = ContinuousClock.now
+    /// The bytes of content in the request, or in its response.
+    let contentLength: Int64
     private let state = Mutex(State.sent)
+
+    init(contentLength: Int64) {
+        self.contentLength = contentLength
+    }
 
     /// Waits for the response.
     func reply() async throws -> SFTPReply {

@@ -14,7 +14,8 @@ final class SFTPSession: Sendable {
         var isGreeted = false
         var errors: [UInt8] = []
         var extensions: Set<String> = []
-        var pieceLength: Int64 = 32_768
+        var window = SFTPWindow()
+        var longestPiece = SFTPWindow.smallestPiece
     }
 
     private let process: ChildProcess
@@ -71,8 +72,11 @@ final class SFTPSession: Sendable {
 
     func has(_ name: String) -> Bool { state.withLock { $0.extensions.contains(name) } }
 
-    /// The most bytes of one READ or WRITE: what every server takes, or what this one says.
-    var pieceLength: Int64 { state.withLock { $0.pieceLength } }
+    /// The most bytes of the next READ or WRITE: what the server takes, and not more than the line carries in a moment.
+    var pieceLength: Int64 { state.withLock { min($0.longestPiece, $0.window.pieceLength) } }
+
+    /// Whether the line takes more bytes of contents now.
+    func hasRoom(for count: Int64) -> Bool { state.withLock { $0.window.hasRoom(for: count) } }
 
     private func askForLimits() async throws {
         guard has("limits@openssh.com") else { return }
@@ -81,7 +85,7 @@ final class SFTPSession: Sendable {
         let longest = limits.map { $0 == 0 ? 261_120 : Int64(clamping: $0) }
         // A message has a handle and numbers besides.
         let length = min(longest[0] - 1024, longest[1], longest[2], 261_120)
-        state.withLock { $0.pieceLength = max($0.pieceLength, length) }
+        state.withLock { $0.longestPiece = max($0.longestPiece, length) }
     }
 
     func close() { end(FileProviderError(.serverUnreachable, "the connection was closed")) }
@@ -93,7 +97,9 @@ final class SFTPSession: Sendable {
     }
 
     /// Sends a request. Requests of one caller are sent in their order.
-    func send(_ type: UInt8, _ build: (inout SFTPWriter) -> Void) -> SFTPRequest {
+    ///
+    /// - Parameter contentLength: the bytes of content in the request, or in its response.
+    func send(_ type: UInt8, contentLength: Int64 = 0, _ build: (inout SFTPWriter) -> Void) -> SFTPRequest {
         let identifier = state.withLock { state in
             state.lastRequest = state.lastRequest == .max ? 1 : state.lastRequest + 1
             return state.lastRequest
@@ -102,7 +108,7 @@ final class SFTPSession: Sendable {
         writer.append(type)
         writer.append(identifier)
         build(&writer)
-        return send(writer.bytes, as: identifier)
+        return send(writer.bytes, as: identifier, contentLength: contentLength)
     }
 
     /// Sends a request without waiting for the response.
@@ -110,10 +116,13 @@ final class SFTPSession: Sendable {
         _ = send(SFTPMessage.close) { $0.append(handle) }
     }
 
-    private func send(_ message: [UInt8], as identifier: UInt32) -> SFTPRequest {
-        let request = SFTPRequest()
+    private func send(_ message: [UInt8], as identifier: UInt32, contentLength: Int64 = 0) -> SFTPRequest {
+        let request = SFTPRequest(contentLength: contentLength)
         let end = state.withLock { state in
-            if state.end == nil { state.waiting[identifier] = request }
+            if state.end == nil {
+                state.waiting[identifier] = request
+                state.window.begin(contentLength)
+            }
             return state.end
         }
         if let end {
@@ -173,7 +182,11 @@ final class SFTPSession: Sendable {
     }
 
     private func take(_ reply: SFTPReply) {
-        let request = state.withLock { $0.waiting.removeValue(forKey: reply.identifier) }
+        let request = state.withLock { state in
+            let request = state.waiting.removeValue(forKey: reply.identifier)
+            if let request { state.window.end(request.contentLength, after: request.sent.duration(to: .now)) }
+            return request
+        }
         if request?.answer(.success(reply)) != true, let handle = try? reply.handle() {
             // The caller was cancelled.
             closeHandle(handle)
