@@ -106,6 +106,29 @@ import Testing
         }
     }
 
+    @Test("PATH-2: an item that comes back to a name, where another one was meanwhile, is listed once and stays")
+    func comesBack() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("a"), kind: .file, [1]) }
+            let first = try await session.find("a").itemIdentifier
+            let changes: [@Sendable (inout MemoryPathRemote.Contents) -> Void] = [
+                { $0.move(path("a"), to: path("b")) },
+                { $0.make(path("a"), kind: .file, [2]) },
+                { $0.move(path("a"), to: path("c")) },
+                { $0.move(path("b"), to: path("a")) },
+                { $0.delete(path("c")) },
+            ]
+            for change in changes {
+                remote.change(change)
+                try await session.list()
+            }
+            for _ in 0..<4 {
+                #expect(try await session.list().map(\.itemIdentifier) == [first])
+                #expect(try await session.item(first).filename == "a")
+            }
+        }
+    }
+
     @Test("PATH-2: a new file under the name of one that was moved here is another item")
     func succeeded() async throws {
         try await MemoryPathRemote.run { remote, session async throws in

@@ -104,12 +104,15 @@ final class PathMap: Sendable {
             (state.moves.first { $0.value.to == place }?.key, state.minted[place])
         }
         if let moved { return moved }
-        // Since the system heard of it, it may have been moved away: what is there now is another item.
-        guard let minted, !hasMoved(minted, from: place),
-            manager.knownIdentifiers(among: [minted]).isEmpty
-                || manager.identifier(ofChildNamed: place.name, in: place.directory) == minted
-        else { return nil }
-        return minted
+        // Since the system heard of it, it may have been moved away or removed: what is there now is another item.
+        guard let minted, !hasMoved(minted, from: place) else { return nil }
+        guard let known = manager.identifier(ofChildNamed: place.name, in: place.directory) else {
+            return manager.knownIdentifiers(among: [minted]).isEmpty ? minted : nil
+        }
+        let isOther =
+            known != minted && !hasMoved(known, from: place)
+            && MintedIdentifier.kind(of: known) == MintedIdentifier.kind(of: minted)
+        return isOther ? nil : minted
     }
 
     /// Whether an item was moved, is being moved, or may have been, and the system does not know where to.
