@@ -55,6 +55,18 @@ import Testing
         #expect(steps <= 3 * (length + before) + 3)
     }
 
+    @Test("NAME-8: a listing of ever new tokens without entries ends with an error, one with entries does not")
+    func emptyParts() {
+        var (check, parts) = (CycleCheck<Int>(), 0)
+        let error = #expect(throws: FileProviderError.self) {
+            while parts < 100_000 {
+                parts += 1
+                try check.check(parts, isEmpty: parts > 1500 || parts % 100 != 0, of: "it")
+            }
+        }
+        #expect(error?.code == .malformedResponse && (2000..<3000).contains(parts))
+    }
+
     @Test("NAME-8: a sequence that never comes back is no cycle") func longSequence() {
         var check = CycleCheck<Int>()
         #expect((1...100_000).allSatisfy { !check.closes(with: $0) })

@@ -75,6 +75,19 @@ import Testing
         return found
     }
 
+    @Test("S3-1: each part of a key has a name of its own, as a file and as a directory, and is found by it")
+    func namesOfParts() {
+        let parts = ["a", ".", "..", "p%yonder-q", "x%yonder-directory", "%yonder-name-y", "%yonder-directory-name-z"]
+        for part in parts {
+            #expect(KeyNames.part(of: KeyNames.name(of: part)) == part)
+            #expect(KeyNames.part(of: KeyNames.directoryName(of: part)) == part)
+            #expect(KeyNames.isDirectoryOnly(KeyNames.directoryName(of: part)))
+            #expect(!KeyNames.isDirectoryOnly(KeyNames.name(of: part)))
+        }
+        let names = parts.flatMap { [KeyNames.name(of: $0), KeyNames.directoryName(of: $0)] }
+        #expect(Set(names).count == names.count)
+    }
+
     @Test func namesThatMeanSomethingElseAreRefused() async throws {
         try await withBucket { _, remote in
             try await withSource([1]) { source in

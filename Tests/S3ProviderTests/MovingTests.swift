@@ -115,6 +115,37 @@ import Testing
         }
     }
 
+    @Test("S3-7: what others wrote in the new place of a rename that is undone stays", arguments: ["theirs", "1, too"])
+    func foreignContentInTheNewPlaceStays(text: String) async throws {
+        try await withBucket { bucket, remote in
+            try await fill(bucket)
+            try remote.moves.save(record(bucket, .copying))
+            let own = try await bucket.get(bucket.prefix + "a/1").text
+            let foreign = String(text.prefix(own.utf8.count))
+            try #require(foreign.utf8.count == own.utf8.count && foreign != own)
+            try await bucket.put(bucket.prefix + "b/1", foreign)
+            try await remote.delete(RemotePath(["a", "1"]), kind: .file, if: .always)
+            #expect(try await bucket.get(bucket.prefix + "b/1").text == foreign)
+        }
+    }
+
+    @Test("S3-7: what others wrote in the old place of a rename, when its copy was made, stays")
+    func foreignContentInTheOldPlaceStays() async throws {
+        try await withBucket { bucket, remote in
+            try await bucket.put(bucket.prefix + "one", "own")
+            _ = try await remote.move(RemotePath("one"), to: RemotePath("two"), kind: .file)
+            try await bucket.put(bucket.prefix + "one", "her")
+            try remote.moves.save(
+                MoveRecord(
+                    from: bucket.prefix + "one", to: bucket.prefix + "two", stage: .deleting, begun: S3Client.now))
+            let again = try bucket.remote()
+            let shown = try await again.entries(in: .root, from: nil, limit: 100).entries.map(\.name)
+            #expect(shown.sorted() == ["one", "two"] && again.moves.records.isEmpty)
+            #expect(try await keys(bucket) == ["one", "two"])
+            await again.close()
+        }
+    }
+
     @Test("S3-15: what is half moved into a directory, or out of one, does not come along when that is moved")
     func halfDoneBelow() async throws {
         try await withBucket { bucket, remote in

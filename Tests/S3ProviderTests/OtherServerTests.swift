@@ -120,6 +120,70 @@ import Testing
         }
     }
 
+    @Test("S3-25: a write that is acknowledged by a proxy and was not stored is made again, and is no conflict")
+    func forgottenWrite() async throws {
+        try await withStore("forgets=top/file") { remote, store in
+            let first = try await write("one", remote, if: .absent)
+            let failed = await failure { _ = try await write("two", remote, if: .unchanged(tag: first.tag)) }
+            #expect(failed?.code == .malformedResponse)
+            let second = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(try await read(remote, second.tag) == "two")
+        }
+    }
+
+    @Test("S3-25: a copy that is acknowledged by a proxy and was not made is no rename")
+    func forgottenCopy() async throws {
+        try await withStore("forgets=copies") { remote, store in
+            let first = try await write("one", remote, if: .absent)
+            let failed = await failure {
+                _ = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            }
+            #expect(failed?.code == .malformedResponse)
+            #expect(try await store.keys() == ["top/file"])
+            let moved = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            #expect(try await read(remote, moved.tag, "moved") == "one" && moved.tag == first.tag)
+        }
+    }
+
+    @Test("S3-25: a page without an ETag is not taken for an object's content")
+    func page() async throws {
+        try await withStore("portal=top/file") { remote, _ in
+            let entry = try await write("one", remote, if: .absent)
+            let failed = await failure { _ = try await read(remote, entry.tag) }
+            #expect(failed?.code == .malformedResponse)
+        }
+    }
+
+    @Test("S3-25: content that is refused while nothing has changed is no conflict")
+    func refusedContent() async throws {
+        try await withStore("denies=top/file") { remote, _ in
+            let first = try await write("one", remote, if: .absent)
+            let failed = await failure { _ = try await write("two", remote, if: .unchanged(tag: first.tag)) }
+            #expect(failed?.code == .providerDomainTemporarilyUnavailable)
+        }
+    }
+
+    @Test("S3-25: deletions that are answered with an error are not made")
+    func refusedDeletions() async throws {
+        try await withStore("denies=batches") { remote, store in
+            for number in 0..<5 {
+                _ = try await store.ask("curl -sS -X PUT --data-binary x \"$at/bucket/top/d/\(number)\"")
+            }
+            let failed = await failure { try await remote.delete(RemotePath("d"), kind: .directory, if: .always) }
+            #expect(failed != nil)
+            #expect(try await store.keys().filter { $0.hasPrefix("top/d/") && $0 != "top/d/" }.count == 5)
+        }
+    }
+
+    @Test("S3-25: a listing that has keys of other places is refused") func strays() async throws {
+        try await withStore("strays") { remote, store in
+            _ = try await write("one", remote, if: .absent)
+            _ = try await store.ask("curl -sS -X PUT --data-binary x \"$at/bucket/elsewhere\"")
+            let failed = await failure { _ = try await remote.entries(in: .root, from: nil, limit: 9) }
+            #expect(failed?.code == .malformedResponse)
+        }
+    }
+
     @Test("S3-14: a rename that cannot be ended blocks no operation on its places")
     func renamingThatCannotBeEnded() async throws {
         try await withStore("keeps=top/a/") { remote, store in

@@ -79,7 +79,8 @@ final class PathEnumerator: FileProviderEnumerator {
         }
         try state.withLock { state in
             state.next = part.next
-            try state.check.check(part.next, of: "'/\(path.names.joined(separator: "/"))'")
+            try state.check.check(
+                part.next, isEmpty: part.entries.isEmpty, of: "'/\(path.names.joined(separator: "/"))'")
         }
         let (began, search) = state.withLock { ($0.beganAt, $0.search) }
         var entries = shown(part.entries, in: path)

@@ -90,7 +90,8 @@ final class TreeListings: Sendable {
         repeat {
             guard let part = try? await remote.tree(below: top, from: token, limit: 5000) else { return false }
             token = part.next
-            if let token, check.closes(with: token) { return false }
+            let isGoing: Void? = try? check.check(token, isEmpty: part.entries.isEmpty, of: "a tree")
+            if isGoing == nil { return false }
             let goesOn = state.withLock { state -> Bool in
                 guard state.tree?.top == top, !Task.isCancelled else { return false }
                 for (parent, entry) in part.entries {

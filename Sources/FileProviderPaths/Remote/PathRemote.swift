@@ -274,7 +274,7 @@ extension PathRemote {
             let part = try await entries(in: path, from: token, limit: limit)
             token = part.next
             do {
-                try check.check(token, of: "'/\(path.names.joined(separator: "/"))'")
+                try check.check(token, isEmpty: part.entries.isEmpty, of: "'/\(path.names.joined(separator: "/"))'")
                 guard try await !visit(part) else { continue }
             } catch {
                 if let token { endListing(token) }

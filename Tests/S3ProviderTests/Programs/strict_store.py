@@ -14,6 +14,10 @@ answers=other: the answer to a PUT has another tag than all later answers.
 unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
 refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag.
 keeps=PREFIX: what begins so is not deleted.
+forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
+portal=KEY: what it is read as is a page of the same length without an ETag.
+denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
+strays: listings have a key of another place besides.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
 because the store was busy.
@@ -95,6 +99,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_put_object(self, key, query, body):
         there = objects.get(key)
         source = self.headers.get("x-amz-copy-source")
+        if source and options.get("forgets") == "copies" or there is not None and options.get("forgets") == key:
+            options.pop("forgets")
+            return self.answer(200, b"<html>welcome</html>")
+        if there is not None and options.get("denies") == key:
+            return self.refuse(404, "NoSuchUpload")
         if source:
             original = objects.get(urllib.parse.unquote(source).lstrip("/").partition("/")[2])
             if original is None:
@@ -126,6 +135,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(204)
 
     def do_post_object(self, key, query, body):
+        if options.get("denies") == "batches":
+            return self.refuse(200, "InternalError")
         refused = ""
         for listed in re.findall("<Object>(.*?)</Object>", body.decode()):
             key, wanted = (re.search(f"<{name}>(.*?)</{name}>", listed) for name in ("Key", "ETag"))
@@ -145,6 +156,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.list(query)
         if key not in objects:
             return self.refuse(404, "NoSuchKey")
+        if options.get("portal") == key and self.command == "GET":
+            return self.answer(200, b"<html>".ljust(len(objects[key][0]))[:len(objects[key][0])])
         wanted = self.headers.get("If-Match")
         if wanted and wanted != tag(objects[key]):
             return self.refuse(412, "PreconditionFailed")
@@ -154,7 +167,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
         parts, below = [], []
         for key in sorted(objects, key=str.encode):
-            if not key.startswith(prefix):
+            if not key.startswith(prefix) and not ("strays" in options and key == "elsewhere"):
                 continue
             rest = key[len(prefix):]
             if delimiter and delimiter in rest:

@@ -40,6 +40,10 @@ struct MultipartUploads: Sendable {
                     return (known, try await parts(of: known))
                 } catch let failure as S3Failure where failure.status == 404 {
                     journal.remove(known)
+                } catch let failure as S3Failure where failure.error.code.reaction != .latchDomain {
+                    // The server does not let us see the parts, and they are sent again.
+                    client.logger.debug("the parts of an upload cannot be listed (\(failure.words))")
+                    await abort(known)
                 }
             } else {
                 await abort(known)
@@ -84,8 +88,8 @@ struct MultipartUploads: Sendable {
         return made.withLock { $0.sorted { $0.number < $1.number } }
     }
 
-    /// - Returns: the object's ETag, where the server says it.
-    func complete(_ record: UploadRecord, _ parts: [Part], _ fields: HTTPFields = [:]) async throws -> String? {
+    /// - Returns: the object's ETag.
+    func complete(_ record: UploadRecord, _ parts: [Part], _ fields: HTTPFields = [:]) async throws -> String {
         let listed = parts.map { part in
             "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(S3Client.escaped(part.tag))</ETag></Part>"
         }

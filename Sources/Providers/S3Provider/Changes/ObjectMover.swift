@@ -76,10 +76,8 @@ struct ObjectMover: Sendable {
     private func deleteCopies(_ record: MoveRecord) async throws {
         try await client.settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
         try await join(record) { pairs in
-            let copies = pairs.compactMap { original, copy in
-                copy.flatMap { records.isCopy($0, of: original) ? $0 : nil }
-            }
-            try await deleter.delete(copies.map { Deletion(key: $0.key, tag: $0.tag) })
+            let copied = try await copied(pairs)
+            try await deleter.delete(copied.map { Deletion(key: $0.copy.key, tag: $0.copy.tag) })
         }
         moves.remove(record)
     }
@@ -87,10 +85,27 @@ struct ObjectMover: Sendable {
     /// Deletes the originals that have a copy.
     private func deleteOriginals(_ record: MoveRecord) async throws {
         try await join(record) { pairs in
-            let copied = pairs.filter { original, copy in copy.map { records.isCopy($0, of: original) } ?? false }
+            let copied = try await copied(pairs)
             try await deleter.delete(copied.map { Deletion(key: $0.original.key, tag: $0.original.tag) })
         }
         moves.remove(record)
+    }
+
+    /// The objects that have a copy. What another client has written in one of the places is none.
+    private func copied(
+        _ pairs: [(original: S3Object, copy: S3Object?)]
+    ) async throws -> [(original: S3Object, copy: S3Object)] {
+        var copied: [(original: S3Object, copy: S3Object)] = []
+        for case (let original, let copy?) in pairs {
+            let isCopy =
+                if let isKnown = records.isCopy(copy, of: original) {
+                    isKnown
+                } else {
+                    try await ObjectHash.of(copy, client) == ObjectHash.of(original, client)
+                }
+            if isCopy { copied.append((original, copy)) }
+        }
+        return copied
     }
 
     // MARK: - Copying

@@ -32,18 +32,28 @@ struct ObjectWriter: Sendable {
         let fields = ObjectMetadata.fields(attributes)
         let date = attributes.contentModificationDate
         do {
-            let tag =
+            let answer: Answer =
                 if let hashes {
                     try await put(contents, hashes, to: key, fields, if: condition, at: path, date: date)
                 } else {
                     try await upload(contents, to: key, fields, if: condition, at: path, date: date)
                 }
-            return try await written(contents, key, path, tag: tag, date: date)
-        } catch let failure as S3Failure
-            where failure.isUnmetCondition || failure.isRace || failure.status == 404 && condition != .always
-        {
-            throw RemoteConditionFailure(present: try await tree.entry(at: path))
+            return try await written(contents, key, path, answer, if: condition, date: date)
+        } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace || failure.status == 404 {
+            let present = try await tree.entry(at: path)
+            let isMet = condition == .always || (present.map { condition.isOf($0.tag) } ?? (condition == .absent))
+            guard isMet else { throw RemoteConditionFailure(present: present) }
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable,
+                "the server does not take the content (\(failure.words)), although nothing has changed there")
         }
+    }
+
+    /// What the server says that it has stored.
+    private struct Answer {
+        var tag: String
+        /// Whether it is the ETag of a PUT in the response, and not the one that the content should have.
+        var isGiven: Bool
     }
 
     private func hashes(of contents: ContentSource, _ range: Range<Int64>) async throws -> ContentHashes {
@@ -69,8 +79,9 @@ struct ObjectWriter: Sendable {
     private func put(
         _ contents: ContentSource, _ hashes: ContentHashes, to key: String, _ fields: HTTPFields,
         if condition: RemoteCondition, at path: RemotePath, date: FileTimestamp?
-    ) async throws -> String? {
-        records.willWrite(key, tag: "\"\(Signature.hexadecimal(hashes.md5))\"", date: date)
+    ) async throws -> Answer {
+        let expected = "\"\(Signature.hexadecimal(hashes.md5))\""
+        records.willWrite(key, tag: expected, date: date)
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         var tag: String?
@@ -91,20 +102,19 @@ struct ObjectWriter: Sendable {
                     repetition: isCompared ? .ifNotDone : nil)
             }.fields["ETag"]
         }
-        return tag
+        return Answer(tag: tag.map(S3Object.quoted) ?? expected, isGiven: tag != nil)
     }
 
-    /// Sends a large file in parts.
-    ///
-    /// - Returns: nil: the ETag is found in a listing.
+    /// Sends a large file in parts. Servers that list the ETags of a PUT may list others of what they assemble.
     private func upload(
         _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
         at path: RemotePath, date: FileTimestamp?
-    ) async throws -> String? {
+    ) async throws -> Answer {
         let partSize = max(settings.partSize, (contents.size / 9_000 + 1).roundedUp(to: 1 << 20))
         let uploads = copier.multipart
         var (record, there) = try await uploads.resume(key, size: contents.size, partSize: partSize, fields)
-        for attempt in 1... {
+        var attempt = 1
+        while true {
             do {
                 let parts = try await uploads.makeParts(of: record) { [record, there] number, range in
                     try await self.send(part: number, range, of: contents, record, there[number])
@@ -114,11 +124,13 @@ struct ObjectWriter: Sendable {
                 records.willWrite(key, tag: ContentHashes.tag(of: parts), date: date)
                 // Hours may have passed since the first comparison, and some servers check no preconditions here.
                 try await tree.require(condition, at: path)
+                var tag = ""
                 try await sending(condition, [:], at: path) { [record] fields, _ in
-                    _ = try await uploads.complete(record, parts, fields)
+                    tag = try await uploads.complete(record, parts, fields)
                 }
-                return nil
+                return Answer(tag: tag, isGiven: false)
             } catch let failure as S3Failure where failure.code == "NoSuchUpload" && attempt == 1 {
+                attempt += 1
                 uploads.journal.remove(record)
                 (record, there) = try await uploads.resume(key, size: contents.size, partSize: partSize, fields)
             } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
@@ -127,7 +139,6 @@ struct ObjectWriter: Sendable {
                 throw failure
             }
         }
-        return nil
     }
 
     /// Sends a part, unless the server has just this one.
@@ -155,17 +166,18 @@ struct ObjectWriter: Sendable {
 
     /// The entry of an object that has just been written, as listings show it.
     ///
-    /// - Parameter tag: the ETag in the response; nil where it had none.
-    /// - Throws: ``RemoteConditionFailure`` when another client has written it since.
+    /// - Throws: ``RemoteConditionFailure`` when another client has written it since; `malformedResponse` when nothing was
+    ///   written.
     private func written(
-        _ contents: ContentSource, _ key: String, _ path: RemotePath, tag: String?, date: FileTimestamp?
+        _ contents: ContentSource, _ key: String, _ path: RemotePath, _ answer: Answer, if condition: RemoteCondition,
+        date: FileTimestamp?
     ) async throws -> RemoteEntry {
         tree.note(seen: tree.prefix(of: path.parent))
         let name = path.name ?? ""
         // Where responses and listings have been seen to agree, the response says all that a listing would say but the date,
         // and that is the file's.
-        if let tag, let date, preconditions.known?.answersWithListedTags == true {
-            let written = S3Object(key: key, tag: tag, size: contents.size, modified: nil)
+        if answer.isGiven, let date, preconditions.known?.answersWithListedTags == true {
+            let written = S3Object(key: key, tag: answer.tag, size: contents.size, modified: nil)
             records.didWrite(written, date: date)
             return records.file(written, name: name)
         }
@@ -174,11 +186,14 @@ struct ObjectWriter: Sendable {
         guard let found else {
             throw FileProviderError(.malformedResponse, "what was written to the bucket is not there")
         }
-        let tag = tag.map(S3Object.quoted)
         var isOwn = found.size == contents.size
-        if isOwn, let tag, tag != found.tag { isOwn = try await isSame(found, writtenAs: tag, contents) }
-        guard isOwn else { throw RemoteConditionFailure(present: records.file(found, name: name)) }
-        records.didWrite(found, date: date, other: tag)
+        if isOwn, answer.tag != found.tag { isOwn = try await isSame(found, writtenAs: answer.tag, contents) }
+        guard isOwn else {
+            let there = records.file(found, name: name)
+            guard condition.isOf(there.tag) else { throw RemoteConditionFailure(present: there) }
+            throw FileProviderError(.malformedResponse, "the server has not stored what it has acknowledged")
+        }
+        records.didWrite(found, date: date, other: answer.tag)
         return records.file(found, name: name)
     }
 

@@ -28,7 +28,7 @@ struct KeyReader {
                 return
             }
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token)
-            try check.check(listing.next, of: "'\(prefix)'")
+            try check.check(listing.next, isEmpty: listing.entries.isEmpty, of: "'\(prefix)'")
             page = listing.entries.compactMap { if case .object(let object) = $0 { object } else { nil } }
             index = 0
             token = listing.next

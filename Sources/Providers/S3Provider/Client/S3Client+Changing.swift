@@ -14,9 +14,10 @@ struct Deletion: Sendable {
 extension S3Client {
     /// Sends a request after whose status the server still works: an error may come after a good status.
     ///
-    /// - Returns: the ETag in the response, where it has one.
-    func sendLong(_ make: () -> HTTPRequest) async throws -> String? {
-        try await again { () async throws -> String? in
+    /// - Returns: the ETag in the response.
+    /// - Throws: ``S3Failure``; `malformedResponse` for a response that does not say what was made.
+    func sendLong(_ make: () -> HTTPRequest) async throws -> String {
+        try await again { () async throws -> String in
             var request = make()
             request.patience = .seconds(600)
             let answer = try await attempt(request)
@@ -24,7 +25,11 @@ extension S3Client {
             guard answer.head.isSuccess, document?.name.local != "Error" else {
                 throw S3Failure(answer, bucket: location.bucket)
             }
-            return document?.child("ETag").map { S3Object.quoted($0.trimmedText) }
+            guard let tag = document?.child("ETag")?.trimmedText, !tag.isEmpty else {
+                noteUnknown(request)
+                throw FileProviderError(.malformedResponse, "the server does not say what it has made")
+            }
+            return S3Object.quoted(tag)
         }
     }
 
@@ -67,8 +72,15 @@ extension S3Client {
         } catch let failure as S3Failure where failure.isUnimplemented || failure.status == 405 {
             return nil
         }
+        let document = try XMLReader.document(answer.body)
+        guard document.name.local == "DeleteResult" else {
+            guard document.name.local == "Error" else {
+                throw FileProviderError(.malformedResponse, "the server does not say what it has deleted")
+            }
+            throw S3Failure(answer, bucket: location.bucket)
+        }
         var left: [String] = []
-        for refusal in try XMLReader.document(answer.body).children where refusal.name.local == "Error" {
+        for refusal in document.children where refusal.name.local == "Error" {
             let code = refusal.child("Code")?.trimmedText ?? ""
             if code == "NoSuchKey" { continue }
             let key = refusal.child("Key")?.text ?? ""

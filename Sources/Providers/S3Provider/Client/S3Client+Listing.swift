@@ -29,6 +29,9 @@ extension S3Client {
                 failure: { S3Failure($0, bucket: bucket) })
             self.ledger.noteResponse(after: .now - start)
             let listing = try parser.finish(after: token)
+            guard listing.entries.allSatisfy({ $0.key.utf8.starts(with: prefix.utf8) }) else {
+                throw FileProviderError(.malformedResponse, "the listing of '\(prefix)' has keys of other places")
+            }
             if isRaw { return listing }
             return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)
         }
@@ -67,7 +70,10 @@ extension S3Client {
             if isConditional { request.fields["If-Match"] = tag }
             var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
             download.check = { head in
-                if let tag, let given = head.fields["ETag"], S3Object.quoted(given) != tag {
+                guard let given = head.fields["ETag"] else {
+                    throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
+                }
+                if let tag, S3Object.quoted(given) != tag {
                     throw FileProviderError(.versionNoLongerAvailable, "'\(key)' has changed")
                 }
             }

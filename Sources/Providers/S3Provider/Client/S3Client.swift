@@ -112,6 +112,13 @@ final class S3Client: Sendable {
         }
     }
 
+    /// The response to a request does not say whether it was applied.
+    func noteUnknown(_ request: HTTPRequest) {
+        for key in (request.authorizer as? Signer)?.changes ?? [] {
+            ledger.noteUnknown(key, tag: request.tagOfWritten)
+        }
+    }
+
     /// Sends a request, and once more with another clock, other credentials or another region where the first was wrong.
     ///
     /// - Throws: ``S3Failure`` for a response without success; ``FileProviderError``.

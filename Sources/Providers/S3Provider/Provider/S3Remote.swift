@@ -381,7 +381,7 @@ final class S3Remote: PathRemote {
         var check = CycleCheck<String>()
         repeat {
             let listing = try await client.list(prefix: prefix, isFlat: true, from: token)
-            try check.check(listing.next, of: "'\(prefix)'")
+            try check.check(listing.next, isEmpty: listing.entries.isEmpty, of: "'\(prefix)'")
             try await deleter.delete(listing.entries.map(\.key).filter { !$0.utf8.elementsEqual(prefix.utf8) })
             token = listing.next
         } while token != nil

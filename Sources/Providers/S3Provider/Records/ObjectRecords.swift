@@ -89,13 +89,15 @@ final class ObjectRecords: Sendable {
     func didDelete(_ keys: [String]) { notes.note(keys.map { ($0, nil) }) }
 
     /// Whether an object is a copy of another. The server gives copies of large or encrypted objects other ETags: the record
-    /// of the copy decides then, and the dates where there is none.
-    func isCopy(_ copy: S3Object, of original: S3Object) -> Bool {
+    /// of the copy decides then.
+    ///
+    /// - Returns: nil where there is no record, and only the bytes can tell.
+    func isCopy(_ copy: S3Object, of original: S3Object) -> Bool? {
         guard copy.size == original.size else { return false }
         if copy.tag == original.tag { return true }
-        if let known = note(of: copy)?.known { return known == self.known(original) }
-        guard let made = copy.modified, let written = original.modified else { return false }
-        return made >= written
+        if let note = note(of: copy) { return (note.known ?? note.tag) == known(original) }
+        guard let made = copy.modified, let written = original.modified, made >= written else { return false }
+        return nil
     }
 
     // MARK: - Servers that list other ETags

@@ -17,8 +17,7 @@ struct EntryNamer {
     /// - Parameter key: with its slash.
     mutating func directory(_ part: String, key: String) -> String {
         objects.removeAll { !key.utf8.starts(with: $0.utf8) }
-        let name = KeyNames.name(of: part)
         return objects.contains { $0.utf8.count == key.utf8.count - 1 } && !part.isEmpty
-            ? name + KeyNames.directory : name
+            ? KeyNames.directoryName(of: part) : KeyNames.name(of: part)
     }
 }

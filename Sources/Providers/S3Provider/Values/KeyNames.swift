@@ -9,6 +9,7 @@
 /// | content in an object whose key ends with a slash | the file `%yonder-content` in that directory |
 /// | a symbolic link's object where there is an object of that name too | the file `a.rclonelink` |
 /// | a part that has `%yonder-` in it itself | with `%yonder-name-` before it |
+/// | keys below such a part where there is an object of that name too | with `%yonder-directory-name-` before it |
 enum KeyNames {
     static let mark = "%yonder-"
     static let empty = "%yonder-empty"
@@ -17,6 +18,7 @@ enum KeyNames {
     static let directory = "%yonder-directory"
     static let content = "%yonder-content"
     static let literal = "%yonder-name-"
+    static let literalDirectory = "%yonder-directory-name-"
 
     /// The name of a part of a key.
     static func name(of part: String) -> String {
@@ -28,6 +30,11 @@ enum KeyNames {
         }
     }
 
+    /// The name of a directory whose name an object has too.
+    static func directoryName(of part: String) -> String {
+        part.contains(mark) ? literalDirectory + part : name(of: part) + directory
+    }
+
     /// The part of a key that a name stands for.
     static func part(of name: String) -> String {
         switch name {
@@ -35,15 +42,17 @@ enum KeyNames {
         case dot: return "."
         case dotDot: return ".."
         default:
-            if name.hasPrefix(literal) { return String(name.dropFirst(literal.count)) }
-            if name.hasSuffix(directory) { return String(name.dropLast(directory.count)) }
-            return name
+            for prefix in [literal, literalDirectory] where name.hasPrefix(prefix) {
+                return String(name.dropFirst(prefix.count))
+            }
+            return name.hasSuffix(directory) ? part(of: String(name.dropLast(directory.count))) : name
         }
     }
 
     /// Whether a name can only be a directory's.
     static func isDirectoryOnly(_ name: String) -> Bool {
-        name == empty || !name.hasPrefix(literal) && name.utf8.count > directory.utf8.count && name.hasSuffix(directory)
+        name == empty || name.hasPrefix(literalDirectory)
+            || !name.hasPrefix(literal) && name.utf8.count > directory.utf8.count && name.hasSuffix(directory)
     }
 
     /// Whether a new item may have this name: a name with a meaning of its own may not be made.

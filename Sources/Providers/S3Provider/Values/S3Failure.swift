@@ -58,10 +58,14 @@ struct S3Failure: Error {
         }
     }
 
+    /// What the server said.
+    var words: String {
+        let said = [code, message].filter { !$0.isEmpty }.joined(separator: ": ")
+        return said.isEmpty ? "status \(status)" : String(said.prefix(300))
+    }
+
     /// The error for the system.
     var error: FileProviderError {
-        let said = [code, message].filter { !$0.isEmpty }.joined(separator: ": ")
-        let words = said.isEmpty ? "status \(status)" : String(said.prefix(300))
         switch (status, code) {
         case (_, "NoSuchBucket"):
             return FileProviderError(.serverUnreachable, "there is no bucket '\(bucket)' on the server")
