@@ -1,5 +1,9 @@
-/* The data of write requests, in memory or still in a pipe. */
+/* How files are opened, and the data of write requests, in memory or still in a pipe. */
 #include "internal.h"
+
+#include <fcntl.h>
+
+const int fuseshim_open_direct = O_DIRECT;
 
 size_t fuseshim_data_size(const fuseshim_data *data)
 {

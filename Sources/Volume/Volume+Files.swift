@@ -17,16 +17,15 @@ package struct OpenIntent: Hashable, Sendable {
     package var isWriting: Bool
     package var isTruncating: Bool
     package var isReading: Bool
+    /// Whether the kernel may read and write the content file itself, unless the file is open in another way already.
+    package var allowsPassthrough: Bool
 
-    package init(isWriting: Bool, isTruncating: Bool, isReading: Bool = true) {
+    package init(isWriting: Bool, isTruncating: Bool, isReading: Bool = true, allowsPassthrough: Bool = true) {
         self.isWriting = isWriting
         self.isTruncating = isTruncating
         self.isReading = isReading
+        self.allowsPassthrough = allowsPassthrough
     }
-
-    /// Whether the file may be mapped and written through the mapping. It is not served by passthrough then: such a mapping holds
-    /// the kernel's backing file and not the file of the mount, so that the file counts as closed while it is still written.
-    package var canBeMappedForWriting: Bool { isReading && isWriting }
 
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
@@ -65,7 +64,7 @@ extension Volume {
                 if intent.isTruncating { contentWasReplaced(number) }
             }
             let grant = try decide(
-                file, isWriting: intent.isWriting, registry: intent.canBeMappedForWriting ? nil : registry)
+                file, isWriting: intent.isWriting, registry: intent.allowsPassthrough ? registry : nil)
             observer.didOpenFile(number)
             return grant
         } catch {

@@ -21,6 +21,9 @@ typedef struct fuseshim_data fuseshim_data;
 
 /* ---- Values ---- */
 
+/* open(2)'s O_DIRECT. */
+extern const int fuseshim_open_direct;
+
 /* Who made a request, as the kernel says. */
 struct fuseshim_caller {
     int32_t process;

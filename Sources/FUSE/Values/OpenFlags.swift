@@ -1,3 +1,4 @@
+import CFUSEShim
 import Glibc
 
 /// How a file is opened: the flags of `open(2)`.
@@ -7,6 +8,7 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
     package init(rawValue: Int32) { self.rawValue = rawValue }
 
     package static var append: OpenFlags { OpenFlags(rawValue: O_APPEND) }
+    package static var direct: OpenFlags { OpenFlags(rawValue: fuseshim_open_direct) }
     package static var exclusive: OpenFlags { OpenFlags(rawValue: O_EXCL) }
     package static var truncate: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
     package static var synchronous: OpenFlags { OpenFlags(rawValue: O_SYNC) }
@@ -14,4 +16,9 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
 
     package var canRead: Bool { rawValue & O_ACCMODE != O_WRONLY }
     package var canWrite: Bool { rawValue & O_ACCMODE != O_RDONLY }
+
+    /// Whether the kernel may read and write the content file itself. It opens the content file with these flags and keeps it:
+    /// `fcntl(F_SETFL)` does not reach it, and a shared writable mapping, which needs both accesses, holds it, so that the file
+    /// counts as closed while it is still written.
+    package var allowPassthrough: Bool { !(canRead && canWrite) && isDisjoint(with: [.append, .direct]) }
 }
