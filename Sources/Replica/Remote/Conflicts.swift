@@ -7,19 +7,21 @@ package enum ConflictOutcome: Hashable, Sendable {
     case copied(name: String)
     /// There is no local content to be kept.
     case nothingToKeep
-    /// The item is a conflict copy itself: nothing was changed, and both contents stay where they are.
+    /// The item is a conflict copy itself, which the remote does not have or which comes of several others: nothing was changed,
+    /// and both contents stay where they are.
     case isConflictCopy
 }
 
 /// Both sides changed the same thing: both are kept.
 ///
-/// There is never a conflict copy of a conflict copy: a remote that shows what was written here as something else, each
-/// time it is looked at, would make new files without end.
+/// Conflict copies of conflict copies are few: a remote that shows what was written here as something else, each time it is
+/// looked at, would make new files without end.
 package struct Conflicts: RemotePart {
     let transaction: RemoteTransaction
     private var placement: Placement { Placement(transaction: transaction) }
 
-    /// How often a conflict copy whose name is taken gets another.
+    /// How often a conflict copy whose name is taken gets another, and how often one that was changed on both sides has a copy of
+    /// its own, which may be changed on both sides.
     private static let mostCollisions = 3
 
     /// The remote's content has the name from now on; the content that was written here goes beside it, as a new item,
@@ -32,14 +34,19 @@ package struct Conflicts: RemotePart {
     ) throws -> ConflictOutcome {
         guard let item = try db.item(id: row), let parent = item.parent else { return .nothingToKeep }
         guard item.inode.kind == .file, item.changedFields.contains(.contents) else { return .nothingToKeep }
-        if try db.conflictOriginal(of: row) != nil { return .isConflictCopy }
+        var collisions: Int64 = 0
+        if try db.conflictOriginal(of: row) != nil {
+            collisions = try db.collisions(of: row) + 1
+            if item.identifier == nil || collisions > Self.mostCollisions { return .isConflictCopy }
+        }
         let name = try db.freeName(for: item.name, label: label, in: parent)
         // The remote's item, with an inode of its own; what was changed of its place stays pending.
         let number = try db.copyInode(
             of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion, at: now)
         try db.giveUpContent(of: row, for: remote, in: number)
         try db.forgetAttributes(item.changedFields, of: number)
-        try db.insertConflictCopy(of: item.inode.number, original: item.name, named: name, in: parent, at: now)
+        try db.insertConflictCopy(
+            of: item.inode.number, original: item.name, named: name, in: parent, collisions: collisions, at: now)
         tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ])

@@ -88,17 +88,19 @@ extension Database {
 
     /// Inserts the local content of an inode as a new item beside the one whose content it was. It is pending.
     func insertConflictCopy(
-        of number: InodeNumber, original: String, named name: String, in parent: InodeNumber, at now: FileTimestamp
+        of number: InodeNumber, original: String, named name: String, in parent: InodeNumber, collisions: Int64 = 0,
+        at now: FileTimestamp
     ) throws {
         try run(
             """
-            INSERT INTO item (inode, parent, name, capabilities, changedFields, template, pendingSince, conflictOf)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO item
+                (inode, parent, name, capabilities, changedFields, template, pendingSince, conflictOf, collisions)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
                 Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), now.nanosecondsSince1970,
-                original,
+                original, collisions,
             ])
     }
 

@@ -64,7 +64,7 @@ extension Executor {
         return try await item(named: sent.item.filename, in: sent.item.parentItemIdentifier)
     }
 
-    /// The remote has other content where a conflict copy is: a copy of the copy would not end that.
+    /// The remote has other content where a conflict copy is, again: another copy would not end that.
     private func parkConflictCopy(_ sent: SentChange) async throws {
         try await postpone(
             sent,
