@@ -41,6 +41,15 @@ package struct MountTable: Sendable {
         return mounts.last { $0.path == bytes }
     }
 
+    /// Where a device is mounted; nil where it is not.
+    ///
+    /// - Parameter path: where it was mounted. It is somewhere else when a directory above it was renamed.
+    package func path(of device: String, before path: FilePath) -> FilePath? {
+        if self.device(at: path) == device { return path }
+        guard let bytes = mounts.last(where: { $0.device == device })?.path else { return nil }
+        return FilePath(platformString: bytes.map(CChar.init(bitPattern:)) + [0])
+    }
+
     /// The device of the topmost mount at a path.
     package func device(at path: FilePath) -> String? { mount(at: path)?.device }
 

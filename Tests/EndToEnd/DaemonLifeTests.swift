@@ -161,7 +161,7 @@ extension RealMount {
                 try await yonder.mountSource()
                 let outcome = try await yonder.run(
                     """
-                    exec 9>>"$1"; printf y >&9 && yonder unmount mount >/dev/null || exit 3
+                    exec 9>"$1"; printf xy >&9 && yonder unmount mount >/dev/null || exit 3
                     printf z >&9 || exit 4
                     yonder mount mount >/dev/null && yonder wait mount || exit 3
                     printf apart >&9 || exit 4

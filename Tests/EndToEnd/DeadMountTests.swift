@@ -27,6 +27,29 @@ extension RealMount {
             }
         }
 
+        @Test("MOUNT-1: a mount that was detached while a program has a file open is mounted again")
+        func detached() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let program = try await BackgroundProgram("tail", "-f", yonder["file"])
+                #expect(
+                    try await eventually {
+                        try await Command.shell("ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c \"$1\"", yonder["file"])
+                            .line != "0"
+                    })
+                defer { program.kill() }
+                #expect(try await Command.run("umount", "-l", yonder.mount.string).status == 0)
+                #expect(try !isInTable(yonder.mount.string))
+                let mounted = try await yonder.yonder("mount", "mount")
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try isInTable(yonder.mount.string))
+                try await yonder.shell("echo y > new")
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("new") == "y\n")
+            }
+        }
+
         @Test("MOUNT-3: yonder remove detaches the dead mount of a daemon that was killed, and keeps what was not sent")
         func remove() async throws {
             try await withDeadMount { yonder in

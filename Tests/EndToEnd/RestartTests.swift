@@ -56,6 +56,44 @@ extension RealMount {
             }
         }
 
+        @Test("CRASH-3: a daemon whose socket was removed with its directory is found again, and keeps the mounts")
+        func removedSocket() async throws {
+            try await Installation.run { installation async throws in
+                let runtime = try installation.directory.makeDirectory("runtime")
+                let yonder = installation.with(["YONDER_SOCKET": runtime.appending("socket").string])
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let keeper = yonder.keeper
+                #expect(try await Command.run("rm", "-r", runtime.string).status == 0)
+                let isFound = try await eventually(within: .seconds(20)) {
+                    try await yonder.yonder("status").status == 0
+                }
+                #expect(isFound)
+                #expect(yonder.keeper == keeper)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                #expect(try await yonder.yonder("shutdown").status == 0)
+            }
+        }
+
+        @Test(
+            "TAKEOVER-1: a mount goes on where it is when a directory above it was renamed",
+            .enabled(if: canContinueMounts))
+        func renamedAbove() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                let parent = try yonder.directory.makeDirectory("parent").string
+                #expect(try await yonder.yonder("mount", yonder.source.string, "\(parent)/mount").status == 0)
+                #expect(try await Command.run("mv", parent, "\(parent)2").status == 0)
+                #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
+                let seen = try await Command.shell("echo y > \"$1\"/new; cat \"$1\"/*", "\(parent)2/mount")
+                #expect(seen.output == "xy\n")
+                #expect(try await yonder.yonder("wait", "--timeout", "20", "\(parent)2/mount").status == 0)
+                #expect(yonder.sourceText("new") == "y\n")
+                #expect(try await yonder.yonder("unmount", "\(parent)2/mount").status == 0)
+                #expect(try await Command.run("ls", "-A", "\(parent)2/mount").output == "")
+            }
+        }
+
         @Test("CRASH-4: yonder daemon restart starts the installed daemon and keeps the mounts") func restarts()
             async throws
         {

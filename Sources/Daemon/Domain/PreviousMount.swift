@@ -12,7 +12,8 @@ package struct PreviousMount: Sendable {
         var session: SessionRecord
     }
 
-    var mountpoint: String { description.session.mountPoint }
+    /// Where it is now, or was last.
+    let mountpoint: String
 
     let device: FileDescriptor
     /// The open files, as the earlier process left them.
@@ -29,5 +30,6 @@ package struct PreviousMount: Sendable {
         missed = inherited.missed
         files = OpenFiles(table: try HandleTable.adopt(inherited.handles))
         description = try JSONDecoder().decode(Description.self, from: Data(files.mountDescription))
+        mountpoint = description.session.presentMountPoint?.string ?? description.session.mountPoint
     }
 }

@@ -107,6 +107,17 @@ package final class Daemon: Sendable {
         defer { exporting.cancel() }
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
+        let watching = Task { [logger, manager] in
+            // Without a keeper there is no next process, which makes the socket again.
+            while manager.keeper != nil {
+                try await Task.sleep(for: Self.pauseBetweenLooks)
+                guard server.isLost() else { continue }
+                logger.notice("the socket '\(places.socket)' was removed")
+                end.yield(.restart)
+                return
+            }
+        }
+        defer { watching.cancel() }
         let mounting = Task { await domains.mountAgain() }
         defer { mounting.cancel() }
         var ended = DaemonEnd.shutdown
@@ -132,6 +143,9 @@ package final class Daemon: Sendable {
         logger.notice("yonderd ends")
         return ended
     }
+
+    /// Between looks at the socket file.
+    private static let pauseBetweenLooks = Duration.seconds(2)
 
     /// Verifies that this program could take over from a running daemon.
     ///

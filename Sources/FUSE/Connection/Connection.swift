@@ -69,10 +69,10 @@ final class Connection: @unchecked Sendable {
         state.update { $0.features = features }
     }
 
-    /// Whether the mount is still in the mount table.
-    func isAttached() -> Bool {
+    /// Where the mount is in the mount table; nil when it is not there any more.
+    func presentMountPoint() -> FilePath? {
         let (device, mountPoint) = state.read { ($0.device, $0.mountPoint) }
-        guard let device, let mountPoint, let table = try? MountTable() else { return false }
-        return table.device(at: mountPoint) == device
+        guard let device, let mountPoint, let table = try? MountTable() else { return nil }
+        return table.path(of: device, before: mountPoint)
     }
 }

@@ -95,7 +95,7 @@ package final class Session: Sendable {
     package var negotiated: ConnectionFeatures? { connection.state.read { $0.features } }
 
     /// Whether the mount exists: false before ``mount(at:)``, and after any process has unmounted it.
-    package var isMounted: Bool { connection.isAttached() }
+    package var isMounted: Bool { connection.presentMountPoint() != nil }
 
     /// Where the mount is; nil before ``mount(at:)``.
     package var mountPoint: FilePath? { connection.state.read { $0.mountPoint } }
@@ -133,12 +133,12 @@ package final class Session: Sendable {
     ///
     /// - Throws: the error of `umount`; EPERM when the mount belongs to another user.
     package func unmount() throws(Errno) {
-        guard connection.isAttached(), let mountPoint = connection.state.read({ $0.mountPoint }) else { return }
+        guard let mountPoint = connection.presentMountPoint() else { return }
         var failure = mountPoint.withPlatformString { fuseshim_unmount($0, false) }
         if failure == Errno.resourceBusy.rawValue {
             failure = mountPoint.withPlatformString { fuseshim_unmount($0, true) }
         }
-        guard failure != 0, connection.isAttached() else { return }
+        guard failure != 0, connection.presentMountPoint() != nil else { return }
         throw Errno(rawValue: failure)
     }
 
@@ -147,9 +147,7 @@ package final class Session: Sendable {
     /// same as ``unmount()``.
     package func abort() {
         if let device = connection.state.read({ $0.device }), let minor = device.split(separator: ":").last {
-            if fuseshim_abort_connection(String(minor)) != 0, let mountPoint = connection.state.read({ $0.mountPoint }),
-                connection.isAttached()
-            {
+            if fuseshim_abort_connection(String(minor)) != 0, let mountPoint = connection.presentMountPoint() {
                 _ = mountPoint.withPlatformString { umount2($0, Int32(MNT_FORCE)) }
             }
         }
@@ -205,7 +203,7 @@ package final class Session: Sendable {
 
     /// Detaches a mount that is not served any more; otherwise every access to it would wait or fail.
     private static func detach(_ connection: Connection) {
-        guard connection.isAttached(), let mountPoint = connection.state.read({ $0.mountPoint }) else { return }
+        guard let mountPoint = connection.presentMountPoint() else { return }
         try? detachMount(at: mountPoint)
     }
 

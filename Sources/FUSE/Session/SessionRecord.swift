@@ -14,6 +14,11 @@ package struct SessionRecord: Codable, Hashable, Sendable {
 
     /// The minor number of the mount's device, which no other mount has meanwhile.
     package var deviceNumber: UInt32 { device.split(separator: ":").last.flatMap { UInt32($0) } ?? 0 }
+
+    /// Where the mount is now, which is elsewhere when a directory above it was renamed; nil when it is gone.
+    package var presentMountPoint: FilePath? {
+        (try? MountTable())?.path(of: device, before: FilePath(mountPoint))
+    }
 }
 
 extension Session {
@@ -39,12 +44,11 @@ extension Session {
     ///   - record: the ``record`` of the other process. This session must have been made with the same options.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS before Linux 6.9; EINVAL for a record that is not one.
     package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
-        let mountPoint = FilePath(record.mountPoint)
+        let mountPoint: FilePath
         do throws(Errno) {
             guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
-            guard let table = try? MountTable(), table.device(at: mountPoint) == record.device else {
-                throw .socketNotConnected
-            }
+            guard let present = record.presentMountPoint else { throw .socketNotConnected }
+            mountPoint = present
             let failure = fuseshim_session_take_over(
                 connection.shim, device.rawValue, record.initRequest, record.initRequest.count)
             guard failure == 0 else { throw Errno(rawValue: failure) }
