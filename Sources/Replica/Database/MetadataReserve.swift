@@ -24,8 +24,9 @@ final class MetadataReserve: Sendable {
     /// Nothing is made in the directory once this is true.
     private let isClosed = Mutex(false)
 
-    /// Of a small file system a fiftieth, at most 8 MiB; under 256 KiB none.
+    /// Of a small file system a fiftieth, at most 8 MiB, and at least 2 MiB or a tenth; under 256 KiB none.
     private static let largest: Int64 = 8 << 20
+    private static let usual: Int64 = 2 << 20
     private static let smallest: Int64 = 256 << 10
     /// Eighths of it that are in the file. The databases' logs have the others (``keepRoom(_:behindLogOf:checkpoint:)``).
     private static let fileEighths: Int64 = 3
@@ -169,7 +170,8 @@ final class MetadataReserve: Sendable {
     /// How much is kept in all; nil for nothing.
     private var size: Int64? {
         guard let statistics = try? FileSystemStatistics(of: directory), !statistics.isReadOnly else { return nil }
-        let size = min(Self.largest, Self.total(statistics) / 50)
+        let total = Self.total(statistics)
+        let size = min(Self.largest, max(total / 50, min(Self.usual, total / 10)))
         return size >= Self.smallest ? size : nil
     }
 

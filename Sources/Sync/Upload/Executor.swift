@@ -17,6 +17,7 @@ struct Executor: SyncPart {
     let request = FileProviderRequest(reason: .synchronization)
 
     private static let pauseWhileWritten = Duration.seconds(1)
+    private static let pauseWithoutRecord = Duration.seconds(1)
 
     // MARK: - Items
 
@@ -201,6 +202,8 @@ struct Executor: SyncPart {
                 return
             }
             warnings.report("what became of '\(sent.item.filename)' on the remote cannot be recorded: \(error)")
+            // The next attempt cannot be recorded to be later either.
+            try? await Task.sleep(for: Self.pauseWithoutRecord)
         }
     }
 
