@@ -9,6 +9,15 @@ package enum VolumeError: Error, Hashable {
     case needs(Prerequisite)
 }
 
+extension VolumeError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .refused(let error): error.description
+        case .needs(let prerequisite): "needs \(prerequisite)"
+        }
+    }
+}
+
 /// Something that must be done before a request can be answered.
 package enum Prerequisite: Hashable, Sendable {
     /// List a directory: completely, or until an entry after `beyond` is known.

@@ -14,6 +14,16 @@ package enum LocalObstacle: Error, Hashable, Sendable {
     case content(of: InodeNumber)
 }
 
+extension LocalObstacle: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .refused(let error): error.description
+        case .listing(let number): "the directory \(number) is not listed"
+        case .content(let number): "the content of \(number) is not here"
+        }
+    }
+}
+
 /// A transaction that was to change no names has to make one: it is made again as one that may.
 struct NamesNeeded: Error {}
 
