@@ -37,13 +37,15 @@ final class SFTPLanes: Sendable {
     }
 
     /// The lane with the fewest bytes in flight, with a place for more; nil when all are full. The bytes that are here and were not
-    /// taken yet count as well.
+    /// taken yet count as well. On a slow line the first lane is the only one: others would take its part of the line.
     func take(_ count: Int64) -> (index: Int, lane: SFTPLane)? {
-        state.withLock { state in
+        let isWide = first.session.isWide
+        return state.withLock { state in
             let free = state.lanes.indices.filter { index in
                 let (session, inFlight) = (state.lanes[index].session, state.inFlight[index])
-                guard index == 0 || session.isOpen else { return false }
-                return inFlight == 0 || inFlight + count <= SFTPWindow.largest && session.hasRoom(for: count)
+                if index == 0, inFlight == 0 { return true }
+                guard index == 0 || isWide && session.isOpen else { return false }
+                return inFlight + count <= SFTPWindow.largest && session.hasRoom(for: count)
             }
             guard let index = free.min(by: { state.inFlight[$0] < state.inFlight[$1] }) else { return nil }
             state.inFlight[index] += count

@@ -13,7 +13,7 @@ extension SFTPRemote {
             let lane = SFTPLane(session: session, handle: try await open(path, session))
             // The bytes follow the attributes without a round trip; a small file is whole with them.
             let attributes = lane.fstat()
-            let first = lane.read(range?.lowerBound ?? 0, firstCount(range, session))
+            let first = lane.readFirst(of: range)
             let last = lane.fstat()
             let entry: RemoteEntry
             do {
@@ -32,11 +32,6 @@ extension SFTPRemote {
         }
     }
 
-    /// How many bytes the first request of a range is for.
-    private func firstCount(_ range: Range<Int64>?, _ session: SFTPSession) -> Int64 {
-        min(session.pieceLength, range.map { $0.upperBound - $0.lowerBound } ?? .max)
-    }
-
     /// Reads a range of an open file.
     ///
     /// - Parameters:
@@ -49,15 +44,14 @@ extension SFTPRemote {
         var isKept = false
         defer { readFiles.end(file, isKept: isKept) }
         let (lane, path) = (file.first, file.path)
-        let count = firstCount(range, lane.session)
-        let first = sent?.bytes ?? lane.read(range?.lowerBound ?? 0, count)
+        let first = sent?.bytes ?? lane.readFirst(of: range)
         var after = sent?.attributes ?? lane.fstat()
         let entry = try opened(try await attributes.reply(), path)
         guard entry.tag == file.tag else { throw FileProviderError(.versionNoLongerAvailable) }
         let size = entry.size ?? 0
         let wanted = (range ?? 0..<size).clamped(to: 0..<size)
         if !wanted.isEmpty {
-            let bytes = try await first.data(atMost: count).prefix(wanted.count)
+            let bytes = try await first.data().prefix(wanted.count)
             try await BlockingWork.run { [bytes = Array(bytes)] in try sink.write(bytes, at: wanted.lowerBound) }
             try await sink.pace(Int64(bytes.count))
             let rest = wanted.lowerBound + Int64(bytes.count)..<wanted.upperBound
@@ -126,14 +120,14 @@ extension SFTPRemote {
             let piece = inFlight.removeFirst()
             var bytes: [UInt8] = []
             do {
-                bytes = try await piece.request.data(atMost: piece.count)
+                bytes = try await piece.request.data()
             } catch  where piece.lane > 0 && !Task.isCancelled {
                 // The first lane reads what another one failed to.
             }
             lanes.give(back: piece.count, to: piece.lane)
             while bytes.count < Int(piece.count) {
                 let missing = piece.count - Int64(bytes.count)
-                bytes += try await lanes.first.read(piece.start + Int64(bytes.count), missing).data(atMost: missing)
+                bytes += try await lanes.first.read(piece.start + Int64(bytes.count), missing).data()
             }
             try await BlockingWork.run { [bytes] in try sink.write(bytes, at: piece.start) }
             try await sink.pace(piece.count)
@@ -143,6 +137,12 @@ extension SFTPRemote {
 
 extension SFTPLane {
     func fstat() -> SFTPRequest { session.send(SFTPMessage.fstat) { $0.append(handle) } }
+
+    /// Reads the beginning of a range, or of the file.
+    func readFirst(of range: Range<Int64>?) -> SFTPRequest {
+        let length = session.pieceLength
+        return read(range?.lowerBound ?? 0, range.map { min(length, $0.upperBound - $0.lowerBound) } ?? length)
+    }
 
     func read(_ start: Int64, _ count: Int64) -> SFTPRequest {
         session.send(SFTPMessage.read, contentLength: count) {
@@ -162,13 +162,13 @@ extension SFTPLane {
 }
 
 extension SFTPRequest {
-    /// The bytes of a READ: at least one.
+    /// The bytes of a READ: at least one, and not more than were requested.
     ///
     /// - Throws: `versionNoLongerAvailable` at the end of the file, which was longer before.
-    fileprivate func data(atMost count: Int64) async throws -> [UInt8] {
+    fileprivate func data() async throws -> [UInt8] {
         do {
             let bytes = try await reply().data()
-            guard !bytes.isEmpty, bytes.count <= count else { throw SFTPReader.Malformed() }
+            guard !bytes.isEmpty, bytes.count <= contentLength else { throw SFTPReader.Malformed() }
             return bytes
         } catch let status as SFTPStatus where status.code == SFTPStatus.endOfFile {
             throw FileProviderError(.versionNoLongerAvailable)

@@ -15,7 +15,8 @@ final class SFTPSession: Sendable {
         var errors: [UInt8] = []
         var extensions: Set<String> = []
         var window = SFTPWindow()
-        var longestPiece = SFTPWindow.smallestPiece
+        /// What every server takes in one message.
+        var longestPiece: Int64 = 32_768
     }
 
     private let process: ChildProcess
@@ -74,6 +75,9 @@ final class SFTPSession: Sendable {
 
     /// The most bytes of the next READ or WRITE: what the server takes, and not more than the line carries in a moment.
     var pieceLength: Int64 { state.withLock { min($0.longestPiece, $0.window.pieceLength) } }
+
+    /// Whether other connections may carry more than this one alone.
+    var isWide: Bool { state.withLock { $0.window.isWide } }
 
     /// Whether the line takes more bytes of contents now.
     func hasRoom(for count: Int64) -> Bool { state.withLock { $0.window.hasRoom(for: count) } }
