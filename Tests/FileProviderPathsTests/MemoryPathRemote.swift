@@ -39,6 +39,8 @@ final class MemoryPathRemote: PathRemote {
     let habits: Habits
     /// Waited for in the middle of a move, when it is done and not answered.
     let duringMove = Mutex<(@Sendable () async throws -> Void)?>(nil)
+    /// Called before a move is done.
+    let beforeMove = Mutex<(@Sendable () -> Void)?>(nil)
     /// Waited for when a listing was made and is not answered yet.
     let duringListing = Mutex<(@Sendable () async throws -> Void)?>(nil)
     /// Likewise in the middle of writing.
@@ -277,6 +279,7 @@ final class MemoryPathRemote: PathRemote {
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        beforeMove.withLock { $0 }?()
         let moved = try call("move", path) { state in
             guard state.nodes[path] != nil else { throw Self.missing(path) }
             guard state.nodes[newPath.parent]?.kind == .directory else { throw Self.missing(newPath.parent) }

@@ -86,6 +86,47 @@ struct PathAddressedProviderTests {
         }
     }
 
+    @Test("CONFLICT-1: new content with a new name does not replace what another client wrote before the move")
+    func writtenBeforeTheMove() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("file"), kind: .file, [1]) }
+            var item = try await session.find("file")
+            item.filename = "new"
+            remote.beforeMove.withLock { hook in
+                hook = {
+                    remote.beforeMove.withLock { $0 = nil }
+                    remote.change { $0.make(path("file"), kind: .file, [7, 7]) }
+                }
+            }
+            do {
+                try await session.modify(item, .filename, content: [2, 2, 2])
+                Issue.record("it was written over")
+            } catch let error as FileProviderError {
+                #expect(error.code == .localVersionConflictingWithServer && error.item?.filename == "file")
+            }
+            #expect(remote.names(in: .root) == ["file"])
+            let theirs = try await session.find("file")
+            #expect(theirs.itemIdentifier == item.itemIdentifier)
+            #expect(try await session.fetch(theirs.itemIdentifier).bytes == [7, 7])
+        }
+    }
+
+    @Test("PATH-5: a file whose version settles while it is read is read to its end")
+    func settlesWhileRead() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("theirs"), kind: .file, [1, 2])
+                contents.setUnsettled(path("theirs"), true)
+            }
+            let first = try await session.find("theirs")
+            remote.change { $0.setUnsettled(path("theirs"), false) }
+            let fetched = try await session.fetch(first.itemIdentifier, version: first.itemVersion.contentVersion)
+            #expect(fetched.bytes == [1, 2])
+            #expect(fetched.item.itemVersion.contentVersion == first.itemVersion.contentVersion)
+            #expect(try await session.find("theirs").itemVersion != first.itemVersion)
+        }
+    }
+
     @Test("PATH-5: what was written here just before a restart has the same version after it")
     func writtenBeforeARestart() async throws {
         try await MemoryPathRemote.run { remote, session async throws in

@@ -106,13 +106,14 @@ final class PathMap: Sendable {
         if let moved { return moved }
         // Since the system heard of it, it may have been moved away or removed: what is there now is another item.
         guard let minted, !hasMoved(minted, from: place) else { return nil }
-        guard let known = manager.identifier(ofChildNamed: place.name, in: place.directory) else {
-            return manager.knownIdentifiers(among: [minted]).isEmpty ? minted : nil
-        }
-        let isOther =
-            known != minted && !hasMoved(known, from: place)
-            && MintedIdentifier.kind(of: known) == MintedIdentifier.kind(of: minted)
-        return isOther ? nil : minted
+        let known = manager.identifier(ofChildNamed: place.name, in: place.directory)
+        if known == minted { return minted }
+        guard manager.knownIdentifiers(among: [minted]).isEmpty else { return nil }
+        // An item of the same kind that is known there and was not moved away is the one that is there.
+        guard let known, !hasMoved(known, from: place),
+            MintedIdentifier.kind(of: known) == MintedIdentifier.kind(of: minted)
+        else { return minted }
+        return nil
     }
 
     /// Whether an item was moved, is being moved, or may have been, and the system does not know where to.

@@ -90,8 +90,7 @@ final class TreeListings: Sendable {
         repeat {
             guard let part = try? await remote.tree(below: top, from: token, limit: 5000) else { return false }
             token = part.next
-            let isGoing: Void? = try? check.check(token, isEmpty: part.entries.isEmpty, of: "a tree")
-            if isGoing == nil { return false }
+            do { try check.check(token, isEmpty: part.entries.isEmpty, of: "a tree") } catch { return false }
             let goesOn = state.withLock { state -> Bool in
                 guard state.tree?.top == top, !Task.isCancelled else { return false }
                 for (parent, entry) in part.entries {

@@ -133,11 +133,18 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
             return (path, try await remote.read(path, tag: tag, range: range, into: sink))
         }
         // A response with content does not always name the item: the version does.
-        let item =
+        var item =
             version != nil && entry.stableIdentifier == nil && MintedIdentifier.isRemote(identifier)
             ? tree.items.item(entry, as: identifier, in: try tree.parent(of: identifier, at: path))
             : try tree.item(entry, as: identifier, at: path)
         if let version, item.itemVersion.contentVersion != version {
+            if range == nil, PathItems.isUnsettled(version),
+                PathItems.hasTag(of: item.itemVersion.contentVersion, version)
+            {
+                // It has settled meanwhile. What was read is of the version that it had then, as if it had been read sooner.
+                item.itemVersion.contentVersion = version
+                return item
+            }
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }
         return item

@@ -143,6 +143,12 @@ final class PathWriter: Sendable {
         }
         do {
             if fields.contains(.contents) {
+                guard Self.hasContent(of: entry, now) else {
+                    // Another client has written it since it was looked at, and its content was moved.
+                    var present = now
+                    present.name = entry.name
+                    throw RemoteConditionFailure(present: present)
+                }
                 var attributes = change.attributes
                 attributes.permissions = attributes.permissions ?? now.attributes.permissions
                 now = try await paths.changing([new]) { [now, attributes] in
@@ -164,6 +170,13 @@ final class PathWriter: Sendable {
             guard let present = failure.present else { throw FileProviderError.noSuchItem(identifier) }
             throw conflict(present, identifier, in: parent)
         }
+    }
+
+    /// Whether a file that was moved is the one that was looked at before. A server may give it another tag.
+    private static func hasContent(of entry: RemoteEntry, _ moved: RemoteEntry) -> Bool {
+        if moved.tag == entry.tag { return true }
+        guard let date = moved.attributes.contentModificationDate else { return false }
+        return moved.size == entry.size && date == entry.attributes.contentModificationDate
     }
 
     private func target(_ new: Place, of path: RemotePath) throws -> RemotePath {
