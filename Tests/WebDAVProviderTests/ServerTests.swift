@@ -169,6 +169,29 @@ struct ServerTests {
     }
 
     @Test(
+        "CONFLICT-1: content for a name that a directory has got is a collision at once",
+        arguments: DAVServer.Kind.installed)
+    func directoryInTheWay(on kind: DAVServer.Kind) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            let file = try await session.create(ProviderSession.template("name"), content: [1]).item
+            try await folder.delete("name")
+            try await folder.makeDirectory("name")
+            do {
+                try await session.modify(file, .contents, content: [2, 2])
+                Issue.record("the content was stored in the place of a directory")
+            } catch let error as FileProviderError {
+                #expect(error.code == .noSuchItem && error.itemIdentifier == file.itemIdentifier, "\(error)")
+            }
+            do {
+                try await session.create(ProviderSession.template("name"), content: [3])
+                Issue.record("a file was made in the place of a directory")
+            } catch let error as FileProviderError {
+                #expect(error.code == .filenameCollision, "\(error)")
+            }
+        }
+    }
+
+    @Test(
         "DAV-1: a directory that another client replaces by a file is gone, and its parent can be listed",
         arguments: DAVServer.Kind.installed)
     func replacedDirectories(on kind: DAVServer.Kind) async throws {
