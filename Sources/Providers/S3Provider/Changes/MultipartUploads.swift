@@ -40,10 +40,11 @@ struct MultipartUploads: Sendable {
                     return (known, try await parts(of: known))
                 } catch let failure as S3Failure where failure.status == 404 {
                     journal.remove(known)
-                } catch let failure as S3Failure where failure.error.code.reaction != .latchDomain {
-                    // The server does not let us see the parts, and they are sent again.
-                    client.logger.debug("the parts of an upload cannot be listed (\(failure.words))")
+                } catch let failure as S3Failure where [403, 405, 501].contains(failure.status) {
+                    client.logger.notice("parts of an upload are sent again: \(failure.error.message)")
                     await abort(known)
+                    // The server may refuse that as well.
+                    journal.remove(known)
                 }
             } else {
                 await abort(known)
@@ -88,7 +89,7 @@ struct MultipartUploads: Sendable {
         return made.withLock { $0.sorted { $0.number < $1.number } }
     }
 
-    /// - Returns: the object's ETag.
+    /// - Returns: the object's ETag; where the server does not say it, the one that objects in such parts have.
     func complete(_ record: UploadRecord, _ parts: [Part], _ fields: HTTPFields = [:]) async throws -> String {
         let listed = parts.map { part in
             "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(S3Client.escaped(part.tag))</ETag></Part>"
@@ -104,7 +105,7 @@ struct MultipartUploads: Sendable {
                 "POST", record.key, query: [("uploadId", record.identifier)], fields: fields, body: .bytes(body))
         }
         journal.remove(record)
-        return tag
+        return tag ?? ContentHashes.tag(of: parts)
     }
 
     /// Aborts an upload, because its parts cost money.

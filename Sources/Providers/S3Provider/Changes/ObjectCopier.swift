@@ -28,7 +28,8 @@ struct ObjectCopier: Sendable {
     ) async throws -> String {
         if original.size > largestCopy { return try await copyInParts(original, to: key, isConditional) }
         let fields = fields(metadata, source: original, isConditional)
-        return try await client.sendLong { client.request("PUT", key, fields: fields, repetition: .harmless) }
+        return try Self.require(
+            await client.sendLong { client.request("PUT", key, fields: fields, repetition: .harmless) })
     }
 
     private func fields(_ fields: HTTPFields, source: S3Object, _ isConditional: Bool) -> HTTPFields {
@@ -37,6 +38,11 @@ struct ObjectCopier: Sendable {
             "/\(client.location.bucket)/\(PercentEncoding.encode(source.key, keeping: "/"))"
         if isConditional { fields["x-amz-copy-source-if-match"] = source.tag }
         return fields
+    }
+
+    private static func require(_ tag: String?) throws -> String {
+        guard let tag else { throw FileProviderError(.malformedResponse, "the server gives a copy no ETag") }
+        return tag
     }
 
     private func copyInParts(_ original: S3Object, to key: String, _ isConditional: Bool) async throws -> String {
@@ -48,11 +54,12 @@ struct ObjectCopier: Sendable {
             let parts = try await multipart.makeParts(of: record) { [client] number, range in
                 var fields = fields
                 fields["x-amz-copy-source-range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
-                return try await client.sendLong { [fields] in
-                    client.request(
-                        "PUT", record.key, query: [("partNumber", String(number)), ("uploadId", record.identifier)],
-                        fields: fields)
-                }
+                return try Self.require(
+                    await client.sendLong { [fields] in
+                        client.request(
+                            "PUT", record.key,
+                            query: [("partNumber", String(number)), ("uploadId", record.identifier)], fields: fields)
+                    })
             }
             return try await multipart.complete(record, parts)
         } catch {

@@ -100,8 +100,10 @@ struct ObjectMover: Sendable {
             let isCopy =
                 if let isKnown = records.isCopy(copy, of: original) {
                     isKnown
+                } else if let hash = try await ObjectHash.of(copy, client) {
+                    try await ObjectHash.of(original, client) == hash
                 } else {
-                    try await ObjectHash.of(copy, client) == ObjectHash.of(original, client)
+                    false
                 }
             if isCopy { copied.append((original, copy)) }
         }

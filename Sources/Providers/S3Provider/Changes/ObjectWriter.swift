@@ -45,7 +45,7 @@ struct ObjectWriter: Sendable {
             guard isMet else { throw RemoteConditionFailure(present: present) }
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable,
-                "the server does not take the content (\(failure.words)), although nothing has changed there")
+                "the server does not take the content (\(failure.serverMessage)), although nothing has changed there")
         }
     }
 
@@ -53,7 +53,7 @@ struct ObjectWriter: Sendable {
     private struct Answer {
         var tag: String
         /// Whether it is the ETag of a PUT in the response, and not the one that the content should have.
-        var isGiven: Bool
+        var isFromResponse: Bool
     }
 
     private func hashes(of contents: ContentSource, _ range: Range<Int64>) async throws -> ContentHashes {
@@ -102,7 +102,7 @@ struct ObjectWriter: Sendable {
                     repetition: isCompared ? .ifNotDone : nil)
             }.fields["ETag"]
         }
-        return Answer(tag: tag.map(S3Object.quoted) ?? expected, isGiven: tag != nil)
+        return Answer(tag: tag.map(S3Object.quoted) ?? expected, isFromResponse: tag != nil)
     }
 
     /// Sends a large file in parts. Servers that list the ETags of a PUT may list others of what they assemble.
@@ -128,7 +128,7 @@ struct ObjectWriter: Sendable {
                 try await sending(condition, [:], at: path) { [record] fields, _ in
                     tag = try await uploads.complete(record, parts, fields)
                 }
-                return Answer(tag: tag, isGiven: false)
+                return Answer(tag: tag, isFromResponse: false)
             } catch let failure as S3Failure where failure.code == "NoSuchUpload" && attempt == 1 {
                 attempt += 1
                 uploads.journal.remove(record)
@@ -176,7 +176,7 @@ struct ObjectWriter: Sendable {
         let name = path.name ?? ""
         // Where responses and listings have been seen to agree, the response says all that a listing would say but the date,
         // and that is the file's.
-        if answer.isGiven, let date, preconditions.known?.answersWithListedTags == true {
+        if answer.isFromResponse, let date, preconditions.known?.answersWithListedTags == true {
             let written = S3Object(key: key, tag: answer.tag, size: contents.size, modified: nil)
             records.didWrite(written, date: date)
             return records.file(written, name: name)

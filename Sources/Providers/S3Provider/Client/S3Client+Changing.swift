@@ -14,10 +14,10 @@ struct Deletion: Sendable {
 extension S3Client {
     /// Sends a request after whose status the server still works: an error may come after a good status.
     ///
-    /// - Returns: the ETag in the response.
-    /// - Throws: ``S3Failure``; `malformedResponse` for a response that does not say what was made.
-    func sendLong(_ make: () -> HTTPRequest) async throws -> String {
-        try await again { () async throws -> String in
+    /// - Returns: the ETag in the response, where it has one.
+    /// - Throws: ``S3Failure``; `malformedResponse` for a response that is no result.
+    func sendLong(_ make: () -> HTTPRequest) async throws -> String? {
+        try await again { () async throws -> String? in
             var request = make()
             request.patience = .seconds(600)
             let answer = try await attempt(request)
@@ -25,11 +25,11 @@ extension S3Client {
             guard answer.head.isSuccess, document?.name.local != "Error" else {
                 throw S3Failure(answer, bucket: location.bucket)
             }
-            guard let tag = document?.child("ETag")?.trimmedText, !tag.isEmpty else {
+            guard let document, document.name.local.hasSuffix("Result") else {
                 noteUnknown(request)
                 throw FileProviderError(.malformedResponse, "the server does not say what it has made")
             }
-            return S3Object.quoted(tag)
+            return document.child("ETag").map { S3Object.quoted($0.trimmedText) }
         }
     }
 

@@ -95,7 +95,9 @@ final class ObjectRecords: Sendable {
     func isCopy(_ copy: S3Object, of original: S3Object) -> Bool? {
         guard copy.size == original.size else { return false }
         if copy.tag == original.tag { return true }
-        if let note = note(of: copy) { return (note.known ?? note.tag) == known(original) }
+        let note = note(of: copy)
+        if note != nil, known(copy) == known(original) { return true }
+        if note?.known != nil { return false }
         guard let made = copy.modified, let written = original.modified, made >= written else { return false }
         return nil
     }

@@ -59,7 +59,7 @@ struct S3Failure: Error {
     }
 
     /// What the server said.
-    var words: String {
+    var serverMessage: String {
         let said = [code, message].filter { !$0.isEmpty }.joined(separator: ": ")
         return said.isEmpty ? "status \(status)" : String(said.prefix(300))
     }
@@ -71,34 +71,36 @@ struct S3Failure: Error {
             return FileProviderError(.serverUnreachable, "there is no bucket '\(bucket)' on the server")
         case (_, "InvalidAccessKeyId"), (_, "SignatureDoesNotMatch"), (_, "InvalidToken"), (_, "TokenRefreshRequired"),
             (_, "ExpiredToken"), (_, "InvalidSecurity"), (_, "AccountProblem"), (_, "NotSignedUp"), (401, _):
-            return FileProviderError(.notAuthenticated, "S3 refuses the credentials (\(Self.reason(code) ?? words))")
+            return FileProviderError(
+                .notAuthenticated, "S3 refuses the credentials (\(Self.reason(code) ?? serverMessage))")
         case (_, "RequestTimeTooSkewed"):
             return FileProviderError(.notAuthenticated, "this machine's clock and the server's are too far apart")
         case (_, "AuthorizationHeaderMalformed"), (_, "IllegalLocationConstraintException"):
             let right = region.map { ": it is '\($0)'" } ?? ""
             return FileProviderError(.notAuthenticated, "'\(bucket)' is in another region\(right)")
         case (403, _):
-            return FileProviderError(.fileReadNoPermission, "the credentials do not allow it in '\(bucket)' (\(words))")
-        case (404, _): return FileProviderError(.noSuchItem, "no such object (\(words))")
+            return FileProviderError(
+                .fileReadNoPermission, "the credentials do not allow it in '\(bucket)' (\(serverMessage))")
+        case (404, _): return FileProviderError(.noSuchItem, "no such object (\(serverMessage))")
         case (412, _): return FileProviderError(.versionNoLongerAvailable, "the object has changed")
         case (_, "QuotaExceeded"), (_, "XMinioStorageFull"), (507, _):
-            return FileProviderError(.insufficientQuota, "'\(bucket)' is full (\(words))")
+            return FileProviderError(.insufficientQuota, "'\(bucket)' is full (\(serverMessage))")
         case (_, "EntityTooLarge"), (_, "KeyTooLongError"), (_, "MetadataTooLarge"), (413, _):
-            return FileProviderError(.cannotSynchronize, "the server will not take it (\(words))")
+            return FileProviderError(.cannotSynchronize, "the server will not take it (\(serverMessage))")
         case (_, "InvalidObjectState"):
             return FileProviderError(.fileReadNoPermission, "the object is archived, and has to be restored first")
         case (_, "BadDigest"), (_, "XAmzContentSHA256Mismatch"), (_, "InvalidDigest"):
-            return FileProviderError(.malformedResponse, "what arrived is not what was sent (\(words))")
+            return FileProviderError(.malformedResponse, "what arrived is not what was sent (\(serverMessage))")
         case (_, "NotImplemented"), (501, _), (405, _):
-            return FileProviderError(.featureUnsupported, "the server cannot do it (\(words))")
+            return FileProviderError(.featureUnsupported, "the server cannot do it (\(serverMessage))")
         case (429, _), (502...504, _), (_, "SlowDown"):
-            return FileProviderError(.serverUnreachable, "the server is too busy (\(words))")
+            return FileProviderError(.serverUnreachable, "the server is too busy (\(serverMessage))")
         case (500..., _):
-            return FileProviderError(.providerDomainTemporarilyUnavailable, "the server failed (\(words))")
+            return FileProviderError(.providerDomainTemporarilyUnavailable, "the server failed (\(serverMessage))")
         case (300..<400, _):
             return FileProviderError(
-                .serverUnreachable, "'\(bucket)' is elsewhere (\(words)): name its --region or --endpoint")
-        default: return FileProviderError(.malformedResponse, "the server refuses what was asked (\(words))")
+                .serverUnreachable, "'\(bucket)' is elsewhere (\(serverMessage)): name its --region or --endpoint")
+        default: return FileProviderError(.malformedResponse, "the server refuses what was asked (\(serverMessage))")
         }
     }
 
