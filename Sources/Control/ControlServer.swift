@@ -106,17 +106,10 @@ package final class ControlServer: Sendable {
         if isFirst, let socket { try? place.remove(socket) }
     }
 
-    /// Whether the socket file was removed and can be made again; no new client finds this server meanwhile. Its directory, which is
-    /// made, may have been removed with the user's session.
-    package func isLost() -> Bool {
+    /// Whether another program has removed the socket file: new clients find no daemon.
+    package var isRemoved: Bool {
         guard socket != nil, !isWithdrawn.withLock({ $0 }) else { return false }
-        do {
-            guard try place.status() == nil else { return false }
-            try FilePath(Places.directory(of: place.path)).makeDirectories()
-            return true
-        } catch {
-            return false
-        }
+        do throws(ControlError) { return try place.status() == nil } catch { return false }
     }
 
     /// Waits until the clients that wait for the end of the daemon have got their answers and have closed their connections.

@@ -102,7 +102,7 @@ extension VolumeFileSystem {
         reply: consuming CreateReply
     ) {
         let name = name.text
-        let registry = flags.allowPassthrough ? passthrough.registry : nil
+        let registry = flags.allowsPassthrough ? passthrough.registry : nil
         requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             do throws(VolumeError) {
                 return try volume.create(
@@ -122,7 +122,7 @@ extension VolumeFileSystem {
     func createUnnamed(
         _ request: Request, parent: NodeID, permissions: UInt32, flags: OpenFlags, reply: consuming CreateReply
     ) {
-        let registry = flags.allowPassthrough ? passthrough.registry : nil
+        let registry = flags.allowsPassthrough ? passthrough.registry : nil
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.createUnnamed(
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,

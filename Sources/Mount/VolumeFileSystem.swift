@@ -106,7 +106,7 @@ final class VolumeFileSystem: FileSystem {
     func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
         let intent = OpenIntent(
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead,
-            allowsPassthrough: flags.allowPassthrough)
+            allowsPassthrough: flags.allowsPassthrough)
         let registry = passthrough.registry
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.open(

@@ -109,6 +109,12 @@ package final class VolumeMount: Sendable {
     /// Whether the mount exists.
     package var isMounted: Bool { session.isMounted }
 
+    /// Whether the mount table does not have the mount.
+    package var isDetached: Bool { session.isDetached }
+
+    /// Where the mount is now; nil when it is not there any more.
+    package var presentMountPoint: FilePath? { session.presentMountPoint }
+
     /// Whether the kernel reads materialized files directly.
     package var hasPassthrough: Bool { session.negotiated?.passthrough == true }
 

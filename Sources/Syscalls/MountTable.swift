@@ -4,6 +4,8 @@ import SystemPackage
 /// dead one may never answer.
 package struct MountTable: Sendable {
     package struct Mount: Hashable, Sendable {
+        /// The mount's number, which it keeps when it, or a directory above it, is moved.
+        package var identifier: Int64
         /// `major:minor`, the same for all mounts of one file system.
         package var device: String
         /// The path, as bytes.
@@ -30,6 +32,7 @@ package struct MountTable: Sendable {
             let end = rest.dropFirst(6).firstIndex { $0.elementsEqual("-".utf8) } ?? rest.endIndex
             let tail = rest.dropFirst(end + 1).prefix(2).map { String(decoding: Self.unescape($0), as: UTF8.self) }
             return Mount(
+                identifier: Int64(String(decoding: fields[0], as: UTF8.self)) ?? 0,
                 device: String(decoding: fields[2], as: UTF8.self), path: Self.unescape(fields[4]),
                 type: tail.first ?? "", source: tail.count > 1 ? tail[1] : "")
         }
@@ -41,13 +44,14 @@ package struct MountTable: Sendable {
         return mounts.last { $0.path == bytes }
     }
 
-    /// Where a device is mounted; nil where it is not.
+    /// The path of a mount, if it is the topmost one there; nil when there is none.
     ///
-    /// - Parameter path: where it was mounted. It is somewhere else when a directory above it was renamed.
-    package func path(of device: String, before path: FilePath) -> FilePath? {
-        if self.device(at: path) == device { return path }
-        guard let bytes = mounts.last(where: { $0.device == device })?.path else { return nil }
-        return FilePath(platformString: bytes.map(CChar.init(bitPattern:)) + [0])
+    /// - Parameter device: a number is given to another mount as soon as one is gone.
+    package func path(of identifier: Int64, device: String) -> FilePath? {
+        guard let mount = mounts.first(where: { $0.identifier == identifier && $0.device == device }),
+            mounts.last(where: { $0.path == mount.path }) == mount
+        else { return nil }
+        return FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0])
     }
 
     /// The device of the topmost mount at a path.

@@ -32,21 +32,18 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 try yonder.write("x", to: "file")
                 try await yonder.mountSource()
-                let program = try await BackgroundProgram("tail", "-f", yonder["file"])
-                #expect(
-                    try await eventually {
-                        try await Command.shell("ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c \"$1\"", yonder["file"])
-                            .line != "0"
-                    })
+                let program = try await BackgroundProgram(
+                    "sh", "-c", "exec 9>>\"$1\"; printf y >&9; exec sleep 100", "sh", yonder["file"])
                 defer { program.kill() }
+                #expect(try await eventually { try await yonder.shell("cat file") == "xy" })
                 #expect(try await Command.run("umount", "-l", yonder.mount.string).status == 0)
                 #expect(try !isInTable(yonder.mount.string))
                 let mounted = try await yonder.yonder("mount", "mount")
                 #expect(mounted.status == 0, "\(mounted.errors)")
                 #expect(try isInTable(yonder.mount.string))
-                try await yonder.shell("echo y > new")
+                try await yonder.shell("echo z > new")
                 try await yonder.expectSent()
-                #expect(yonder.sourceText("new") == "y\n")
+                #expect(yonder.sourceText("new") == "z\n" && yonder.sourceText("file") == "xy")
             }
         }
 

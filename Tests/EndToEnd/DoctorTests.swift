@@ -58,7 +58,7 @@ import Testing
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         func mount(_ path: String, _ type: String) -> MountTable.Mount {
-            MountTable.Mount(device: "0:1", path: Array(path.utf8), type: type, source: "x")
+            MountTable.Mount(identifier: 1, device: "0:1", path: Array(path.utf8), type: type, source: "x")
         }
         // The last mount of the longest path.
         let mounts = [

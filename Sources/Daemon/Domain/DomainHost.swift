@@ -228,6 +228,9 @@ package final class DomainHost: Sendable {
     /// Whether the mount exists.
     package var isMounted: Bool { mounted.isMounted }
 
+    /// Whether the mount table does not have the mount, as after `umount -l` while programs have files open.
+    package var isDetached: Bool { mounted.isDetached }
+
     /// Unmounts and closes the replica. Pending changes stay for the next mount. Never waits for a remote that does not
     /// answer.
     package func stop() async {
@@ -242,8 +245,13 @@ package final class DomainHost: Sendable {
         // Requests that wait for the provider are answered first: no process may hang because of the unmount.
         await engine.stop()
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
-        let mountpoint = mountpoint
-        _ = await Self.within(Self.timeForKernel) { try? await BlockingWork.run { try mountpoint.syncFileSystem() } }
+        let mountpoint = mounted.presentMountPoint
+        _ = await Self.within(Self.timeForKernel) {
+            // No path leads to a detached mount.
+            try? await BlockingWork.run {
+                if let mountpoint { try mountpoint.syncFileSystem() } else { FilePath.syncAllFileSystems() }
+            }
+        }
         try? mounted.unmount()
         var isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
         if !isDone {

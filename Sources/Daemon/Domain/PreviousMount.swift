@@ -30,6 +30,6 @@ package struct PreviousMount: Sendable {
         missed = inherited.missed
         files = OpenFiles(table: try HandleTable.adopt(inherited.handles))
         description = try JSONDecoder().decode(Description.self, from: Data(files.mountDescription))
-        mountpoint = description.session.presentMountPoint?.string ?? description.session.mountPoint
+        mountpoint = description.session.present?.path.string ?? description.session.mountPoint
     }
 }

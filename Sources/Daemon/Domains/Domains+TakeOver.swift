@@ -60,7 +60,8 @@ extension Domains {
                 isDetached = true
             }
             // A mount that is not there any more was ended by a user.
-            let fate = isDetached ? "is mounted again on '\(request.mountpoint)'" : "cannot be continued"
+            let place = known.mountpoint ?? request.mountpoint
+            let fate = isDetached ? "is mounted again on '\(place)'" : "cannot be continued"
             logger.error("'\(name)' \(fate): \(error)")
             return isDetached ? name : nil
         }

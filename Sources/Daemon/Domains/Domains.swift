@@ -91,8 +91,11 @@ actor Domains {
         await acquire(request.name)
         defer { release(request.name) }
         guard !isShuttingDown else { throw Self.shutdownError }
-        // A mount that was detached while programs have files open there is not seen any more, and they go on writing to it.
-        if let host = hosts[request.name], !host.isMounted { await stop(host) }
+        // No path leads to it any more.
+        if let host = hosts[request.name], host.isDetached {
+            mountedAgain.remove(request.name)
+            await stop(host)
+        }
         if let host = hosts[request.name] {
             let wasMountedAgain = mountedAgain.remove(request.name) != nil
             if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {

@@ -73,14 +73,17 @@ package final class Daemon: Sendable {
             domains: domains, places: places, logLevel: logLevel, metrics: metrics,
             warnings: { configuration.complaints + [exporter?.complaint].compactMap(\.self) }
         ) { end.yield($0) }
-        let server = try await ControlServer(
-            at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger,
-            activation: activation, inherited: manager.takeInherited(Self.controlName)
-        ) { [manager] socket in
-            manager.remove(Self.controlName)
-            // Without it, commands fail instead of waiting while the daemon is restarted.
-            try? manager.store(socket, as: Self.controlName)
+        let listen = { @Sendable [places, logger, manager] (activation: FileDescriptor?, inherited: FileDescriptor?) in
+            try await ControlServer(
+                at: places.socket, userIdentifier: Machine.userIdentifier, service: service, logger: logger,
+                activation: activation, inherited: inherited
+            ) { socket in
+                manager.remove(Self.controlName)
+                // Without it, commands fail instead of waiting while the daemon is restarted.
+                try? manager.store(socket, as: Self.controlName)
+            }
         }
+        let server = try await listen(activation, manager.takeInherited(Self.controlName))
         let signals = TerminationSignals { [logger, manager] number in
             guard number == SIGUSR1 else {
                 logger.notice("signal \(number): the daemon ends")
@@ -101,23 +104,13 @@ package final class Daemon: Sendable {
         defer { signals.stop() }
         await domains.takeOver(manager.takeInheritedMounts())
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
-        let serving = Task { try await server.run() }
+        let socket = ControlSocket(server, logger: logger) { try await listen(nil, nil) }
         manager.ready("listens on '\(places.socket)'")
         let exporting = Task { await exporter?.run { try await service.metricsText() } }
         defer { exporting.cancel() }
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
-        let watching = Task { [logger, manager] in
-            // Without a keeper there is no next process, which makes the socket again.
-            while manager.keeper != nil {
-                try await Task.sleep(for: Self.pauseBetweenLooks)
-                guard server.isLost() else { continue }
-                logger.notice("the socket '\(places.socket)' was removed")
-                end.yield(.restart)
-                return
-            }
-        }
-        defer { watching.cancel() }
+        await socket.watch()
         let mounting = Task { await domains.mountAgain() }
         defer { mounting.cancel() }
         var ended = DaemonEnd.shutdown
@@ -128,24 +121,18 @@ package final class Daemon: Sendable {
         manager.stopping()
         if ended == .restart {
             logger.notice("restarting")
-            await server.close(isWithdrawing: false)
+            await socket.handOver()
             return ended
         }
         manager.remove(Self.controlName)
         manager.remove(Self.lockName)
         // A new daemon may be started from here on; it waits for the lock of this one.
-        server.withdraw()
+        await socket.withdraw()
         await domains.shutDown()
-        await server.answerLastClients()
-        await server.close()
-        serving.cancel()
-        _ = await serving.result
+        await socket.close()
         logger.notice("yonderd ends")
         return ended
     }
-
-    /// Between looks at the socket file.
-    private static let pauseBetweenLooks = Duration.seconds(2)
 
     /// Verifies that this program could take over from a running daemon.
     ///

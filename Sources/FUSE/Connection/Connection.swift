@@ -19,6 +19,8 @@ final class Connection: @unchecked Sendable {
         var phase = Phase.new
         var features: ConnectionFeatures?
         var mountPoint: FilePath?
+        /// The mount's number in the mount table; nil before the mount.
+        var mount: Int64?
         /// The mount's `major:minor`; nil before the mount.
         var device: String?
         /// The error that ended serving; nil after an unmount.
@@ -69,10 +71,12 @@ final class Connection: @unchecked Sendable {
         state.update { $0.features = features }
     }
 
-    /// Where the mount is in the mount table; nil when it is not there any more.
-    func presentMountPoint() -> FilePath? {
-        let (device, mountPoint) = state.read { ($0.device, $0.mountPoint) }
-        guard let device, let mountPoint, let table = try? MountTable() else { return nil }
-        return table.path(of: device, before: mountPoint)
+    /// Where the mount is in the mount table, also when a directory above it was renamed; nil when it is not there any more.
+    ///
+    /// - Throws: errors of reading the table.
+    func presentMountPoint() throws(Errno) -> FilePath? {
+        let (mount, device) = state.read { ($0.mount, $0.device) }
+        guard let mount, let device else { return nil }
+        return try MountTable().path(of: mount, device: device)
     }
 }

@@ -34,14 +34,15 @@ package final class Session: Sendable {
         guard failure == 0 else { throw Errno(rawValue: failure) }
         let mountPoint = FilePath(platformString: resolved)
         // The device number is needed later to tell this mount from another one on the same path.
-        guard let device = (try? MountTable())?.device(at: mountPoint) else {
+        guard let mount = (try? MountTable())?.mount(at: mountPoint) else {
             _ = fuseshim_unmount(resolved, true)
             throw .noSuchFileOrDirectory
         }
         connection.state.update { state in
             state.phase = .mounted
             state.mountPoint = mountPoint
-            state.device = device
+            state.mount = mount.identifier
+            state.device = mount.device
         }
     }
 
@@ -95,9 +96,19 @@ package final class Session: Sendable {
     package var negotiated: ConnectionFeatures? { connection.state.read { $0.features } }
 
     /// Whether the mount exists: false before ``mount(at:)``, and after any process has unmounted it.
-    package var isMounted: Bool { connection.presentMountPoint() != nil }
+    package var isMounted: Bool { presentMountPoint != nil }
 
-    /// Where the mount is; nil before ``mount(at:)``.
+    /// Whether the mount table does not have the mount: it was unmounted, or detached while programs have files open.
+    package var isDetached: Bool {
+        do throws(Errno) { return try connection.presentMountPoint() == nil } catch { return false }
+    }
+
+    /// Where the mount is now: elsewhere than ``mountPoint`` when a directory above it was renamed; nil when it is not there any more.
+    package var presentMountPoint: FilePath? {
+        do throws(Errno) { return try connection.presentMountPoint() } catch { return nil }
+    }
+
+    /// Where it was mounted; nil before ``mount(at:)``.
     package var mountPoint: FilePath? { connection.state.read { $0.mountPoint } }
 
     /// The device number of the mounted file system, as ``FileStatus/device`` has it; nil without a mount.
@@ -133,12 +144,12 @@ package final class Session: Sendable {
     ///
     /// - Throws: the error of `umount`; EPERM when the mount belongs to another user.
     package func unmount() throws(Errno) {
-        guard let mountPoint = connection.presentMountPoint() else { return }
+        guard let mountPoint = presentMountPoint else { return }
         var failure = mountPoint.withPlatformString { fuseshim_unmount($0, false) }
         if failure == Errno.resourceBusy.rawValue {
             failure = mountPoint.withPlatformString { fuseshim_unmount($0, true) }
         }
-        guard failure != 0, connection.presentMountPoint() != nil else { return }
+        guard failure != 0, presentMountPoint != nil else { return }
         throw Errno(rawValue: failure)
     }
 
@@ -147,7 +158,7 @@ package final class Session: Sendable {
     /// same as ``unmount()``.
     package func abort() {
         if let device = connection.state.read({ $0.device }), let minor = device.split(separator: ":").last {
-            if fuseshim_abort_connection(String(minor)) != 0, let mountPoint = connection.presentMountPoint() {
+            if fuseshim_abort_connection(String(minor)) != 0, let mountPoint = presentMountPoint {
                 _ = mountPoint.withPlatformString { umount2($0, Int32(MNT_FORCE)) }
             }
         }
@@ -203,7 +214,7 @@ package final class Session: Sendable {
 
     /// Detaches a mount that is not served any more; otherwise every access to it would wait or fail.
     private static func detach(_ connection: Connection) {
-        guard let mountPoint = connection.presentMountPoint() else { return }
+        guard let mountPoint = (try? connection.presentMountPoint()) ?? nil else { return }
         try? detachMount(at: mountPoint)
     }
 

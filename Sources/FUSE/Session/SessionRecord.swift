@@ -5,6 +5,8 @@ import SystemPackage
 /// What a process needs, beside the descriptor of the device, to take over a mount from the process that mounted it.
 package struct SessionRecord: Codable, Hashable, Sendable {
     package var mountPoint: String
+    /// The mount's number in the mount table; nil in the record of an older program.
+    var mount: Int64?
     /// The mount's `major:minor`.
     package var device: String
     /// The INIT request that the kernel sent to the first process.
@@ -15,21 +17,26 @@ package struct SessionRecord: Codable, Hashable, Sendable {
     /// The minor number of the mount's device, which no other mount has meanwhile.
     package var deviceNumber: UInt32 { device.split(separator: ":").last.flatMap { UInt32($0) } ?? 0 }
 
-    /// Where the mount is now, which is elsewhere when a directory above it was renamed; nil when it is gone.
-    package var presentMountPoint: FilePath? {
-        (try? MountTable())?.path(of: device, before: FilePath(mountPoint))
+    /// The mount as it is now, elsewhere when a directory above it was renamed; nil when it is gone.
+    package var present: (path: FilePath, mount: Int64)? {
+        guard let table = try? MountTable() else { return nil }
+        if let mount, let path = table.path(of: mount, device: device) { return (path, mount) }
+        guard let found = table.mount(at: FilePath(mountPoint)), found.device == device else { return nil }
+        return (FilePath(mountPoint), found.identifier)
     }
 }
 
 extension Session {
     /// The record for a successor; nil before the session serves.
     package var record: SessionRecord? {
-        let (mountPoint, device, features) = connection.state.read { ($0.mountPoint, $0.device, $0.features) }
+        let (mountPoint, mount, device, features) = connection.state.read {
+            ($0.mountPoint, $0.mount, $0.device, $0.features)
+        }
         var request = [UInt8](repeating: 0, count: Int(FUSESHIM_INIT_CAPACITY))
         let length = fuseshim_session_init_request(connection.shim, &request, request.count)
         guard let mountPoint, let device, let features, length > 0 else { return nil }
         return SessionRecord(
-            mountPoint: mountPoint.string, device: device, initRequest: Array(request.prefix(length)),
+            mountPoint: mountPoint.string, mount: mount, device: device, initRequest: Array(request.prefix(length)),
             features: features)
     }
 
@@ -44,11 +51,11 @@ extension Session {
     ///   - record: the ``record`` of the other process. This session must have been made with the same options.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS before Linux 6.9; EINVAL for a record that is not one.
     package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
-        let mountPoint: FilePath
+        let present: (path: FilePath, mount: Int64)
         do throws(Errno) {
             guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
-            guard let present = record.presentMountPoint else { throw .socketNotConnected }
-            mountPoint = present
+            guard let found = record.present else { throw .socketNotConnected }
+            present = found
             let failure = fuseshim_session_take_over(
                 connection.shim, device.rawValue, record.initRequest, record.initRequest.count)
             guard failure == 0 else { throw Errno(rawValue: failure) }
@@ -58,7 +65,8 @@ extension Session {
         }
         connection.state.update { state in
             state.phase = .mounted
-            state.mountPoint = mountPoint
+            state.mountPoint = present.path
+            state.mount = present.mount
             state.device = record.device
             state.predecessor = record.features
         }

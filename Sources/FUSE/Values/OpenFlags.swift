@@ -20,5 +20,5 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
     /// Whether the kernel may read and write the content file itself. It opens the content file with these flags and keeps it:
     /// `fcntl(F_SETFL)` does not reach it, and a shared writable mapping, which needs both accesses, holds it, so that the file
     /// counts as closed while it is still written.
-    package var allowPassthrough: Bool { !(canRead && canWrite) && isDisjoint(with: [.append, .direct]) }
+    package var allowsPassthrough: Bool { !(canRead && canWrite) && isDisjoint(with: [.append, .direct]) }
 }
