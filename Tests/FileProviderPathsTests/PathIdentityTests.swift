@@ -129,6 +129,29 @@ import Testing
         }
     }
 
+    @Test("PATH-2: an item of second choice that was moved away is not the next one under its name")
+    func movesAwayAgain() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("a"), kind: .file, [1]) }
+            try await session.list()
+            remote.change { $0.move(path("a"), to: path("b")) }
+            try await session.list()
+            remote.change { $0.make(path("a"), kind: .file, [2]) }
+            let second = try #require(try await session.list().first { $0.filename == "a" }).itemIdentifier
+            remote.change { $0.move(path("a"), to: path("c")) }
+            try await session.list()
+            remote.change { $0.make(path("a"), kind: .directory) }
+            #expect(try await session.list().first { $0.filename == "c" }?.itemIdentifier == second)
+            remote.change {
+                $0.delete(path("a"))
+                $0.make(path("a"), kind: .file, [3])
+            }
+            let items = try await session.list()
+            #expect(Set(items.map(\.itemIdentifier)).count == 3)
+            #expect(items.first { $0.filename == "c" }?.itemIdentifier == second)
+        }
+    }
+
     @Test("PATH-2: a new file under the name of one that was moved here is another item")
     func succeeded() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
