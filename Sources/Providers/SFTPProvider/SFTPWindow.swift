@@ -10,8 +10,8 @@ struct SFTPWindow {
     static let largest: Int64 = 4 << 20
     private static let smallest: Int64 = 32 << 10
     private static let wide: Int64 = 1 << 20
-    /// The line is full from the first on, and others wait too long from the second on.
     private static let baseLifetime = Duration.seconds(60)
+    /// The line is full from the first on, and others wait too long from the second on.
     private static let queueing = (full: Duration.milliseconds(250), long: Duration.milliseconds(500))
 
     func hasRoom(for count: Int64) -> Bool { inFlight == 0 || inFlight + count <= limit }
