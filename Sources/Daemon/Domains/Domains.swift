@@ -91,7 +91,7 @@ actor Domains {
         await acquire(request.name)
         defer { release(request.name) }
         guard !isShuttingDown else { throw Self.shutdownError }
-        // No path leads to it any more.
+        // No program can reach a detached mount by a path.
         if let host = hosts[request.name], host.isDetached {
             mountedAgain.remove(request.name)
             await stop(host)

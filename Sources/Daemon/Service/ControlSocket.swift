@@ -51,14 +51,20 @@ actor ControlSocket {
 
     /// Stops listening for a successor, which gets the socket.
     func handOver() async {
-        watching?.cancel()
+        await stopWatching()
         for server in servers { await server.close(isWithdrawing: false) }
     }
 
     /// Removes the socket file: new clients find no daemon, connected clients stay.
-    func withdraw() {
-        watching?.cancel()
+    func withdraw() async {
+        await stopWatching()
         for server in servers { server.withdraw() }
+    }
+
+    /// Returns when no socket file is made any more.
+    private func stopWatching() async {
+        watching?.cancel()
+        _ = await watching?.result
     }
 
     /// Returns when the clients that wait for the end of the daemon have their answers, and all connections are closed.

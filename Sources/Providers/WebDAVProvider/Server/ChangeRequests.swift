@@ -10,12 +10,12 @@ struct ChangeRequests: Sendable {
 
     /// The error of a refused change of the item at a path.
     ///
-    /// - Throws: ``RemoteConditionFailure`` with the present item for 412, and for a directory that has the name; `noSuchItem` when the parent directory does not
-    ///   exist, for which servers send many codes.
+    /// - Throws: ``RemoteConditionFailure`` with the present item for 412, and for a directory that has the name; `noSuchItem`
+    ///   when the parent directory does not exist, for which servers send many codes.
     func refusal(_ response: HTTPResponse, at path: RemotePath) async throws -> FileProviderError {
         if response.status == 412 { throw RemoteConditionFailure(present: try await server.propfind(path)?.entry) }
         if [403, 404, 409, 500].contains(response.status) { try await server.requireParent(of: path) }
-        // Apache's answer to content for a name that a directory has.
+        // Apache and nginx send it for content under a name that a directory has.
         if response.status == 409, let present = try await server.propfind(path)?.entry, present.kind == .directory {
             throw RemoteConditionFailure(present: present)
         }
