@@ -102,6 +102,9 @@ struct FolderChanges: FileProviderEnumerator {
                 batch.updated.removeAll { $0.itemIdentifier == item.itemIdentifier }
                 batch.updated.append(item)
                 folder.noteMoved(item)
+                if known != item.itemIdentifier {
+                    folder.index.note(item.itemIdentifier, named: item.filename, in: place.directory)
+                }
                 add(folder.siblings(of: item), to: &batch)
             }
             if let known, known != item?.itemIdentifier { vanished.insert(known) }

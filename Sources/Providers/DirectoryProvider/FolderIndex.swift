@@ -22,6 +22,13 @@ final class FolderIndex: Sendable {
             if first[file] == nil { first[file] = place } else { others[file, default: []].append(place) }
         }
 
+        /// Adds a place that was seen after the walk: it is looked at first.
+        mutating func addNewest(_ place: Place, of file: String) {
+            let older = all(of: file).filter { $0 != place }
+            first[file] = place
+            others[file] = older.isEmpty ? nil : older
+        }
+
         func all(of file: String) -> [Place] { first[file].map { [$0] + (others[file] ?? []) } ?? [] }
     }
 
@@ -29,12 +36,13 @@ final class FolderIndex: Sendable {
         var places = Places()
         var builtAt: ContinuousClock.Instant?
         var took = Duration.zero
+
+        var isTooOld: Bool { builtAt.map { .now - $0 > took * FolderIndex.share } ?? true }
     }
 
     private let state = Mutex(State())
     static let root = ItemIdentifier.rootContainer.rawValue
     static let mostNames = 200_000
-    private static let leastLifetime = Duration.seconds(5)
     /// A result is used for this many times the duration of its walk.
     private static let share = 20
     /// The maximum number of components of a path on Linux.
@@ -45,10 +53,9 @@ final class FolderIndex: Sendable {
     /// - Parameter walk: returns the places of all files; called when the last walk is too old.
     func paths(of identifier: ItemIdentifier, walk: () -> Places) -> [[String]] {
         state.withLock { state in
-            let now = ContinuousClock.now
-            let lifetime = max(Self.leastLifetime, state.took * Self.share)
-            if state.builtAt.map({ now - $0 > lifetime }) ?? true {
-                state = State(places: walk(), builtAt: .now, took: .now - now)
+            if state.isTooOld {
+                let start = ContinuousClock.now
+                state = State(places: walk(), builtAt: .now, took: .now - start)
             }
             return state.places.all(of: FolderItems.file(of: identifier)).compactMap { place in
                 var names = [place.name]
@@ -59,6 +66,19 @@ final class FolderIndex: Sendable {
                     current = above.parent
                 }
                 return names.reversed()
+            }
+        }
+    }
+
+    /// A change was reported: the file is at a place where the last walk may not have found it. A lookup that follows would say
+    /// that the item is gone.
+    func note(_ identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier) {
+        state.withLock { state in
+            if state.isTooOld {
+                // The next lookup begins with a walk.
+                state = State(took: state.took)
+            } else {
+                state.places.addNewest((FolderItems.file(of: parent), name), of: FolderItems.file(of: identifier))
             }
         }
     }
