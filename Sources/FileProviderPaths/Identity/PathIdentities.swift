@@ -10,8 +10,8 @@ final class PathIdentities: Sendable {
         var known: KnownItem
         /// Nil until it is needed: looking it up takes several queries.
         var path: RemotePath?
-        /// The known children of a directory; nil for those that the system knows now.
-        var children: Set<[UInt8]>?
+        /// What a directory held; nil for what the system knows now.
+        var children: DirectoryContents?
         /// When a listing showed that it was removed; nil for an item that may still be there.
         var noticedAt: ContinuousClock.Instant?
     }
@@ -27,7 +27,7 @@ final class PathIdentities: Sendable {
     /// In how many other directories one listing searches for old names.
     private static let mostPlaces = 4
     /// Why one directory cannot be listed, and others can.
-    private static let concernsOneDirectory: Set<FileProviderError.Code> = [
+    static let concernsOneDirectory: Set<FileProviderError.Code> = [
         .fileReadNoPermission, .malformedResponse, .cannotSynchronize,
     ]
 
@@ -100,13 +100,19 @@ final class PathIdentities: Sendable {
             if paths.hasMoved(known.itemIdentifier, from: place) || paths.mayMove(known.itemIdentifier) { continue }
             let children =
                 MintedIdentifier.kind(of: known.itemIdentifier) == .directory
-                ? children(of: known.itemIdentifier) : []
+                ? children(of: known.itemIdentifier) : DirectoryContents()
             missing.withLock { missing in
                 if missing.count > Self.mostMissing { missing = [:] }
                 missing[known.itemIdentifier] = Missing(
                     known: known, path: path.appending(known.filename), children: children, noticedAt: .now)
             }
         }
+    }
+
+    /// Whether a listing has shown, not long ago, that an item is not in its place.
+    func isNoticed(_ identifier: ItemIdentifier) -> Bool {
+        let noticedAt = missing.withLock { $0[identifier]?.noticedAt }
+        return noticedAt.map { ContinuousClock.now - $0 < Self.trust } ?? false
     }
 
     // MARK: - Known items
@@ -300,14 +306,7 @@ final class PathIdentities: Sendable {
             gone.append((candidate, old))
         }
         if entry.kind == .directory, !gone.isEmpty {
-            let names = try await names(in: path)
-            let held = gone.map { ($0, $0.missing.children ?? children(of: $0.missing.known.itemIdentifier)) }
-            let same = held.filter { !$0.1.isEmpty && $0.1 == names }
-            // A directory without a tag and without known children is recognized by its name only.
-            let empty = held.filter {
-                $0.1.isEmpty && (!entry.tag.isEmpty || $0.0.missing.known.filename.utf8.elementsEqual(entry.name.utf8))
-            }
-            gone = (same.isEmpty ? empty : same).map { $0.0 }
+            gone = try await alike(entry, path, gone, fitting, search)
         }
         if gone.count > 1 {
             // Of several equal items, the one with the same name has been moved.
@@ -315,6 +314,36 @@ final class PathIdentities: Sendable {
             if gone.count > 1, !entry.isTagStrong { return nil }
         }
         return gone.first.map { ($0.missing.known.itemIdentifier, $0.path) }
+    }
+
+    /// Of directories that are gone, those which a new one may be by what it holds.
+    ///
+    /// - Parameter others: directories that may be gone as well, and that no listing has shown to be.
+    private func alike(
+        _ entry: RemoteEntry, _ path: RemotePath, _ gone: [(missing: Missing, path: RemotePath)], _ others: [Missing],
+        _ search: Search
+    ) async throws -> [(missing: Missing, path: RemotePath)] {
+        let contents = try await contents(of: path)
+        func likeness(_ missing: Missing) -> Double? {
+            (missing.children ?? children(of: missing.known.itemIdentifier)).likeness(to: contents)
+        }
+        let found = gone.compactMap { gone in likeness(gone.missing).map { (gone: gone, likeness: $0) } }
+        guard let most = found.map(\.likeness).max() else {
+            // A directory without a tag and without known children is recognized by its name only.
+            return gone.filter {
+                ($0.missing.children ?? children(of: $0.missing.known.itemIdentifier)).isEmpty
+                    && (!entry.tag.isEmpty || $0.missing.known.filename.utf8.elementsEqual(entry.name.utf8))
+            }
+        }
+        var best = found.filter { $0.likeness == most }.map(\.gone)
+        let known = Set(gone.map(\.missing.known.itemIdentifier))
+        for other in others where !known.contains(other.known.itemIdentifier) && (likeness(other) ?? 0) >= most {
+            guard let old = other.path ?? paths.path(of: other.known.itemIdentifier), old != path,
+                try await isGone(old, search)
+            else { continue }
+            best.append((other, old))
+        }
+        return best
     }
 
     /// Whether an old name is not in use any more. Lists at most a few directories: a copy of a tree has many.
@@ -347,16 +376,23 @@ final class PathIdentities: Sendable {
         return path == old && paths.unknownMoves(near: path).isEmpty
     }
 
-    private func children(of directory: ItemIdentifier) -> Set<[UInt8]> {
-        Set(manager.knownItems(in: directory).map { Array($0.filename.utf8) })
+    private func children(of directory: ItemIdentifier) -> DirectoryContents {
+        var contents = DirectoryContents()
+        for known in manager.knownItems(in: directory) {
+            contents.insert(
+                known.filename, MintedIdentifier.kind(of: known.itemIdentifier) ?? .file, size: known.documentSize)
+        }
+        return contents
     }
 
-    private func names(in path: RemotePath) async throws -> Set<[UInt8]> {
-        var names: Set<[UInt8]> = []
+    private func contents(of path: RemotePath) async throws -> DirectoryContents {
+        var contents = DirectoryContents()
         try await remote.visitListing(of: path) { part in
-            for entry in part.entries where !HiddenName.isOne(entry.name) { names.insert(Array(entry.name.utf8)) }
+            for entry in part.entries where !HiddenName.isOne(entry.name) {
+                contents.insert(entry.name, entry.kind, size: entry.size)
+            }
             return true
         }
-        return names
+        return contents
     }
 }

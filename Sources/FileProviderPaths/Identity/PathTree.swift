@@ -8,6 +8,7 @@ final class PathTree: Sendable {
     let paths: PathMap
     let identities: PathIdentities
     let items: PathItems
+    let renamed = RenamedItems()
     private let rootCheck = SharedRequest<Void>()
     private static let mostTries = 3
 
@@ -23,10 +24,11 @@ final class PathTree: Sendable {
 
     /// Does something with the path of an item, once more where that turns out to have changed meanwhile.
     ///
+    /// - Parameter isSearched: whether an item that is not at its path is looked for under other names.
     /// - Throws: `noSuchItem` for the item; `serverUnreachable` when the root itself is not there: then nothing is known of
     ///   what should be in it.
     func locate<Value: Sendable>(
-        _ identifier: ItemIdentifier, _ body: (RemotePath) async throws -> Value
+        _ identifier: ItemIdentifier, isSearched: Bool = true, _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
         guard var path = paths.path(of: identifier) else { throw FileProviderError.noSuchItem(identifier) }
         try await settleMoves(near: path)
@@ -43,6 +45,9 @@ final class PathTree: Sendable {
                 try await paths.waitForMoves(over: path)
                 // A move that has ended meanwhile without a response may have been made.
                 try await settleMoves(near: path)
+                if isSearched, tries == 1, paths.path(of: identifier) == path {
+                    try await searchRenamed(identifier, at: path)
+                }
                 guard tries < Self.mostTries, let now = paths.path(of: identifier), now != path else {
                     try await checkRoot()
                     throw FileProviderError.noSuchItem(identifier)

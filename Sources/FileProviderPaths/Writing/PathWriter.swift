@@ -210,7 +210,8 @@ final class PathWriter: Sendable {
     func delete(_ identifier: ItemIdentifier, base: ItemVersion, _ options: DeleteItemOptions) async throws {
         let version = PathItems.settledVersion(of: base.contentVersion)
         do {
-            try await tree.locate(identifier) { [self] path in
+            // What another client has renamed is not deleted under its new name.
+            try await tree.locate(identifier, isSearched: false) { [self] path in
                 let entry = try await remote.entry(at: path)
                 guard tree.mayBe(entry, identifier) else { return paths.noteVanished(version: version) }
                 let parent = try tree.parent(of: identifier, at: path)
