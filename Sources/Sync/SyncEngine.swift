@@ -128,13 +128,15 @@ package final class SyncEngine: SyncPart {
             context: context, downloads: downloads, listings: listings, directoryPrefetcher: directoryPrefetcher,
             filePrefetcher: filePrefetcher, listingRetries: listingRetries)
         documents = DocumentObserver(context)
-        let feed = ChangeFeed(context, listings: listings, domainName: domainName)
+        let guardian = DeletionGuard(
+            domainName: domainName, warnings: warnings, onRelease: { uploadsSignal.wake() })
+        let feed = ChangeFeed(context, listings: listings, guardian: guardian)
         self.feed = feed
 
         early = isInteractive ? nil : EarlyUploads(context)
         uploads = Uploads(
             executor: Executor(
-                context: context, delays: uploadDelays, early: early,
+                context: context, delays: uploadDelays, early: early, guardian: guardian,
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(context: context, listings: listings, downloads: downloads)

@@ -159,6 +159,34 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-9: what another client has restored is not deleted with the trash", arguments: [true, false])
+        func deletesOnlyFromTheTrash(isHeardFirst: Bool) async throws {
+            try await Self.run { mount async throws in
+                for name in ["d", "file"] { try mount.host.trashItem(withIdentifier: ItemIdentifier(name)) }
+                #expect(try await mount.isSynced())
+                await mount.host.engine.pause(true)
+                let removed = try await Command.run("rm", "-r", mount.trashed("d"), mount.trashed("file"))
+                #expect(removed.status == 0, "\(removed.errors)")
+                let gate = mount.provider.faults.hold(isHeardFirst ? .delete : .changes)
+                mount.provider.change { tree in
+                    tree.move("d", to: .rootContainer)
+                    tree.move("file", to: .rootContainer)
+                    tree.addFile("late", in: "d", content: RemoteContent("late"))
+                }
+                await mount.host.engine.pause(false)
+                try? await Task.sleep(for: .milliseconds(300))
+                gate.open()
+                #expect(try await mount.isSynced())
+                #expect(
+                    try await eventually {
+                        try await Command.run("cat", mount["d/late"], mount["d/inner"], mount["file"]).output
+                            == "lateinnertext"
+                    })
+                let tree = mount.provider.tree
+                #expect(["d/late", "d/inner", "file"].allSatisfy { tree.identifier(at: $0) != nil })
+            }
+        }
+
         @Test("deleted for good on the remote it is gone from the trash here") func isDeletedThere() async throws {
             try await Self.run { mount async throws in
                 try mount.host.trashItem(withIdentifier: "d")

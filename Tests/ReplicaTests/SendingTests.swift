@@ -56,8 +56,10 @@ import Testing
         #expect(try items.contentVersionsToBeDeleted(among: versions) == [versions[0]])
     }
 
-    @Test("SEND-13: what was sent, not answered and removed here is not shown when news bring it")
-    func removedBeforeItIsAnswered() async throws {
+    @Test(
+        "SEND-13: what was sent, not answered and removed here is not shown when news bring it, also from a remote with coarse times",
+        arguments: [1, 1000, 1_000_000, 1_000_000_000] as [Int64])
+    func removedBeforeItIsAnswered(unit: Int64) async throws {
         let fixture = try ReplicaFixture()
         let replica = try fixture.replica()
         try await replica.list([], open: fixture.open)
@@ -71,7 +73,8 @@ import Testing
         #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("file", in: .root) }
         var own = FileProviderItem.file("file", id: "there", size: 0)
-        own.contentModificationDate = sent.item.contentModificationDate
+        let time = try #require(sent.item.contentModificationDate).nanosecondsSince1970
+        own.contentModificationDate = FileTimestamp(nanosecondsSince1970: time - time % unit)
         try await replica.list([own], open: fixture.open)
         #expect(try replica.names() == [])
         // Another machine's is.
@@ -100,8 +103,16 @@ import Testing
         own.contentModificationDate = sent.item.contentModificationDate
         try await replica.list([own], open: fixture.open)
         #expect(try replica.names() == [])
-        // The content of another machine is newer.
-        try await replica.list([.file("file", id: identifier, size: 7, version: "3")], open: fixture.open)
+        // The content of another machine is newer: of a known item, the provider says so when it is asked to delete the known one.
+        let newer = FileProviderItem.file("file", id: identifier, size: 7, version: "3")
+        try await replica.list([newer], open: fixture.open)
+        if identifier == "file" {
+            #expect(try replica.names() == [])
+            let deletion = try #require(try replica.database.pendingDeletions().first)
+            #expect(deletion.version.contentVersion != newer.itemVersion.contentVersion)
+            #expect(deletion.nextTry == nil)
+            _ = try await replica.ingest(open: fixture.open) { try $0.conflicts.bringBack(deletion, as: newer) }
+        }
         #expect(try replica.names() == ["file"])
     }
 

@@ -74,5 +74,35 @@ extension EngineTests {
                 #expect(machine.engine.warnings.texts == [])
             }
         }
+
+        @Test(
+            "CHANGE-4: while nearly everything is missing on the remote, nothing is sent; it arrives once that is back",
+            arguments: [true, false])
+        func disksThatAreNotMounted(isNoticed: Bool) async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            func fill(_ tree: inout RemoteTree) {
+                tree.addDirectory("doc", identifier: "doc")
+                for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
+            }
+            try await Machine.run(options: options, fill: fill) { machine async throws in
+                let full = machine.provider.tree
+                machine.provider.changeSilently { $0.delete("doc") }
+                if isNoticed { try await machine.ingest() }
+                try await machine.write("changed", to: "doc/f7")
+                try await machine.write("new", to: "doc/new")
+                try await machine.send()
+                #expect(machine.provider.tree.entries().isEmpty)
+                #expect(machine.engine.warnings.texts.contains { $0.contains("no change is sent") })
+                machine.provider.changeSilently { $0 = full }
+                try await machine.ingest()
+                #expect(machine.engine.warnings.texts == [])
+                try await machine.engine.retry()
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["doc/f7"]?.content == "changed")
+                #expect(machine.provider.tree.entries()["doc/new"]?.content == "new")
+                #expect(try await machine.operations().isEmpty)
+            }
+        }
     }
 }

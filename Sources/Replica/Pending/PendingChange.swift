@@ -31,6 +31,24 @@ extension ReplicaDatabase {
         try read { db in try db.one("SELECT attempts FROM item WHERE id = ?", [row], { $0[0] as Int }) ?? 0 }
     }
 
+    /// The item directly in the trash that a deletion was made in, or is of; nil for what was not deleted from the trash.
+    package func trashedTop(of deletion: PendingDeletion) throws -> ItemIdentifier? {
+        try read { db in
+            var (identifier, parent) = (deletion.identifier, deletion.parent)
+            for _ in 0..<ItemRemoval.deepest where parent != .trashContainer && parent != .rootContainer {
+                // A directory above it is known, or was removed as well.
+                let above =
+                    try db.item(parent)?.base.parent
+                    ?? db.one(
+                        "SELECT baseParent FROM deletion WHERE identifier = ?", [parent.rawValue],
+                        { ItemIdentifier(rawValue: $0[0]) })
+                guard let above else { return nil }
+                (identifier, parent) = (parent, above)
+            }
+            return parent == .trashContainer ? identifier : nil
+        }
+    }
+
     /// The items that the remote has to delete, the ones that were removed last first: what a directory contained was
     /// removed before it.
     package func pendingDeletions(after id: Int64 = 0, limit: Int = .max) throws -> [PendingDeletion] {

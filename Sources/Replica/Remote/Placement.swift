@@ -220,19 +220,27 @@ package struct Placement: RemotePart {
         return true
     }
 
-    /// An item that was removed here and is still on the remote stays removed, unless it has other content by now.
+    /// An item that was removed here and is still on the remote stays removed until the provider, which is asked to delete the
+    /// known version, says that it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
-        let version = try db.one(
-            "SELECT baseContentVersion, kind, id FROM deletion WHERE identifier = ?", [item.itemIdentifier.rawValue],
-            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64) })
-        guard let (version, kind, id) = version else { return try isToBeLookedFor(item) }
-        // A request that was sent before the removal, and not answered, is not newer than the removal.
-        let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
-        if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
+        let deletion = try db.one(
+            "SELECT baseContentVersion, kind, id, baseParent FROM deletion WHERE identifier = ?",
+            [item.itemIdentifier.rawValue],
+            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, ItemIdentifier(rawValue: $0[3])) })
+        guard let (version, kind, id, parent) = deletion else { return try isToBeLookedFor(item) }
+        if parent == .trashContainer, !item.isTrashed {
+            // Another client has restored what was to be deleted from the trash.
+            try db.deleteDeletions(below: item.itemIdentifier, areAll: true)
             try db.deleteDeletion(item.itemIdentifier)
             return false
         }
+        // A request that was sent before the removal, and not answered, is not newer than the removal.
+        let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
         try db.updateDeletion(item)
+        // Only the provider knows whether two versions stand for two contents.
+        if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
+            try db.retryDeletion(id)
+        }
         return true
     }
 

@@ -12,7 +12,8 @@ package struct UnansweredChange: Hashable, Sendable {
     /// Whether an item of the remote's is what was sent.
     package func matches(_ item: FileProviderItem) -> Bool {
         switch item.kind {
-        case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
+        case .file:
+            item.documentSize == size && item.contentModificationDate.map { modifiedAt.isOrWasCut(to: $0) } ?? false
         case .symbolicLink: Self.size(of: item) == size
         case .directory: true
         }
@@ -21,6 +22,15 @@ package struct UnansweredChange: Hashable, Sendable {
     static func size(of item: FileProviderItem) -> Int64 {
         guard item.kind == .symbolicLink, let target = item.symlinkTargetPath else { return item.documentSize ?? 0 }
         return Int64(bitPattern: RecordReader.checksum(of: Array(target.utf8)[...]))
+    }
+}
+
+extension FileTimestamp {
+    /// Whether a time is this one, as a remote has it that keeps whole seconds, milliseconds or microseconds.
+    fileprivate func isOrWasCut(to other: FileTimestamp) -> Bool {
+        if other == self { return true }
+        guard other.seconds == seconds else { return false }
+        return [1_000_000_000, 1_000_000, 1000].contains { nanoseconds - nanoseconds % $0 == other.nanoseconds }
     }
 }
 

@@ -84,12 +84,14 @@ extension Database {
         return changesCount > 0
     }
 
-    /// Forgets what was to be found and deleted in a directory that the remote does not have, and in those below it.
-    func deleteDeletions(below directory: ItemIdentifier) throws {
+    /// Forgets what was to be deleted in a directory, and in those below it.
+    ///
+    /// - Parameter areAll: false for those that have to be found first: the remote does not have the directory.
+    func deleteDeletions(below directory: ItemIdentifier, areAll: Bool = false) throws {
         var directories = [directory]
         while let next = directories.popLast() {
             let deletions = try all(
-                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound = 1", [next.rawValue],
+                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound >= ?", [next.rawValue, areAll ? 0 : 1],
                 { ItemIdentifier(rawValue: $0[0]) })
             for deletion in deletions { try deleteDeletion(deletion) }
             directories += deletions
@@ -115,6 +117,11 @@ extension Database {
         try run(
             "UPDATE deletion SET attempts = attempts + 1, nextTry = ?, code = ?, message = ? WHERE id = ?",
             [time?.nanosecondsSince1970, error.code.rawValue, error.message, id])
+    }
+
+    /// A deletion that had to wait is sent at once.
+    func retryDeletion(_ id: Int64) throws {
+        try run("UPDATE deletion SET nextTry = NULL WHERE id = ?", [id])
     }
 
     /// Gives up the identifier of a deletion: a token stands in for it until the item is found by its place.

@@ -28,10 +28,10 @@ actor ChangeFeed: SyncPart {
 
     static let batchSize = 1000
 
-    init(_ context: SyncContext, listings: Listings, domainName: String) {
+    init(_ context: SyncContext, listings: Listings, guardian: DeletionGuard) {
         self.context = context
         self.listings = listings
-        guardian = DeletionGuard(domainName: domainName, warnings: context.warnings)
+        self.guardian = guardian
     }
 
     /// Takes in all changes up to now. Calls during a round share one more round after it.

@@ -9,6 +9,8 @@ final class DeletionGuard: Sendable {
         /// Whether the round before the one that runs was held, and this one has not come as far yet.
         var wasHolding = false
         var isReleased = false
+        /// Whether nearly everything was to be removed: the remote may be another one, or be empty for a while.
+        var isOfNearlyAll = false
         /// The warning about the round that is held.
         var warning: String?
     }
@@ -18,10 +20,20 @@ final class DeletionGuard: Sendable {
     private let warnings: Warnings
     private static let mostItems = 100
     private static let mostPercent = 30
+    private static let nearlyAllPercent = 90
+    private let onRelease: @Sendable () -> Void
 
-    init(domainName: String, warnings: Warnings) {
+    /// - Parameter onRelease: called when nothing is held any more.
+    init(domainName: String, warnings: Warnings, onRelease: @escaping @Sendable () -> Void = {}) {
         self.domainName = domainName
         self.warnings = warnings
+        self.onRelease = onRelease
+    }
+
+    /// Whether no change is to be sent: a disk that is not mounted on the server would take it, and hide it once it is
+    /// mounted.
+    var holdsChanges: Bool {
+        state.withLock { $0.isOfNearlyAll && !$0.isReleased && ($0.isHolding || $0.wasHolding) }
     }
 
     func beginRound() {
@@ -41,20 +53,30 @@ final class DeletionGuard: Sendable {
             defer { state.warning = nil }
             return state.warning
         }
-        if let outdated { warnings.withdraw(outdated) }
+        guard let outdated else { return }
+        warnings.withdraw(outdated)
+        onRelease()
+    }
+
+    /// Whether so many items are missing that it is doubtful whether this is the remote at all.
+    func isNearlyAll(gone: Int, of known: Int) -> Bool {
+        gone > Self.mostItems && gone * 100 >= known * Self.nearlyAllPercent
     }
 
     /// Whether so many items may be removed.
     func admits(gone: Int, of known: Int) -> Bool {
         guard gone > Self.mostItems, gone * 100 > known * Self.mostPercent else { return true }
+        let isOfNearlyAll = isNearlyAll(gone: gone, of: known)
         let text =
-            "\(gone) of \(known) items have vanished from the remote at once; 'yonder retry \(domainName)' applies it, "
+            "\(gone) of \(known) items have vanished from the remote at once\(isOfNearlyAll ? ", and no change is sent" : ""); "
+            + "'yonder retry \(domainName)' applies it, "
             + "and 'yonder reimport' finds out whether they are there under other identifiers"
         let outdated: String?
         let isAdmitted: Bool
         (isAdmitted, outdated) = state.withLock { state in
             if state.isReleased { return (true, nil) }
             state.isHolding = true
+            state.isOfNearlyAll = isOfNearlyAll
             defer { state.warning = text }
             return (false, state.warning == text ? nil : state.warning)
         }
@@ -67,5 +89,6 @@ final class DeletionGuard: Sendable {
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
         state.withLock { if $0.isHolding || $0.wasHolding { $0.isReleased = true } }
+        onRelease()
     }
 }

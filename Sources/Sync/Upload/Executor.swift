@@ -10,6 +10,7 @@ struct Executor: SyncPart {
     let delays: UploadDelays
     /// Early uploads of files that are being written.
     let early: EarlyUploads?
+    let guardian: DeletionGuard
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
     /// The label of conflict copies.
@@ -210,6 +211,7 @@ struct Executor: SyncPart {
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
     /// is believed.
     func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
+        if try await isRemoteEmptied() { return try await postpone(sent, failure) }
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
                 let row = sent.row
@@ -225,6 +227,21 @@ struct Executor: SyncPart {
             return try await postpone(sent, failure)
         }
         try await commits.commit { try $0.changes.removeIfKnown(parent) }
+    }
+
+    /// Whether nearly nothing is in the root any more of what is known: then it is not this item that was removed, and all
+    /// changes are held.
+    private func isRemoteEmptied() async throws -> Bool {
+        let top = Set(try replica.database.items(in: .root).compactMap(\.identifier))
+        var missing = top
+        try await calls.enumerate(.rootContainer, for: request) { items in
+            missing.subtract(items.map(\.itemIdentifier))
+            return missing.count * 2 > top.count
+        }
+        // Counting what is below takes time in a large domain.
+        guard missing.count * 2 > top.count else { return false }
+        let (gone, known) = try replica.database.countVanishing(missing)
+        return guardian.isNearlyAll(gone: gone, of: known) && !guardian.admits(gone: gone, of: known)
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
@@ -254,6 +271,8 @@ struct Executor: SyncPart {
                 return queued.identifier
             }
             let deletion = known
+            try await checkIsInTrash(deletion)
+            if !calls.provider.features.conditionalWrites { try await checkIsUnchanged(deletion) }
             // What lies below a trashed directory is in no working set: it is deleted with the directory.
             let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
             do {
@@ -271,6 +290,23 @@ struct Executor: SyncPart {
             await failed(known, error)
         }
         return known.identifier
+    }
+
+    /// - Throws: `deletionRejected` for what another client has restored: it was deleted here as something in the trash.
+    private func checkIsInTrash(_ deletion: PendingDeletion) async throws {
+        guard let top = try replica.database.trashedTop(of: deletion),
+            let item = try await remoteLookup.lookUp(top, for: request), !item.isTrashed
+        else { return }
+        throw FileProviderError(
+            .deletionRejected, "it was restored from the trash", item: top == deletion.identifier ? item : nil)
+    }
+
+    /// - Throws: `deletionRejected` for a file that has other content by now.
+    private func checkIsUnchanged(_ deletion: PendingDeletion) async throws {
+        guard deletion.kind == .file, let item = try await remoteLookup.lookUp(deletion.identifier, for: request),
+            item.itemVersion.contentVersion != deletion.version.contentVersion
+        else { return }
+        throw FileProviderError(.deletionRejected, "it has other contents on the remote", item: item)
     }
 
     /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;

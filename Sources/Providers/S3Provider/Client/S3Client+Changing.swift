@@ -89,10 +89,19 @@ extension S3Client {
                 continue
             }
             throw FileProviderError(
-                code == "AccessDenied" ? .fileReadNoPermission : .cannotSynchronize,
-                "the server does not delete '\(key)' (\(code))")
+                Self.error(forRefusal: code), "the server does not delete '\(key)' (\(code))")
         }
         return left
+    }
+
+    /// The error for one key of a list. Errors that pass leave open what was done, as those of a whole request do.
+    private static func error(forRefusal code: String) -> FileProviderError.Code {
+        switch code {
+        case "AccessDenied": .fileReadNoPermission
+        case "InternalError", "SlowDown", "ServiceUnavailable", "RequestTimeout", "OperationAborted":
+            .providerDomainTemporarilyUnavailable
+        default: .cannotSynchronize
+        }
     }
 
     static func escaped(_ text: String) -> String {
