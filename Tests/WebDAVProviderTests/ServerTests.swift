@@ -94,6 +94,28 @@ struct ServerTests {
         }
     }
 
+    @Test(
+        "DAV-28: below a directory with a name that is cut short in a move, no other file is replaced",
+        arguments: DAVServer.Kind.installed, ["q?x=1", "q;x", "q#x"])
+    func oddDirectories(on kind: DAVServer.Kind, name: String) async throws {
+        try await ServedFolder.run(on: kind) { folder, session async throws in
+            try await folder.write(Array("other".utf8), to: "q")
+            try await folder.makeDirectory(name)
+            try await folder.write(Array("known".utf8), to: name + "/in")
+            // The first write of all: how the server treats names is found out with it.
+            let file = try await session.find(name + "/in")
+            let changed = try await session.modify(file, .contents, content: Array("changed".utf8))
+            let directory = file.parentItemIdentifier
+            let made = try await session.create(ProviderSession.template("new", in: directory), content: [1])
+            #expect(changed.item.documentSize == 7 && made.item.documentSize == 1)
+            func content(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: folder[path])) }
+            #expect(try content("q") == Data("other".utf8))
+            #expect(try content(name + "/in") == Data("changed".utf8))
+            #expect(try content(name + "/new") == Data([1]))
+            #expect(folder.names.sorted() == ["q", name])
+        }
+    }
+
     @Test("DAV-10: an upload that breaks off leaves nothing", arguments: DAVServer.Kind.installed)
     func brokenUploads(on kind: DAVServer.Kind) async throws {
         try await ServedFolder.run(on: kind) { folder, session async throws in

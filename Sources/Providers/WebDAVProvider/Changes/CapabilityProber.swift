@@ -11,7 +11,8 @@ final class CapabilityProber: Sendable {
         self.changes = changes
     }
 
-    /// - Parameter directory: the directory of the hidden files of a probe.
+    /// - Parameter directory: the directory of the hidden files of a probe, or else the deepest one above it with plain names
+    ///   alone: a probe moves files.
     /// - Throws: the error for which files cannot be created in the directory.
     func capabilities(probingIn directory: RemotePath) async throws -> ServerCapabilities {
         let store = changes.server.capabilityStore
@@ -19,7 +20,9 @@ final class CapabilityProber: Sendable {
         let task = probe.withLock { probe in
             if let probe { return probe }
             let task = Task { [changes] in
-                let capabilities = try await CapabilityProbe(changes, in: directory).run()
+                var plain = directory
+                while ServerCapabilities.isOdd(plain) { plain = plain.parent }
+                let capabilities = try await CapabilityProbe(changes, in: plain).run()
                 // Once: a caller that is slow to notice the end may not undo what is found out later.
                 store.keep(capabilities)
                 return capabilities

@@ -24,7 +24,7 @@ struct FileWriter: Sendable {
             return try await replace(contents, at: path, attributes, if: condition)
         }
         let capabilities = try await earlyUploads.capabilities(toWrite: contents, in: path.parent)
-        if capabilities.fate(of: path.name ?? "/") != .kept {
+        if capabilities.fate(of: path) != .kept {
             contents.growing?.giveUp()
             return try await writeInPlace(contents, to: path, if: condition, capabilities)
         }
@@ -145,7 +145,7 @@ struct FileWriter: Sendable {
         _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
-        guard capabilities.fate(of: name) == .sent else { throw ItemChanges.oddName(name, on: server) }
+        guard capabilities.fate(of: path) == .sent else { throw ItemChanges.oddName(name, on: server) }
         try await server.require(condition, at: path)
         // A reader must not see a part: only content that was confirmed before is sent.
         let bytes = try await BlockingWork.run {

@@ -19,9 +19,9 @@ struct ItemChanges: Sendable {
     /// - Parameter isAllowed: the fates that a name may have.
     /// - Throws: `cannotSynchronize` for a name that the server does not preserve.
     func requireName(of path: RemotePath, _ isAllowed: (ServerCapabilities.NameFate) -> Bool) async throws {
-        guard let name = path.name, ServerCapabilities.isOdd(name) else { return }
-        let fate = try await prober.capabilities(probingIn: path.parent).fate(of: name)
-        if !isAllowed(fate) { throw Self.oddName(name, on: server) }
+        guard ServerCapabilities.isOdd(path) else { return }
+        let fate = try await prober.capabilities(probingIn: path.parent).fate(of: path)
+        if !isAllowed(fate) { throw Self.oddName(path.names.joined(separator: "/"), on: server) }
     }
 
     static func oddName(_ name: String, on server: WebDAVServer) -> FileProviderError {

@@ -1,3 +1,5 @@
+import FileProviderPaths
+
 /// How a server behaves where it does not announce it, as a probe before the first change detects it.
 struct ServerCapabilities: Codable, Hashable, Sendable {
     /// How the server takes preconditions.
@@ -77,12 +79,16 @@ struct ServerCapabilities: Codable, Hashable, Sendable {
 }
 
 extension ServerCapabilities {
-    /// The treatment of a name by the server.
-    func fate(of name: String) -> NameFate {
-        let fates = OddPart.allCases.filter { $0.isIn(name) }.map { oddNames[$0] ?? .lost }
+    /// The treatment of a path by the server: of any of its names. A server that cuts a name short where it moves something
+    /// to it does so with the names of the directories above, too, and replaces another file.
+    func fate(of path: RemotePath) -> NameFate {
+        let odd = OddPart.allCases.filter { part in path.names.contains { part.isIn($0) } }
+        let fates = odd.map { oddNames[$0] ?? .lost }
         return fates.contains(.lost) ? .lost : fates.contains(.sent) ? .sent : .kept
     }
 
-    /// Whether a name has a part that not every server preserves.
-    static func isOdd(_ name: String) -> Bool { OddPart.allCases.contains { $0.isIn(name) } }
+    /// Whether a path has a name with a part that not every server preserves.
+    static func isOdd(_ path: RemotePath) -> Bool {
+        path.names.contains { name in OddPart.allCases.contains { $0.isIn(name) } }
+    }
 }
