@@ -106,6 +106,32 @@ import Testing
         await remote.close()
     }
 
+    @Test("SFTP-4: a session ends whose server has stopped answering, and one without requests does not")
+    func silentServer() async throws {
+        // It agrees on the version, answers one request with status 0, and then nothing more.
+        let server = """
+            import os, struct, sys, time
+            def message():
+                length = struct.unpack(">I", os.read(0, 4))[0]
+                return os.read(0, length)
+            message()
+            os.write(1, struct.pack(">IBI", 5, 2, 3))
+            number = message()[1:5]
+            os.write(1, struct.pack(">IB", 17, 101) + number + struct.pack(">III", 0, 0, 0))
+            time.sleep(60)
+            """
+        let session = try await SFTPSession.open(
+            ["/usr/bin/env", "python3", "-c", server], environment: [:], host: "server", patience: .milliseconds(500))
+        defer { session.close() }
+        _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
+        try await Task.sleep(for: .seconds(1))
+        #expect(session.isOpen)
+        let failure = await #expect(throws: FileProviderError.self) {
+            _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
+        }
+        #expect(failure?.code == .serverUnreachable && !session.isOpen, "\(String(describing: failure))")
+    }
+
     @Test("SFTP-4: a cancelled call does not wait for a connection")
     func cancelledCallsReturn() async throws {
         let folder = try SFTPFolder("sleep 20")

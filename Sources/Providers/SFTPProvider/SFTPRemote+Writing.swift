@@ -192,7 +192,7 @@ extension SFTPRemote {
     /// Asks the server to write a file to its disk, if it can.
     func flush(_ lane: SFTPLane) -> SFTPRequest? {
         guard lane.session.has("fsync@openssh.com") else { return nil }
-        return lane.session.send(SFTPMessage.extended) {
+        return lane.session.send(SFTPMessage.extended, isFlush: true) {
             $0.append(Array("fsync@openssh.com".utf8))
             $0.append(lane.handle)
         }

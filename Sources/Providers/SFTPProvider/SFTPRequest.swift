@@ -13,10 +13,12 @@ final class SFTPRequest: Sendable {
     let sent = ContinuousClock.now
     /// The bytes of content in the request, or in its response.
     let contentLength: Int64
+    /// Whether the server may take long: it writes a file to its disk.
+    let isFlush: Bool
     private let state = Mutex(State.sent)
 
-    init(contentLength: Int64) {
-        self.contentLength = contentLength
+    init(contentLength: Int64 = 0, isFlush: Bool = false) {
+        (self.contentLength, self.isFlush) = (contentLength, isFlush)
     }
 
     /// Waits for the response.

@@ -15,6 +15,9 @@ final class SFTPSession: Sendable {
         var errors: [UInt8] = []
         var extensions: Set<String> = []
         var window = SFTPWindow()
+        /// When the server last sent something, or the first request was sent that waits for an answer.
+        var heardAt = ContinuousClock.now
+        var isWatched = false
         /// What every server takes in one message.
         var longestPiece: Int64 = 32_768
     }
@@ -26,9 +29,15 @@ final class SFTPSession: Sendable {
     private let writing = DispatchQueue(label: "yonder.sftp.write")
     private let state = Mutex(State())
     private let host: String
+    private let patience: Duration
+    /// How long a server may be silent, all answers to requests being late. ssh notices a dead line; a program that hangs on the
+    /// server, as on a disk that does not answer, is noticed here.
+    static let usualPatience = Duration.seconds(60)
+    /// Flushing a large file to a slow disk takes time.
+    private static let timesWhileFlushing = 10
 
-    private init(_ process: ChildProcess, _ pipes: ProgramPipes, host: String) {
-        (self.process, self.pipes, self.host) = (process, pipes, host)
+    private init(_ process: ChildProcess, _ pipes: ProgramPipes, host: String, patience: Duration) {
+        (self.process, self.pipes, self.host, self.patience) = (process, pipes, host, patience)
         errorsEnded.enter()
         Thread.detachNewThread { [self] in
             collectErrors()
@@ -41,20 +50,24 @@ final class SFTPSession: Sendable {
 
     /// Starts the program.
     private static func start(
-        _ command: [String], environment: [String: String], host: String
+        _ command: [String], environment: [String: String], host: String, patience: Duration
     ) async throws -> SFTPSession {
         let launch = ChildProcess.Launch(command[0], Array(command.dropFirst()), environment: environment)
         do {
             let (process, pipes) = try await ChildProcess.startWithPipes(launch)
-            return SFTPSession(process, pipes, host: host)
+            return SFTPSession(process, pipes, host: host, patience: patience)
         } catch {
             throw FileProviderError(.serverUnreachable, "'\(command[0])' cannot be started: \(error)")
         }
     }
 
     /// Starts the program, and agrees on the version.
-    static func open(_ command: [String], environment: [String: String], host: String) async throws -> SFTPSession {
-        let session = try await start(command, environment: environment, host: host)
+    ///
+    /// - Parameter patience: how long the server may be silent while requests wait; then the session ends.
+    static func open(
+        _ command: [String], environment: [String: String], host: String, patience: Duration = usualPatience
+    ) async throws -> SFTPSession {
+        let session = try await start(command, environment: environment, host: host, patience: patience)
         do {
             var writer = SFTPWriter()
             writer.append(SFTPMessage.initialize)
@@ -102,8 +115,12 @@ final class SFTPSession: Sendable {
 
     /// Sends a request. Requests of one caller are sent in their order.
     ///
-    /// - Parameter contentLength: the bytes of content in the request, or in its response.
-    func send(_ type: UInt8, contentLength: Int64 = 0, _ build: (inout SFTPWriter) -> Void) -> SFTPRequest {
+    /// - Parameters:
+    ///   - contentLength: the bytes of content in the request, or in its response.
+    ///   - isFlush: whether the server may take long for it.
+    func send(
+        _ type: UInt8, contentLength: Int64 = 0, isFlush: Bool = false, _ build: (inout SFTPWriter) -> Void
+    ) -> SFTPRequest {
         let identifier = state.withLock { state in
             state.lastRequest = state.lastRequest == .max ? 1 : state.lastRequest + 1
             return state.lastRequest
@@ -112,7 +129,8 @@ final class SFTPSession: Sendable {
         writer.append(type)
         writer.append(identifier)
         build(&writer)
-        return send(writer.bytes, as: identifier, contentLength: contentLength)
+        return send(
+            writer.bytes, as: identifier, SFTPRequest(contentLength: contentLength, isFlush: isFlush))
     }
 
     /// Sends a request without waiting for the response.
@@ -120,15 +138,18 @@ final class SFTPSession: Sendable {
         _ = send(SFTPMessage.close) { $0.append(handle) }
     }
 
-    private func send(_ message: [UInt8], as identifier: UInt32, contentLength: Int64 = 0) -> SFTPRequest {
-        let request = SFTPRequest(contentLength: contentLength)
-        let end = state.withLock { state in
-            if state.end == nil {
-                state.waiting[identifier] = request
-                state.window.begin(contentLength)
-            }
-            return state.end
+    private func send(
+        _ message: [UInt8], as identifier: UInt32, _ request: SFTPRequest = SFTPRequest()
+    ) -> SFTPRequest {
+        let (end, mustWatch) = state.withLock { state in
+            guard state.end == nil else { return (state.end, false) }
+            if state.waiting.isEmpty { state.heardAt = .now }
+            state.waiting[identifier] = request
+            state.window.begin(request.contentLength)
+            defer { state.isWatched = true }
+            return (nil, !state.isWatched)
         }
+        if mustWatch { watch() }
         if let end {
             request.answer(.failure(end))
             return request
@@ -145,6 +166,31 @@ final class SFTPSession: Sendable {
             }
         }
         return request
+    }
+
+    /// As long as requests wait, ends the session when the server is silent for too long.
+    private func watch() {
+        Task { [weak self, patience] in
+            while let pause = self?.restOfPatience(), pause > .zero {
+                try? await Task.sleep(for: min(pause, patience))
+            }
+        }
+    }
+
+    /// How long the server may be silent from now on; nil when nothing waits any more, or the session has ended.
+    private func restOfPatience() -> Duration? {
+        let rest = state.withLock { state -> Duration? in
+            guard state.end == nil, !state.waiting.isEmpty else {
+                state.isWatched = false
+                return nil
+            }
+            let isFlushing = state.waiting.values.contains(where: \.isFlush)
+            return state.heardAt + patience * (isFlushing ? Self.timesWhileFlushing : 1) - .now
+        }
+        if let rest, rest <= .zero {
+            end(FileProviderError(.serverUnreachable, "'\(host)' has stopped answering"))
+        }
+        return rest
     }
 
     // MARK: - Receiving, on threads of their own
@@ -166,6 +212,7 @@ final class SFTPSession: Sendable {
         var buffer = SFTPBuffer()
         while case let bytes = Self.read(pipes.output), !bytes.isEmpty {
             buffer.append(bytes)
+            state.withLock { $0.heardAt = .now }
             do {
                 while let reply = try buffer.next() { take(reply) }
             } catch {

@@ -91,7 +91,8 @@ extension Database {
         var directories = [directory]
         while let next = directories.popLast() {
             let deletions = try all(
-                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound >= ?", [next.rawValue, areAll ? 0 : 1],
+                "SELECT identifier FROM deletion WHERE baseParent = ? AND isToBeFound >= ?",
+                [next.rawValue, areAll ? 0 : 1],
                 { ItemIdentifier(rawValue: $0[0]) })
             for deletion in deletions { try deleteDeletion(deletion) }
             directories += deletions
