@@ -149,6 +149,24 @@ extension EngineTests {
             }
         }
 
+        @Test("ERROR-3: a remote that answers neither a call nor for its root is unreachable, until it answers")
+        func aRemoteThatHangs() async throws {
+            try await EngineFixture.run(
+                patience: .milliseconds(200),
+                fill: { $0.addFile("f", content: RemoteContent("hello"), identifier: "f") }
+            ) { fixture in
+                try await fixture.list()
+                let fetch = fixture.provider.faults.hold(.fetch, heedsCancellation: false)
+                let root = fixture.provider.faults.hold(.item, heedsCancellation: false)
+                #expect(await fixture.failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
+                #expect(fixture.engine.connection.state == .offline)
+                fetch.open()
+                root.open()
+                #expect(await eventually { (try? await fixture.read("f")) == Array("hello".utf8) })
+                #expect(fixture.engine.connection.state == .online)
+            }
+        }
+
         @Test func aSlowTransferThatMovesIsNotGivenUp() async throws {
             var options = InMemoryProvider.Options()
             options.chunkSize = 10

@@ -82,12 +82,15 @@ final class ProviderCalls: Sendable {
         }
     }
 
-    /// A failure that could concern the whole domain concerns the item alone where the remote answers for its root.
+    /// A failure that could concern the whole domain concerns the item alone where the remote answers for its root. A call
+    /// without progress concerns the whole domain where it does not.
     private func judged(_ error: any Error) async -> any Error {
-        guard let failure = error as? FileProviderError, failure.code.reaction == .latchDomain,
-            connection.failure == nil, await root.answers()
-        else { return error }
-        return failure.ofItemAlone
+        guard let failure = error as? FileProviderError, connection.failure == nil else { return error }
+        if failure.code.reaction == .latchDomain { return await root.answers() ? failure.ofItemAlone : failure }
+        guard failure.code == .timedOut, !Task.isCancelled else { return error }
+        guard await !root.answers() else { return failure }
+        return FileProviderError(
+            .serverUnreachable, "the remote has stopped answering (\(failure.message))", underlyingErrors: [failure])
     }
 
     /// Background for what no process waits for.
