@@ -134,6 +134,26 @@ extension RealMount {
             }
         }
 
+        @Test("BIN-3: what is trashed here while another client trashes its directory is in the trash with that")
+        func trashedWithItsDirectory() async throws {
+            try await run { yonder, server async throws in
+                try await mount(yonder, server)
+                try await yonder.shell("mkdir d && echo one > d/one && echo two > d/two")
+                try await settled(yonder)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                #expect(try await yonder.yonder("trash", "put", yonder["d/one"]).status == 0)
+                try await server.request("DELETE", server.files + "d")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                try await settled(yonder)
+                let inTrash = try await Command.run("cat", yonder.trashed("d/one"), yonder.trashed("d/two"))
+                #expect(inTrash.output == "one\ntwo\n", "\(inTrash.errors)")
+                #expect(try await yonder.yonder("trash", "restore", "d").status == 0)
+                try await settled(yonder)
+                #expect(try await server.content(of: "d/one") == "one\n")
+            }
+        }
+
         @Test("BIN-6: what the server's bin does not take is still here") func notTaken() async throws {
             try await run { yonder, server async throws in
                 try await mount(yonder, server)

@@ -121,6 +121,11 @@ package struct UploadAnswers: RemotePart {
         if isRenamedThere {
             try db.forgetChangedName(of: current.id)
         }
+        // It is in the remote's trash with a directory, and cannot leave that directory there.
+        let isElsewhereInTrash =
+            sent.item.isTrashed && !item.isTrashed && current.trash != nil
+            && sent.fields.contains(.parentItemIdentifier) && !stillPending.contains(.parentItemIdentifier)
+        if isElsewhereInTrash { try db.forgetChangedPlace(of: current.id) }
         if sent.fields.contains(.contents), isSameContent {
             try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         } else if datesMakeVersions, !shouldFetchContent, isOnlyDated(sent, item, current.inode) {

@@ -45,6 +45,15 @@ extension Database {
         try run("UPDATE item SET changedFields = changedFields & ~\(field: .filename) WHERE id = ?", [row])
     }
 
+    /// The remote has an item in another place than the one it was sent with: that is not undone.
+    func forgetChangedPlace(of row: Int64) throws {
+        try run(
+            """
+            UPDATE item SET changedFields = changedFields & ~\(field: .filename) & ~\(field: .parentItemIdentifier)
+                WHERE id = ?
+            """, [row])
+    }
+
     /// After an answer: what is still pending of the fields that the remote stored was changed since.
     func restartPending(_ row: Int64, stored fields: ItemFields, at time: FileTimestamp) throws {
         try run(
