@@ -32,9 +32,13 @@ import Testing
         }
     }
 
-    @Test("PATH-2: a directory that another client moved keeps its identifier, and so do all items below it")
-    func directories() async throws {
-        try await MemoryPathRemote.run { remote, session async throws in
+    @Test(
+        "PATH-2: a directory that another client moved keeps its identifier, and so do all items below it",
+        arguments: [false, true])
+    func directories(hasNoTag: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = hasNoTag
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
             remote.change {
                 $0.make(path("a"), kind: .directory)
                 $0.make(path("a/b"), kind: .directory)
@@ -49,9 +53,13 @@ import Testing
         }
     }
 
-    @Test("PATH-2: a directory that another client moved and changed keeps its identifier, if half of it is as it was")
-    func changedDirectories() async throws {
-        try await MemoryPathRemote.run { remote, session async throws in
+    @Test(
+        "PATH-2: a directory that another client moved and changed keeps its identifier, if half of it is as it was",
+        arguments: [false, true])
+    func changedDirectories(hasNoTag: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = hasNoTag
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
             remote.change { contents in
                 for directory in ["a", "b", "c"] { contents.make(path(directory), kind: .directory) }
                 for name in ["a/1", "a/2", "b/1", "b/2", "b/3", "c/1"] { contents.make(path(name), kind: .file, [1]) }
@@ -78,10 +86,14 @@ import Testing
         }
     }
 
-    @Test("PATH-2: a directory that was renamed is not taken for another one of the same names that was removed")
-    func alikeDirectories() async throws {
+    @Test(
+        "PATH-2: a directory that was renamed is not taken for another one of the same names that was removed",
+        arguments: [false, true])
+    func alikeDirectories(hasNoTag: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = hasNoTag
         for size in [1, 2] {
-            try await MemoryPathRemote.run { remote, session async throws in
+            try await MemoryPathRemote.run(habits) { remote, session async throws in
                 remote.change { contents in
                     for parent in ["a", "b"] {
                         contents.make(path(parent), kind: .directory)

@@ -15,9 +15,13 @@ import Testing
         return try await session.list(try await session.find("d").itemIdentifier)
     }
 
-    @Test("PATH-2: an item in a directory that was renamed since the last listing is found, written and made")
-    func renamedAbove() async throws {
-        try await MemoryPathRemote.run { remote, session async throws in
+    @Test(
+        "PATH-2: an item in a directory that was renamed since the last listing is found, written and made",
+        arguments: [false, true])
+    func renamedAbove(hasNoTag: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.hasTagsOfContent = hasNoTag
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
             let files = try await makeTree(remote, session)
             let file = try #require(files.first { $0.filename == "7" })
             let d = file.parentItemIdentifier

@@ -3,14 +3,19 @@
 struct NameSet: Sendable {
     private var hashes: Set<UInt64> = []
 
-    mutating func insert(_ name: String) { hashes.insert(Self.hash(name)) }
+    init() {}
 
-    func contains(_ name: String) -> Bool { hashes.contains(Self.hash(name)) }
+    /// - Parameter names: their UTF-8.
+    init(_ names: Set<[UInt8]>) { hashes = Set(names.map(Self.hash)) }
+
+    mutating func insert(_ name: String) { hashes.insert(Self.hash(Array(name.utf8))) }
+
+    func contains(_ name: String) -> Bool { hashes.contains(Self.hash(Array(name.utf8))) }
 
     /// Of the bytes: two Unicode forms of one text are two names. Seeded anew for each process.
-    private static func hash(_ name: String) -> UInt64 {
+    private static func hash(_ name: [UInt8]) -> UInt64 {
         var hasher = Hasher()
-        hasher.combine(Array(name.utf8))
+        hasher.combine(name)
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 }

@@ -6,7 +6,7 @@ final class PathIdentities: Sendable {
     private typealias Place = PathMap.Place
 
     /// A known item that is not at its path.
-    private struct Missing {
+    struct Missing {
         var known: KnownItem
         /// Nil until it is needed: looking it up takes several queries.
         var path: RemotePath?
@@ -16,9 +16,9 @@ final class PathIdentities: Sendable {
         var noticedAt: ContinuousClock.Instant?
     }
 
-    private let remote: any PathRemote
-    private let manager: any FileProviderManager
-    private let paths: PathMap
+    let remote: any PathRemote
+    let manager: any FileProviderManager
+    let paths: PathMap
     private let missing = Mutex<[ItemIdentifier: Missing]>([:])
     private static let mostMissing = 2048
     private static let mostAttempts = 1000
@@ -58,6 +58,12 @@ final class PathIdentities: Sendable {
         let unknown = identifiers.indices.filter { identifiers[$0] == nil }
         if isNew, !unknown.isEmpty {
             let present = Set(entries.map { Array($0.name.utf8) })
+            // A directory without a tag is compared with those that are missing alone: the one that it was is known to be.
+            if let listed, search?.isFirst != true,
+                unknown.contains(where: { entries[$0].kind == .directory && entries[$0].tag.isEmpty })
+            {
+                noteListed(parent, at: path, names: NameSet(present.union(listed)))
+            }
             let recognized = try await recognize(
                 unknown.map { entries[$0] }, in: parent, at: path, present.union(listed ?? []), isAll: listed != nil,
                 search ?? beginSearch(in: parent))
@@ -316,38 +322,8 @@ final class PathIdentities: Sendable {
         return gone.first.map { ($0.missing.known.itemIdentifier, $0.path) }
     }
 
-    /// Of directories that are gone, those which a new one may be by what it holds.
-    ///
-    /// - Parameter others: directories that may be gone as well, and that no listing has shown to be.
-    private func alike(
-        _ entry: RemoteEntry, _ path: RemotePath, _ gone: [(missing: Missing, path: RemotePath)], _ others: [Missing],
-        _ search: Search
-    ) async throws -> [(missing: Missing, path: RemotePath)] {
-        let contents = try await contents(of: path)
-        func likeness(_ missing: Missing) -> Double? {
-            (missing.children ?? children(of: missing.known.itemIdentifier)).likeness(to: contents)
-        }
-        let found = gone.compactMap { gone in likeness(gone.missing).map { (gone: gone, likeness: $0) } }
-        guard let most = found.map(\.likeness).max() else {
-            // A directory without a tag and without known children is recognized by its name only.
-            return gone.filter {
-                ($0.missing.children ?? children(of: $0.missing.known.itemIdentifier)).isEmpty
-                    && (!entry.tag.isEmpty || $0.missing.known.filename.utf8.elementsEqual(entry.name.utf8))
-            }
-        }
-        var best = found.filter { $0.likeness == most }.map(\.gone)
-        let known = Set(gone.map(\.missing.known.itemIdentifier))
-        for other in others where !known.contains(other.known.itemIdentifier) && (likeness(other) ?? 0) >= most {
-            guard let old = other.path ?? paths.path(of: other.known.itemIdentifier), old != path,
-                try await isGone(old, search)
-            else { continue }
-            best.append((other, old))
-        }
-        return best
-    }
-
     /// Whether an old name is not in use any more. Lists at most a few directories: a copy of a tree has many.
-    private func isGone(_ path: RemotePath, _ search: Search) async throws -> Bool {
+    func isGone(_ path: RemotePath, _ search: Search) async throws -> Bool {
         guard let name = path.name else { return false }
         if search.names(in: path.parent) == nil {
             guard search.count < Self.mostPlaces else { return false }
@@ -374,25 +350,5 @@ final class PathIdentities: Sendable {
         try await paths.waitForMoves(over: old)
         let path = paths.path(of: identifier) ?? old
         return path == old && paths.unknownMoves(near: path).isEmpty
-    }
-
-    private func children(of directory: ItemIdentifier) -> DirectoryContents {
-        var contents = DirectoryContents()
-        for known in manager.knownItems(in: directory) {
-            contents.insert(
-                known.filename, MintedIdentifier.kind(of: known.itemIdentifier) ?? .file, size: known.documentSize)
-        }
-        return contents
-    }
-
-    private func contents(of path: RemotePath) async throws -> DirectoryContents {
-        var contents = DirectoryContents()
-        try await remote.visitListing(of: path) { part in
-            for entry in part.entries where !HiddenName.isOne(entry.name) {
-                contents.insert(entry.name, entry.kind, size: entry.size)
-            }
-            return true
-        }
-        return contents
     }
 }

@@ -5,24 +5,31 @@ import FileProvider
 /// A missing path does not prove that its item was removed: another client may have renamed it, or a directory above it, since
 /// the last listing. Before the item counts as removed, the directory that held the name is listed, as a comparison does.
 actor RenamedItems {
-    private var running: [ItemIdentifier: Task<Void, any Error>] = [:]
-    private var ended: [ItemIdentifier: ContinuousClock.Instant] = [:]
+    enum Outcome {
+        case isListed
+        /// The directory itself is not there.
+        case isMissing
+    }
+
+    private var running: [ItemIdentifier: Task<Outcome, any Error>] = [:]
+    private var ended: [ItemIdentifier: (at: ContinuousClock.Instant, outcome: Outcome)] = [:]
     /// For how long a directory is not searched again: of a removed directory each item may be asked for.
     private static let pause = Duration.seconds(5)
     private static let mostEntries = 4096
 
     /// Searches a directory, once for all that ask meanwhile.
-    func search(_ directory: ItemIdentifier, _ body: @escaping @Sendable () async throws -> Void) async throws {
+    func search(_ directory: ItemIdentifier, _ body: @escaping @Sendable () async throws -> Outcome) async throws
+        -> Outcome
+    {
         if let current = running[directory] { return try await current.value }
-        if let last = ended[directory], .now - last < Self.pause { return }
+        if let last = ended[directory], .now - last.at < Self.pause { return last.outcome }
         let task = Task { try await body() }
         running[directory] = task
-        defer {
-            running[directory] = nil
-            if ended.count >= Self.mostEntries { ended = [:] }
-            ended[directory] = .now
-        }
-        try await task.value
+        defer { running[directory] = nil }
+        let outcome = try await task.value
+        if ended.count >= Self.mostEntries { ended = [:] }
+        ended[directory] = (.now, outcome)
+        return outcome
     }
 }
 
@@ -35,17 +42,14 @@ extension PathTree {
     func searchRenamed(_ identifier: ItemIdentifier, at path: RemotePath) async throws {
         guard remote.traits.listsHiddenNames else { return }
         var (missing, path) = (identifier, path)
-        while missing != .rootContainer, let name = path.name {
+        while missing != .rootContainer, path.name != nil {
             // The listing that did not show it was searched.
             if identities.isNoticed(missing) { return }
             let parent = try parent(of: missing, at: path)
             let directory = path.parent
             do {
-                try await renamed.search(parent) { [self] in
-                    try await search(parent, at: directory, for: name)
-                }
-                return
-            } catch let error as FileProviderError where error.code == .noSuchItem {
+                let outcome = try await renamed.search(parent) { [self] in try await search(parent, at: directory) }
+                if case .isListed = outcome { return }
                 (missing, path) = (parent, directory)
             } catch let error as FileProviderError where PathIdentities.concernsOneDirectory.contains(error.code) {
                 return
@@ -53,31 +57,38 @@ extension PathTree {
         }
     }
 
-    private func search(_ parent: ItemIdentifier, at directory: RemotePath, for name: String) async throws {
+    private func search(_ parent: ItemIdentifier, at directory: RemotePath) async throws -> RenamedItems.Outcome {
         let (began, search) = (paths.now, identities.beginSearch(in: parent))
         var entries: [RemoteEntry] = []
-        var isThere = false
-        try await remote.visitListing(of: directory) { part in
-            entries += part.entries.filter { !HiddenName.isOne($0.name) }
-            isThere = isThere || part.entries.contains { $0.name.utf8.elementsEqual(name.utf8) }
-            return !isThere && entries.count <= Self.mostSearched
+        do {
+            try await remote.visitListing(of: directory) { part in
+                entries += part.entries.filter { !HiddenName.isOne($0.name) }
+                return entries.count <= Self.mostSearched
+            }
+        } catch let error as FileProviderError where error.code == .noSuchItem {
+            return .isMissing
         }
-        guard !isThere, entries.count <= Self.mostSearched else { return }
+        guard entries.count <= Self.mostSearched else { return .isListed }
         try await settleMoves(near: directory)
         // An item that was changed here meanwhile may be there, whatever the listing shows.
-        let changed = Set(try await paths.changed(in: parent, since: began).map { Array($0.name.utf8) })
-        let listed = changed.union(entries.map { Array($0.name.utf8) })
+        let changed = try await names(changedIn: parent, since: began)
+        let listed = Set(entries.map { Array($0.name.utf8) })
         let identified = try await identities.identify(
-            entries.filter { !changed.contains(Array($0.name.utf8)) }, in: parent, at: directory, listed: listed,
-            search: search)
+            entries.filter { !changed.contains(Array($0.name.utf8)) }, in: parent, at: directory,
+            listed: listed.union(changed), search: search)
         for (entry, identifier) in identified where MintedIdentifier.isRemote(identifier) {
             guard let known = manager.remotePath(of: identifier).map(RemotePath.init),
                 known != directory.appending(entry.name)
             else { continue }
             paths.noteSeen(identifier, from: known, at: PathMap.Place(directory: parent, name: entry.name))
         }
-        var names = NameSet()
-        for name in listed { names.insert(String(decoding: name, as: UTF8.self)) }
-        identities.noteListed(parent, at: directory, names: names)
+        let present = listed.union(try await names(changedIn: parent, since: began))
+        identities.noteListed(parent, at: directory, names: NameSet(present))
+        return .isListed
+    }
+
+    private func names(changedIn directory: ItemIdentifier, since moment: LedgerState.Tick) async throws -> Set<[UInt8]>
+    {
+        Set(try await paths.changed(in: directory, since: moment).map { Array($0.name.utf8) })
     }
 }

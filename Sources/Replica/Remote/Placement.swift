@@ -220,6 +220,9 @@ package struct Placement: RemotePart {
         return true
     }
 
+    /// For how long a deletion waits that failed, once the remote has another version.
+    private static let pauseBeforeDeleting = Duration.seconds(60)
+
     /// An item that was removed here and is still on the remote stays removed until the provider, which is asked to delete the
     /// known version, says that it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
@@ -239,7 +242,7 @@ package struct Placement: RemotePart {
         try db.updateDeletion(item)
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
-            try db.retryDeletion(id)
+            try db.hastenDeletion(id, until: now.advanced(by: Self.pauseBeforeDeleting))
         }
         return true
     }

@@ -120,9 +120,9 @@ extension Database {
             [time?.nanosecondsSince1970, error.code.rawValue, error.message, id])
     }
 
-    /// A deletion that had to wait is sent at once.
-    func retryDeletion(_ id: Int64) throws {
-        try run("UPDATE deletion SET nextTry = NULL WHERE id = ?", [id])
+    /// A deletion that had to wait does not wait longer than until a moment.
+    func hastenDeletion(_ id: Int64, until time: FileTimestamp) throws {
+        try run("UPDATE deletion SET nextTry = min(nextTry, ?) WHERE id = ?", [time.nanosecondsSince1970, id])
     }
 
     /// Gives up the identifier of a deletion: a token stands in for it until the item is found by its place.

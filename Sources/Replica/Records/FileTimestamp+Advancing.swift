@@ -1,7 +1,7 @@
 import FileProvider
 
 extension FileTimestamp {
-    static let distantFuture = FileTimestamp(nanosecondsSince1970: .max)
+    package static let distantFuture = FileTimestamp(nanosecondsSince1970: .max)
 
     /// The moment so much later.
     package func advanced(by duration: Duration) -> FileTimestamp {
