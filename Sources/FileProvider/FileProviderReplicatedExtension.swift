@@ -9,7 +9,8 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// Items can be trashed: the trash can be enumerated, and items can be created in it, moved in and out, and deleted
     /// from it.
     public var trash: Bool
-    /// A change can be made conditional on its base version. Without it, the system looks an item up before each upload.
+    /// A change can be made conditional on its base version. Without it, the system looks an item up before each upload and
+    /// before each deletion of a file.
     public var conditionalWrites: Bool
     /// A file has an enumerator, too: it returns the file as its only item, and reports changes if it has a sync anchor.
     /// The system asks it every few seconds while a process has the file open.
@@ -228,6 +229,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///
     ///     try await api.delete(
     ///         identifier.rawValue, ifMatch: baseVersion.contentVersion, recursive: options.contains(.recursive))
+    ///
+    /// The provider compares the versions: only it knows whether two of them stand for two contents.
     ///
     /// - Throws: `deletionRejected` with the remote's item if a file's content version is not that of `baseVersion`;
     ///   `directoryNotEmpty` for a directory with children, unless `options` contains `recursive`.

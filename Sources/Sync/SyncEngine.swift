@@ -129,7 +129,16 @@ package final class SyncEngine: SyncPart {
             filePrefetcher: filePrefetcher, listingRetries: listingRetries)
         documents = DocumentObserver(context)
         let guardian = DeletionGuard(
-            domainName: domainName, warnings: warnings, onRelease: { uploadsSignal.wake() })
+            domainName: domainName, warnings: warnings,
+            holdsChanges: (try? replica.database.bytes(of: .changesAreHeld)).flatMap(\.self) != nil,
+            onChange: { holdsChanges in
+                do {
+                    try replica.database.set(.changesAreHeld, to: holdsChanges ? "1" : nil)
+                } catch {
+                    warnings.report("whether changes are held cannot be recorded: \(error)")
+                }
+                if !holdsChanges { uploadsSignal.wake() }
+            })
         let feed = ChangeFeed(context, listings: listings, guardian: guardian)
         self.feed = feed
 
@@ -137,6 +146,7 @@ package final class SyncEngine: SyncPart {
         uploads = Uploads(
             executor: Executor(
                 context: context, delays: uploadDelays, early: early, guardian: guardian,
+                onEmptied: { schedule.refresh() },
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(context: context, listings: listings, downloads: downloads)

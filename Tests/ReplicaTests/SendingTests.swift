@@ -116,6 +116,36 @@ import Testing
         #expect(try replica.names() == ["file"])
     }
 
+    @Test("TRASH-9: what was deleted from the trash here and restored elsewhere is shown, and nothing of it is deleted")
+    func restoredBeforeItIsDeleted() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.directory("d"), .file("file")], open: fixture.open)
+        for (name, kind, parent) in [
+            ("inner", InodeKind.file, "d"), ("d", .directory, ItemIdentifier.trashContainer.rawValue),
+            ("file", .file, ItemIdentifier.trashContainer.rawValue),
+        ] {
+            let version = ItemVersion(contentVersion: [1], metadataVersion: [1])
+            try await replica.database.write { db in
+                try db.queueDeletion(
+                    ItemIdentifier(name + "-there"), kind, in: ItemIdentifier(parent == "d" ? "d-there" : parent),
+                    named: name, version: version, at: .now)
+            }
+        }
+        let tops = try replica.database.pendingDeletions().map { try replica.database.trashedTop(of: $0) }
+        #expect(tops == ["d-there", "d-there", "file-there"])
+        // Still in the trash, it stays deleted.
+        var inTrash = FileProviderItem.file("file", id: "file-there")
+        inTrash.parentItemIdentifier = .trashContainer
+        _ = try await replica.ingest(open: fixture.open) { [inTrash] in try $0.changes.placeTrashed([inTrash]) { _ in false } }
+        #expect(try replica.database.pendingDeletions().count == 3)
+        try await replica.list(
+            [.directory("d"), .file("file"), .directory("back", id: "d-there"), .file("again", id: "file-there")],
+            open: fixture.open)
+        #expect(try replica.names().sorted() == ["again", "back", "d", "file"])
+        #expect(try replica.database.pendingDeletions().isEmpty)
+    }
+
     @Test(
         "SEND-18: a name that was sent and not answered is not taken for a remote change when the item has its old name again"
     )

@@ -91,9 +91,14 @@ extension EngineTests {
                 if isNoticed { try await machine.ingest() }
                 try await machine.write("changed", to: "doc/f7")
                 try await machine.write("new", to: "doc/new")
+                if isNoticed { try await machine.remove("doc/f8") }
                 try await machine.send()
                 #expect(machine.provider.tree.entries().isEmpty)
                 #expect(machine.engine.warnings.texts.contains { $0.contains("no change is sent") })
+                let machine = try machine.crash()
+                try await machine.write("new, too", to: "top")
+                try await machine.send()
+                #expect(machine.provider.tree.entries().isEmpty)
                 machine.provider.changeSilently { $0 = full }
                 try await machine.ingest()
                 #expect(machine.engine.warnings.texts == [])
@@ -101,6 +106,8 @@ extension EngineTests {
                 try await machine.drain()
                 #expect(machine.provider.tree.entries()["doc/f7"]?.content == "changed")
                 #expect(machine.provider.tree.entries()["doc/new"]?.content == "new")
+                #expect(machine.provider.tree.entries()["top"]?.content == "new, too")
+                #expect((machine.provider.tree.entries()["doc/f8"] == nil) == isNoticed)
                 #expect(try await machine.operations().isEmpty)
             }
         }

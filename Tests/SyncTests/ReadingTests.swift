@@ -160,6 +160,18 @@ extension EngineTests {
                 let root = fixture.provider.faults.hold(.item, heedsCancellation: false)
                 #expect(await fixture.failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
                 #expect(fixture.engine.connection.state == .offline)
+                // Nor does any of those wait that come later, while the remote still hangs.
+                let calls = fixture.provider.log.count(of: .fetch)
+                try await Task.sleep(for: .seconds(1.1))
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<20 {
+                        group.addTask {
+                            #expect(
+                                await fixture.failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
+                        }
+                    }
+                }
+                #expect(fixture.provider.log.count(of: .fetch) == calls)
                 fetch.open()
                 root.open()
                 #expect(await eventually { (try? await fixture.read("f")) == Array("hello".utf8) })

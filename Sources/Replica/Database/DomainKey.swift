@@ -36,6 +36,9 @@ package enum DomainKey: String, Sendable, CaseIterable {
     /// Whether the provider's store was made: a missing file is damage from then on.
     case hasProviderStore
 
+    /// Whether changes are held because nearly everything is missing on the remote.
+    case changesAreHeld
+
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })
     }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Holds back a round of changes that would remove much of the replica at once: more often the disk or the account
-/// behind the remote is missing than the items.
+/// behind the remote is missing than the items. While nearly everything is missing, no change is sent either.
 final class DeletionGuard: Sendable {
     private struct State {
         /// Whether the round that runs, or ran last, was held.
@@ -9,10 +9,14 @@ final class DeletionGuard: Sendable {
         /// Whether the round before the one that runs was held, and this one has not come as far yet.
         var wasHolding = false
         var isReleased = false
-        /// Whether nearly everything was to be removed: the remote may be another one, or be empty for a while.
+        /// Whether nearly everything was to be removed, likewise in this round and in the one before: the remote may be another
+        /// one, or be empty for a while.
         var isOfNearlyAll = false
+        var wasOfNearlyAll = false
         /// The warning about the round that is held.
         var warning: String?
+
+        var holdsChanges: Bool { !isReleased && (isOfNearlyAll || wasOfNearlyAll) }
     }
 
     private let state = Mutex(State())
@@ -21,41 +25,55 @@ final class DeletionGuard: Sendable {
     private static let mostItems = 100
     private static let mostPercent = 30
     private static let nearlyAllPercent = 90
-    private let onRelease: @Sendable () -> Void
+    private let onChange: @Sendable (_ holdsChanges: Bool) -> Void
 
-    /// - Parameter onRelease: called when nothing is held any more.
-    init(domainName: String, warnings: Warnings, onRelease: @escaping @Sendable () -> Void = {}) {
+    /// - Parameters:
+    ///   - holdsChanges: whether changes were held when the domain was unmounted.
+    ///   - onChange: called when changes begin to be held, and when they need not be any more.
+    init(
+        domainName: String, warnings: Warnings, holdsChanges: Bool = false,
+        onChange: @escaping @Sendable (Bool) -> Void = { _ in }
+    ) {
         self.domainName = domainName
         self.warnings = warnings
-        self.onRelease = onRelease
+        self.onChange = onChange
+        state.withLock { ($0.wasHolding, $0.wasOfNearlyAll) = (holdsChanges, holdsChanges) }
     }
 
     /// Whether no change is to be sent: a disk that is not mounted on the server would take it, and hide it once it is
     /// mounted.
-    var holdsChanges: Bool {
-        state.withLock { $0.isOfNearlyAll && !$0.isReleased && ($0.isHolding || $0.wasHolding) }
+    var holdsChanges: Bool { state.withLock { $0.holdsChanges } }
+
+    /// Changes the state, and tells when changes begin or end to be held.
+    private func change<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
+        let (value, before, after) = state.withLock { state in
+            let before = state.holdsChanges
+            let value = body(&state)
+            return (value, before, state.holdsChanges)
+        }
+        if before != after { onChange(after) }
+        return value
     }
 
     func beginRound() {
-        state.withLock { state in
+        change { state in
             state.wasHolding = state.wasHolding || state.isHolding
-            state.isHolding = false
+            state.wasOfNearlyAll = state.wasOfNearlyAll || state.isOfNearlyAll
+            (state.isHolding, state.isOfNearlyAll) = (false, false)
         }
     }
 
     /// A round is over. Leave to remove was given for one: what was held in this round before the leave was given is removed
     /// in the next.
     func endRound() {
-        let outdated = state.withLock { state -> String? in
-            state.wasHolding = false
+        let outdated = change { state -> String? in
+            (state.wasHolding, state.wasOfNearlyAll) = (false, false)
             guard !state.isHolding else { return nil }
             state.isReleased = false
             defer { state.warning = nil }
             return state.warning
         }
-        guard let outdated else { return }
-        warnings.withdraw(outdated)
-        onRelease()
+        if let outdated { warnings.withdraw(outdated) }
     }
 
     /// Whether so many items are missing that it is doubtful whether this is the remote at all.
@@ -73,10 +91,10 @@ final class DeletionGuard: Sendable {
             + "and 'yonder reimport' finds out whether they are there under other identifiers"
         let outdated: String?
         let isAdmitted: Bool
-        (isAdmitted, outdated) = state.withLock { state in
+        (isAdmitted, outdated) = change { state in
             if state.isReleased { return (true, nil) }
             state.isHolding = true
-            state.isOfNearlyAll = isOfNearlyAll
+            state.isOfNearlyAll = state.isOfNearlyAll || isOfNearlyAll
             defer { state.warning = text }
             return (false, state.warning == text ? nil : state.warning)
         }
@@ -88,7 +106,6 @@ final class DeletionGuard: Sendable {
 
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
-        state.withLock { if $0.isHolding || $0.wasHolding { $0.isReleased = true } }
-        onRelease()
+        change { if $0.isHolding || $0.wasHolding { $0.isReleased = true } }
     }
 }

@@ -46,13 +46,11 @@ final class ProviderCalls: Sendable {
         let ticket = ticket ?? CallLanes.Ticket(Self.lane(of: request))
         var attempt = 1
         while true {
-            try connection.check()
+            try await admit()
             do {
                 let value = try await lanes.run(ticket) {
                     // Calls that were queued when the remote became unreachable must not try it one after the other.
-                    do throws(FileProviderError) { try connection.check(isAttempt: true) } catch {
-                        throw Refusal(error: error)
-                    }
+                    do throws(FileProviderError) { try await admit() } catch { throw Refusal(error: error) }
                     progress.advance()
                     let context = CallContext(
                         isChange: call.isChange, isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
@@ -80,6 +78,18 @@ final class ProviderCalls: Sendable {
                 attempt += 1
             }
         }
+    }
+
+    /// While the domain is latched, lets a call through only when an attempt is due and the remote answers for its root: a
+    /// call to a remote that hangs would take as long as the one that has latched it.
+    private func admit() async throws(FileProviderError) {
+        guard let failure = connection.failure else { return }
+        try connection.check(isAttempt: true)
+        guard await root.answers() else {
+            connection.failed(with: failure)
+            throw failure
+        }
+        if connection.succeeded() { onRecovery() }
     }
 
     /// A failure that could concern the whole domain concerns the item alone where the remote answers for its root. A call

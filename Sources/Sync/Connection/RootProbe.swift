@@ -23,7 +23,12 @@ actor RootProbe {
         if let running { return await running.value }
         let task = Task { [provider, request, watchdog] in
             do {
-                _ = try await watchdog.run { try await provider.item(for: .rootContainer, request: request) }
+                // Waiting for a connection behind other requests is no silence of the remote.
+                let progress = CallProgress()
+                let context = CallContext(isChange: false, isUrgent: { true }, wait: progress.wait)
+                _ = try await CallContext.$current.withValue(context) {
+                    try await watchdog.run(progress) { try await provider.item(for: .rootContainer, request: request) }
+                }
                 return true
             } catch {
                 return false

@@ -11,6 +11,9 @@ struct Executor: SyncPart {
     /// Early uploads of files that are being written.
     let early: EarlyUploads?
     let guardian: DeletionGuard
+    /// Has all changes of the remote taken in, after nearly everything was found to be missing.
+    let onEmptied: @Sendable () -> Void
+    let checks = RecentChecks()
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
     /// The label of conflict copies.
@@ -229,136 +232,30 @@ struct Executor: SyncPart {
         try await commits.commit { try $0.changes.removeIfKnown(parent) }
     }
 
-    /// Whether nearly nothing is in the root any more of what is known: then it is not this item that was removed, and all
+    /// Whether nearly nothing is in the root any more of what is known: then it is not one item that was removed, and all
     /// changes are held.
-    private func isRemoteEmptied() async throws -> Bool {
-        let top = Set(try replica.database.items(in: .root).compactMap(\.identifier))
+    func isRemoteEmptied() async throws -> Bool {
+        if checks.hasPassed(.rootContainer) { return false }
+        let top = Set(try replica.database.remoteItems.items(in: .rootContainer).map(\.itemIdentifier))
         var missing = top
         try await calls.enumerate(.rootContainer, for: request) { items in
             missing.subtract(items.map(\.itemIdentifier))
             return missing.count * 2 > top.count
         }
         // Counting what is below takes time in a large domain.
-        guard missing.count * 2 > top.count else { return false }
-        let (gone, known) = try replica.database.countVanishing(missing)
-        return guardian.isNearlyAll(gone: gone, of: known) && !guardian.admits(gone: gone, of: known)
+        if missing.count * 2 > top.count {
+            let (gone, known) = try replica.database.countVanishing(missing)
+            if guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) {
+                onEmptied()
+                return true
+            }
+        }
+        checks.notePassed(.rootContainer)
+        return false
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
         let time = Backoff.nextTry(after: failure, attempts: try replica.database.attempts(ofItem: sent.row))
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
-    }
-
-    // MARK: - Deletions
-
-    /// - Returns: the item's identifier, which for one that was made without an answer is found out here.
-    @discardableResult
-    func delete(_ queued: PendingDeletion) async -> ItemIdentifier {
-        let request = request
-        var known = queued
-        do {
-            if queued.isToBeFound {
-                try await find(queued)
-                return queued.identifier
-            }
-            if let found = try await unansweredItem(of: queued) {
-                // A provider that knows only paths asks where it is.
-                try await commits.commit { try $0.offers.foundDeleted(queued, as: found) }
-                known.identifier = found.itemIdentifier
-                known.version = found.itemVersion
-            } else if queued.isPlaceholder {
-                try await commits.commit { try $0.answers.acknowledgeDeletion(queued) }
-                return queued.identifier
-            }
-            let deletion = known
-            try await checkIsInTrash(deletion)
-            if !calls.provider.features.conditionalWrites { try await checkIsUnchanged(deletion) }
-            // What lies below a trashed directory is in no working set: it is deleted with the directory.
-            let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
-            do {
-                try await make(.deleteItem) { provider in
-                    try await provider.deleteItem(
-                        identifier: deletion.identifier, baseVersion: deletion.version, options: options,
-                        request: request)
-                }
-            } catch let error as FileProviderError {
-                guard error.code == .noSuchItem else { throw error }
-            }
-            try await commits.commit { try $0.answers.acknowledgeDeletion(deletion) }
-            events.tell(.deleted, of: nil, named: deletion.name)
-        } catch {
-            await failed(known, error)
-        }
-        return known.identifier
-    }
-
-    /// - Throws: `deletionRejected` for what another client has restored: it was deleted here as something in the trash.
-    private func checkIsInTrash(_ deletion: PendingDeletion) async throws {
-        guard let top = try replica.database.trashedTop(of: deletion),
-            let item = try await remoteLookup.lookUp(top, for: request), !item.isTrashed
-        else { return }
-        throw FileProviderError(
-            .deletionRejected, "it was restored from the trash", item: top == deletion.identifier ? item : nil)
-    }
-
-    /// - Throws: `deletionRejected` for a file that has other content by now.
-    private func checkIsUnchanged(_ deletion: PendingDeletion) async throws {
-        guard deletion.kind == .file, let item = try await remoteLookup.lookUp(deletion.identifier, for: request),
-            item.itemVersion.contentVersion != deletion.version.contentVersion
-        else { return }
-        throw FileProviderError(.deletionRejected, "it has other contents on the remote", item: item)
-    }
-
-    /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;
-    /// nil when there was no such change, or it did not arrive.
-    private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
-        let changes = try replica.database.unanswered(ofDeletion: deletion.id)
-        guard !changes.isEmpty else { return nil }
-        // It may have been moved as well: the provider knows where to.
-        if !deletion.isPlaceholder, let item = try await remoteLookup.lookUp(deletion.identifier, for: request) {
-            return changes.contains { $0.matches(item) } ? item : nil
-        }
-        return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
-            changes.contains { $0.matches(item) } ? item : nil
-        }
-    }
-
-    /// Looks for a name in a directory on the remote; nil when nothing has it, or the directory is not there.
-    func item(named name: String, in directory: ItemIdentifier) async throws -> FileProviderItem? {
-        var found: FileProviderItem?
-        do {
-            try await calls.enumerate(directory, for: request) { items in
-                found = items.first { $0.filename.utf8.elementsEqual(name.utf8) }
-                return found == nil
-            }
-        } catch let error as FileProviderError {
-            guard error.code == .noSuchItem else { throw error }
-        }
-        return found
-    }
-
-    private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
-        if error is CancellationError { return }
-        do {
-            let failure = ProviderCalls.failure(from: error)
-            switch failure.code {
-            case .userCancelled, .domainDisabled: break
-            case .deletionRejected, .directoryNotEmpty, .localVersionConflictingWithServer:
-                let request = request
-                var item = failure.item
-                if item == nil {
-                    item = try? await make(.item) { try await $0.item(for: deletion.identifier, request: request) }
-                }
-                let found = item
-                warnings.report("'\(deletion.name)' was removed here and stays on the remote: \(failure.message)")
-                try await commits.commit { try $0.conflicts.bringBack(deletion, as: found) }
-            default:
-                if failure.code.reaction == .latchDomain { return }
-                let time = Backoff.nextTry(after: failure, attempts: deletion.attempts)
-                try await commits.commit { try $0.answers.postpone(deletion, failure, until: time) }
-            }
-        } catch {
-            warnings.report("what became of the deletion of '\(deletion.name)' cannot be recorded: \(error)")
-        }
     }
 }
