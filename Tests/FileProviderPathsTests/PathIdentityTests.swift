@@ -62,7 +62,9 @@ import Testing
         try await MemoryPathRemote.run(habits) { remote, session async throws in
             remote.change { contents in
                 for directory in ["a", "b", "c"] { contents.make(path(directory), kind: .directory) }
-                for name in ["a/1", "a/2", "b/1", "b/2", "b/3", "c/1"] { contents.make(path(name), kind: .file, [1]) }
+                for name in ["a/a1", "a/a2", "b/b1", "b/b2", "b/b3", "c/c1"] {
+                    contents.make(path(name), kind: .file, Array(name.utf8))
+                }
             }
             var known: [String: ItemIdentifier] = [:]
             for directory in ["a", "b", "c"] {
@@ -71,11 +73,10 @@ import Testing
                 _ = try await session.list(item)
             }
             remote.change { contents in
-                // Both have names of the other: the one with more in common is the item.
                 contents.move(path("a"), to: path("x"))
                 contents.make(path("x/new"), kind: .file, [1])
                 contents.move(path("b"), to: path("y"))
-                contents.delete(path("y/2"))
+                contents.delete(path("y/b2"))
                 // Of three names, one is as it was.
                 contents.move(path("c"), to: path("z"))
                 for name in ["z/2", "z/4"] { contents.make(path(name), kind: .file, [1]) }
@@ -83,6 +84,61 @@ import Testing
             #expect(try await session.find("x").itemIdentifier == known["a"])
             #expect(try await session.find("y").itemIdentifier == known["b"])
             #expect(try await session.find("z").itemIdentifier != known["c"])
+        }
+    }
+
+    @Test(
+        "PATH-3: a directory whose files have weak versions is not taken for a removed one that had as many of them",
+        arguments: [true, false])
+    func weaklyAlikeDirectories(isRemovalListedFirst: Bool) async throws {
+        var habits = MemoryPathRemote.Habits()
+        (habits.hasTagsOfContent, habits.isTagStrong) = (true, false)
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            // As two versions of a package, whose files have one date.
+            remote.change { contents in
+                for parent in ["one", "two"] {
+                    contents.make(path(parent), kind: .directory)
+                    contents.make(path(parent + "/p"), kind: .directory)
+                    for name in ["a", "b", "c"] { contents.make(path(parent + "/p/" + name), kind: .file, [1]) }
+                }
+                contents.make(path("two/p/e"), kind: .file, [1])
+            }
+            let removed = try await session.find("one/p").itemIdentifier
+            for directory in [removed, try await session.find("two/p").itemIdentifier] {
+                try await session.list(directory)
+            }
+            remote.change { contents in
+                contents.delete(path("one/p"))
+                contents.delete(path("two/p/e"))
+                contents.move(path("two/p"), to: path("two/q"))
+            }
+            // Of what is gone, listings have shown the removed one alone.
+            if isRemovalListedFirst { try await session.list(try await session.find("one").itemIdentifier) }
+            let found = try await session.find("two/q").itemIdentifier
+            #expect(found != removed)
+        }
+    }
+
+    @Test("PATH-3: a directory of weak versions that appears below another parent, and changed, is another one")
+    func weaklyAlikeElsewhere() async throws {
+        var habits = MemoryPathRemote.Habits()
+        (habits.hasTagsOfContent, habits.isTagStrong) = (true, false)
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { contents in
+                for directory in ["one", "one/p", "two"] { contents.make(path(directory), kind: .directory) }
+                contents.make(path("one/p/a"), kind: .file, [1])
+            }
+            let known = try await session.find("one/p").itemIdentifier
+            try await session.list(known)
+            try await session.list(try await session.find("two").itemIdentifier)
+            remote.change { $0.move(path("one/p"), to: path("one/q")) }
+            #expect(try await session.find("one/q").itemIdentifier == known)
+            remote.change { contents in
+                contents.move(path("one/q"), to: path("two/p"))
+                contents.make(path("two/p/new"), kind: .file, [2])
+            }
+            try await session.list(try await session.find("one").itemIdentifier)
+            #expect(try await session.find("two/p").itemIdentifier != known)
         }
     }
 

@@ -1,40 +1,66 @@
 import FileProvider
 
-/// What a directory holds, as evidence of which directory it is: the names, and the sizes of files.
+/// What a directory holds, as evidence of which directory it is: the names, and the versions of files.
 struct DirectoryContents {
-    /// By name; nil for what is no file, or has no known size.
-    private(set) var sizes: [[UInt8]: Int64?] = [:]
+    /// The version of a file that is not empty: all empty files are alike.
+    struct Version {
+        var version: [UInt8]
+        /// Whether no other content has it; nil where that is not known.
+        var isStrong: Bool?
+    }
 
-    /// How much two directories have to have in common: a client that renames a directory may add and remove files in it
-    /// before the next listing.
+    /// What two directories have in common.
+    struct Likeness {
+        /// Of all their names, the share that both have.
+        var share: Double
+        /// Whether a file is the same in both beyond doubt.
+        var isProven: Bool
+        /// Whether they have the same names, and files of the same versions.
+        var isExact: Bool
+    }
+
+    /// By name; nil for what is no file, and for an empty one.
+    private var versions: [[UInt8]: Version?] = [:]
+
+    /// How much two directories have to have in common: a client that renames a directory may add, remove and change files in
+    /// it before the next listing.
     private static let leastShare = 0.5
 
-    var isEmpty: Bool { sizes.isEmpty }
+    var isEmpty: Bool { versions.isEmpty }
 
-    mutating func insert(_ name: String, _ kind: ItemKind, size: Int64?) {
-        sizes[Array(name.utf8)] = .some(kind == .file ? size : nil)
+    mutating func insert(_ name: String, _ version: Version?) {
+        versions[Array(name.utf8)] = .some(version)
     }
 
-    /// How like another directory this one is: of all their names, the share that both have.
+    /// How like another directory this one is.
     ///
     /// - Returns: nil when they are two directories: they have too little in common, or most files that both have differ.
-    func likeness(to other: DirectoryContents) -> Double? {
+    func likeness(to other: DirectoryContents) -> Likeness? {
         var (common, files, equalFiles) = (0, 0, 0)
-        for (name, size) in sizes {
-            guard let otherSize = other.sizes[name] else { continue }
+        var isProven = false
+        for (name, version) in versions {
+            guard let otherVersion = other.versions[name] else { continue }
             common += 1
-            guard let size, let otherSize else { continue }
+            guard let version, let otherVersion else { continue }
             files += 1
-            if size == otherSize { equalFiles += 1 }
+            guard version.version == otherVersion.version else { continue }
+            equalFiles += 1
+            isProven = isProven || (version.isStrong ?? otherVersion.isStrong ?? false)
         }
-        guard common > 0, files == 0 || Double(equalFiles) >= Self.leastShare * Double(files) else { return nil }
-        let share = Double(common) / Double(sizes.count + other.sizes.count - common)
-        return share >= Self.leastShare ? share : nil
+        guard common > 0, Double(equalFiles) >= Self.leastShare * Double(files) else { return nil }
+        let share = Double(common) / Double(versions.count + other.versions.count - common)
+        guard share >= Self.leastShare else { return nil }
+        return Likeness(share: share, isProven: isProven, isExact: share == 1 && equalFiles == files)
     }
+
+    /// Some of the versions of files.
+    var someVersions: [[UInt8]] { versions.values.lazy.compactMap { $0?.version }.prefix(3).map(\.self) }
 }
 
 extension PathIdentities {
-    /// Of directories that are gone, those which a new one may be by what it holds.
+    /// Of directories that are gone, the one that a new one is by what it holds; none where several may be it: whatever is
+    /// changed below it here is sent to the new one. Without a file that is the same beyond doubt it is one of the same parent,
+    /// or has the very same contents.
     ///
     /// - Parameter others: directories that may be gone as well, and that no listing has shown to be.
     func alike(
@@ -42,33 +68,43 @@ extension PathIdentities {
         _ search: Search
     ) async throws -> [(missing: Missing, path: RemotePath)] {
         let contents = try await contents(of: path)
-        func likeness(_ missing: Missing) -> Double? {
+        func likeness(_ missing: Missing) -> DirectoryContents.Likeness? {
             (missing.children ?? children(of: missing.known.itemIdentifier)).likeness(to: contents)
         }
-        let found = gone.compactMap { gone in likeness(gone.missing).map { (gone: gone, likeness: $0) } }
-        guard let most = found.map(\.likeness).max() else {
+        let found = gone.filter { likeness($0.missing) != nil }
+        if found.isEmpty {
             // A directory without a tag and without known children is recognized by its name only.
             return gone.filter {
                 ($0.missing.children ?? children(of: $0.missing.known.itemIdentifier)).isEmpty
                     && (!entry.tag.isEmpty || $0.missing.known.filename.utf8.elementsEqual(entry.name.utf8))
             }
         }
-        var best = found.filter { $0.likeness == most }.map(\.gone)
-        let known = Set(gone.map(\.missing.known.itemIdentifier))
-        for other in others where !known.contains(other.known.itemIdentifier) && (likeness(other) ?? 0) >= most {
-            guard let old = other.path ?? paths.path(of: other.known.itemIdentifier), old != path,
-                try await isGone(old, search)
-            else { continue }
-            best.append((other, old))
+        guard found.count == 1, let only = found.first, let likeness = likeness(only.missing),
+            likeness.isProven || likeness.isExact || only.missing.known.parentItemIdentifier == search.parent
+        else { return [] }
+        var rivals = Set(others.map(\.known.itemIdentifier))
+        if !likeness.isProven {
+            // Directories with the same files, which may be gone although no listing has shown it yet.
+            let versions = contents.someVersions
+            let files = manager.knownItems(withContentVersions: versions + versions.map(PathItems.unsettledVersion))
+            rivals.formUnion(files.map(\.parentItemIdentifier))
         }
-        return best
+        rivals.remove(only.missing.known.itemIdentifier)
+        for rival in rivals {
+            guard let old = paths.path(of: rival), old != path, children(of: rival).likeness(to: contents) != nil
+            else { continue }
+            if try await isGone(old, search) { return [] }
+        }
+        return found
     }
 
     func children(of directory: ItemIdentifier) -> DirectoryContents {
         var contents = DirectoryContents()
         for known in manager.knownItems(in: directory) {
+            let isFile = MintedIdentifier.kind(of: known.itemIdentifier) == .file && known.documentSize != 0
             contents.insert(
-                known.filename, MintedIdentifier.kind(of: known.itemIdentifier) ?? .file, size: known.documentSize)
+                known.filename,
+                isFile ? .init(version: PathItems.settledVersion(of: known.contentVersion), isStrong: nil) : nil)
         }
         return contents
     }
@@ -77,7 +113,9 @@ extension PathIdentities {
         var contents = DirectoryContents()
         try await remote.visitListing(of: path) { part in
             for entry in part.entries where !HiddenName.isOne(entry.name) {
-                contents.insert(entry.name, entry.kind, size: entry.size)
+                let isFile = entry.kind == .file && entry.size != 0
+                contents.insert(
+                    entry.name, isFile ? .init(version: entry.version, isStrong: entry.isTagStrong) : nil)
             }
             return true
         }

@@ -117,7 +117,9 @@ package struct UploadAnswers: RemotePart {
         try db.acknowledge(
             current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
             held: current.heldFields.subtracting(sent.fields).union(held))
-        if current.inode.number != .root { try db.noteWhereItIs(current.id, at: now) }
+        // A place that was neither sent nor changed here follows the remote's.
+        let isPlaceOurs = !sent.fields.union(current.changedFields).isDisjoint(with: [.filename, .parentItemIdentifier])
+        if current.inode.number != .root, isPlaceOurs { try db.noteWhereItIs(current.id, at: now) }
         if isRenamedThere {
             try db.forgetChangedName(of: current.id)
         }

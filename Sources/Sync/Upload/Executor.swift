@@ -32,6 +32,8 @@ struct Executor: SyncPart {
         var sent = prepared
         var snapshot: ContentSnapshot?
         do {
+            // A server whose disk is not mounted takes it, unlike a change of something that it does not have.
+            if sent.identifier == nil, try await isRemoteEmptied() { return nil }
             snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (sending, isReplay) = (sent, sent.isReplay)
