@@ -159,24 +159,35 @@ extension RealMount {
             }
         }
 
-        @Test("TRASH-9: what another client has restored is not deleted with the trash")
-        func deletesOnlyFromTheTrash() async throws {
+        @Test(
+            "TRASH-9: what another client has restored is not deleted with the trash, nor what was in it",
+            arguments: [false, true], [false, true])
+        func deletesOnlyFromTheTrash(areSingle: Bool, isHeardFirst: Bool) async throws {
             try await Self.run { mount async throws in
                 for name in ["d", "file"] { try mount.host.trashItem(withIdentifier: ItemIdentifier(name)) }
                 #expect(try await mount.isSynced())
                 await mount.host.engine.pause(true)
-                let removed = try await Command.run("rm", "-r", mount.trashed("d"), mount.trashed("file"))
+                let removed = try await Command.run(
+                    "rm", "-r", areSingle ? mount.trashed("d/inner") : mount.trashed("d"), mount.trashed("file"))
                 #expect(removed.status == 0, "\(removed.errors)")
-                // The deletions are sent before the news are heard.
-                let gate = mount.provider.faults.hold(.changes)
+                // What comes later: the deletions, which begin with a lookup, or the news.
+                let gates =
+                    isHeardFirst
+                    ? ["d", "file"].map { mount.provider.faults.hold(.item, of: $0) }
+                    : [mount.provider.faults.hold(.changes)]
                 mount.provider.change { tree in
                     tree.move("d", to: .rootContainer)
                     tree.move("file", to: .rootContainer)
                     tree.addFile("late", in: "d", content: RemoteContent("late"))
                 }
                 await mount.host.engine.pause(false)
-                #expect(await eventually { (try? mount.host.replica.database.pendingDeletions().isEmpty) == true })
-                gate.open()
+                if isHeardFirst {
+                    let replica = mount.host.replica.database
+                    #expect(await eventually { (try? replica.item("d"))??.base.parent == .rootContainer })
+                } else {
+                    #expect(await eventually { (try? mount.host.replica.database.pendingDeletions().isEmpty) == true })
+                }
+                for gate in gates { gate.open() }
                 #expect(try await mount.isSynced())
                 #expect(
                     try await eventually {

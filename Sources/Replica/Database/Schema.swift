@@ -22,6 +22,9 @@ enum Schema {
         migrator.registerMigration("0006 item.collisions") { db in
             try db.execute(sql: "ALTER TABLE item ADD COLUMN collisions INTEGER NOT NULL DEFAULT 0")
         }
+        migrator.registerMigration("0007 deletion.trashedTop") { db in
+            try db.execute(sql: "ALTER TABLE deletion ADD COLUMN trashedTop TEXT")
+        }
         return migrator
     }
 

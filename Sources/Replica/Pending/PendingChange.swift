@@ -34,18 +34,8 @@ extension ReplicaDatabase {
     /// The item directly in the trash that a deletion was made in, or is of; nil for what was not deleted from the trash.
     package func trashedTop(of deletion: PendingDeletion) throws -> ItemIdentifier? {
         try read { db in
-            var (identifier, parent) = (deletion.identifier, deletion.parent)
-            for _ in 0..<ItemRemoval.deepest where parent != .trashContainer && parent != .rootContainer {
-                // A directory above it is known, or was removed as well.
-                let above =
-                    try db.item(parent)?.base.parent
-                    ?? db.one(
-                        "SELECT baseParent FROM deletion WHERE identifier = ?", [parent.rawValue],
-                        { ItemIdentifier(rawValue: $0[0]) })
-                guard let above else { return nil }
-                (identifier, parent) = (parent, above)
-            }
-            return parent == .trashContainer ? identifier : nil
+            try db.one("SELECT trashedTop FROM deletion WHERE id = ?", [deletion.id], { $0[0] as String? })?
+                .map(ItemIdentifier.init(rawValue:))
         }
     }
 

@@ -15,12 +15,28 @@ extension Database {
         try run(
             """
             INSERT OR REPLACE INTO deletion (identifier, kind, baseParent, baseName, baseContentVersion,
-                baseMetadataVersion, pendingSince, isToBeFound, inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                baseMetadataVersion, pendingSince, isToBeFound, inode, trashedTop) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 identifier.rawValue, kind.rawValue, parent.rawValue, name, Data(version.contentVersion),
                 Data(version.metadataVersion), now.nanosecondsSince1970, isToBeFound, inode?.rawValue,
+                try trashedTop(above: identifier, in: parent)?.rawValue,
             ])
+    }
+
+    /// The item directly in the remote's trash that an item is, or is in; nil for all others.
+    private func trashedTop(above identifier: ItemIdentifier, in parent: ItemIdentifier) throws -> ItemIdentifier? {
+        if parent == .trashContainer { return identifier }
+        // As a rule nothing is in the trash.
+        let isTrashInUse = try one(
+            "SELECT 1 FROM item WHERE baseParent = ? LIMIT 1", [ItemIdentifier.trashContainer.rawValue], { _ in true })
+        guard isTrashInUse == true else { return nil }
+        var (top, directory) = (identifier, parent)
+        for _ in 0..<ItemRemoval.deepest where directory != .trashContainer {
+            guard directory != .rootContainer, let above = try item(directory)?.base.parent else { return nil }
+            (top, directory) = (directory, above)
+        }
+        return directory == .trashContainer ? top : nil
     }
 
     /// Queues the deletion of an item that is removed here, if the remote has it.

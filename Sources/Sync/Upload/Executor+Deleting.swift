@@ -44,14 +44,21 @@ extension Executor {
         return known.identifier
     }
 
-    /// - Throws: `deletionRejected` for what another client has restored: it was deleted here as something in the trash.
+    /// - Throws: `deletionRejected` for what another client has restored, or moved out of a directory in the trash: it was
+    ///   deleted here as something in the trash.
     private func checkIsInTrash(_ deletion: PendingDeletion) async throws {
-        guard let top = try replica.database.trashedTop(of: deletion), !checks.hasPassed(top) else { return }
-        guard let item = try await remoteLookup.lookUp(top, for: request), !item.isTrashed else {
-            return checks.notePassed(top)
+        guard let top = try replica.database.trashedTop(of: deletion) else { return }
+        if !checks.hasPassed(top) {
+            if let item = try await remoteLookup.lookUp(top, for: request), !item.isTrashed {
+                throw FileProviderError(
+                    .deletionRejected, "it was restored from the trash", item: top == deletion.identifier ? item : nil)
+            }
+            checks.notePassed(top)
         }
-        throw FileProviderError(
-            .deletionRejected, "it was restored from the trash", item: top == deletion.identifier ? item : nil)
+        guard top != deletion.identifier, let item = try await remoteLookup.lookUp(deletion.identifier, for: request),
+            item.parentItemIdentifier != deletion.parent, !item.isTrashed
+        else { return }
+        throw FileProviderError(.deletionRejected, "it was moved out of the trash", item: item)
     }
 
     /// - Throws: `deletionRejected` for a file that has other content by now.
