@@ -85,7 +85,8 @@ final class ProviderCalls: Sendable {
     private func admit() async throws(FileProviderError) {
         guard let failure = connection.failure else { return }
         try connection.check(isAttempt: true)
-        guard await root.answers() else {
+        guard let answers = await root.answersNow() else { throw failure }
+        guard answers else {
             connection.failed(with: failure)
             throw failure
         }

@@ -10,12 +10,17 @@ actor RootProbe {
     private let watchdog: Watchdog
     private var running: Task<Bool, Never>?
 
-    /// A root that takes longer counts as one that does not answer.
-    private static let patience = Duration.seconds(10)
+    /// A root that takes longer counts as one that does not answer. A slow server is none that hangs.
+    private static let patience = Duration.seconds(30)
 
     init(provider: any FileProviderReplicatedExtension, patience: Duration) {
         self.provider = provider
         watchdog = Watchdog(patience: min(patience, Self.patience))
+    }
+
+    /// As ``answers()``; nil at once while another call asks.
+    func answersNow() async -> Bool? {
+        running == nil ? await answers() : nil
     }
 
     /// Whether the remote answers for its root.
