@@ -24,6 +24,9 @@ extension Database {
             ])
     }
 
+    /// No path on Linux has more components.
+    private static let mostAncestors = 4096
+
     /// The item directly in the remote's trash that an item is, or is in; nil for all others.
     private func trashedTop(above identifier: ItemIdentifier, in parent: ItemIdentifier) throws -> ItemIdentifier? {
         if parent == .trashContainer { return identifier }
@@ -32,7 +35,7 @@ extension Database {
             "SELECT 1 FROM item WHERE baseParent = ? LIMIT 1", [ItemIdentifier.trashContainer.rawValue], { _ in true })
         guard isTrashInUse == true else { return nil }
         var (top, directory) = (identifier, parent)
-        for _ in 0..<ItemRemoval.deepest where directory != .trashContainer {
+        for _ in 0..<Self.mostAncestors where directory != .trashContainer {
             guard directory != .rootContainer, let above = try item(directory)?.base.parent else { return nil }
             (top, directory) = (directory, above)
         }

@@ -22,6 +22,8 @@ struct Executor: SyncPart {
 
     private static let pauseWhileWritten = Duration.seconds(1)
     private static let pauseWithoutRecord = Duration.seconds(1)
+    /// A root that has so many of the known items is not emptied.
+    private static let knownEnough = 500
 
     // MARK: - Items
 
@@ -238,15 +240,17 @@ struct Executor: SyncPart {
     /// changes are held.
     func isRemoteEmptied() async throws -> Bool {
         if checks.hasPassed(.rootContainer) { return false }
-        let top = Set(try replica.database.remoteItems.items(in: .rootContainer).map(\.itemIdentifier))
-        var missing = top
+        let database = replica.database.remoteItems
+        var there: Set<ItemIdentifier> = []
         try await calls.enumerate(.rootContainer, for: request) { items in
-            missing.subtract(items.map(\.itemIdentifier))
-            return missing.count * 2 > top.count
+            there.formUnion(try database.knownIdentifiers(among: items.map(\.itemIdentifier)))
+            return there.count < Self.knownEnough
         }
-        // Counting what is below takes time in a large domain.
-        if missing.count * 2 > top.count {
-            let (gone, known) = try replica.database.countVanishing(missing)
+        if there.count < Self.knownEnough {
+            let missing = Set(try database.items(in: .rootContainer).map(\.itemIdentifier)).subtracting(there)
+            // Counting what is below takes time in a large domain.
+            let (gone, known) =
+                missing.count > there.count ? try replica.database.countVanishing(missing) : (gone: 0, known: 0)
             if guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) {
                 onEmptied()
                 return true
