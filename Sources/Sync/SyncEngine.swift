@@ -145,8 +145,8 @@ package final class SyncEngine: SyncPart {
         early = isInteractive ? nil : EarlyUploads(context)
         uploads = Uploads(
             executor: Executor(
-                context: context, delays: uploadDelays, early: early, guardian: guardian,
-                onEmptied: { schedule.refresh() },
+                context: context, delays: uploadDelays, early: early,
+                root: RootCheck(context, guardian: guardian, onEmptied: { schedule.refresh() }),
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(context: context, listings: listings, downloads: downloads)

@@ -10,9 +10,7 @@ struct Executor: SyncPart {
     let delays: UploadDelays
     /// Early uploads of files that are being written.
     let early: EarlyUploads?
-    let guardian: DeletionGuard
-    /// Has all changes of the remote taken in, after nearly everything was found to be missing.
-    let onEmptied: @Sendable () -> Void
+    let root: RootCheck
     let checks = RecentChecks()
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
@@ -22,8 +20,6 @@ struct Executor: SyncPart {
 
     private static let pauseWhileWritten = Duration.seconds(1)
     private static let pauseWithoutRecord = Duration.seconds(1)
-    /// A root that has so many of the known items is not emptied.
-    private static let knownEnough = 500
 
     // MARK: - Items
 
@@ -35,7 +31,7 @@ struct Executor: SyncPart {
         var snapshot: ContentSnapshot?
         do {
             // A server whose disk is not mounted takes it, unlike a change of something that it does not have.
-            if sent.identifier == nil, try await isRemoteEmptied() { return nil }
+            if sent.identifier == nil, try await root.isEmptied() { return nil }
             snapshot = try await openContent(of: &sent, transfer)
             events.tell(.uploading, of: sent.inode, named: sent.item.filename, bytes: snapshot?.size ?? 0)
             let (sending, isReplay) = (sent, sent.isReplay)
@@ -218,7 +214,7 @@ struct Executor: SyncPart {
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
     /// is believed.
     func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        if try await isRemoteEmptied() { return try await postpone(sent, failure) }
+        if try await root.isEmptied() { return try await postpone(sent, failure) }
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
                 let row = sent.row
@@ -234,30 +230,6 @@ struct Executor: SyncPart {
             return try await postpone(sent, failure)
         }
         try await commits.commit { try $0.changes.removeIfKnown(parent) }
-    }
-
-    /// Whether nearly nothing is in the root any more of what is known: then it is not one item that was removed, and all
-    /// changes are held.
-    func isRemoteEmptied() async throws -> Bool {
-        if checks.hasPassed(.rootContainer) { return false }
-        let database = replica.database.remoteItems
-        var there: Set<ItemIdentifier> = []
-        try await calls.enumerate(.rootContainer, for: request) { items in
-            there.formUnion(try database.knownIdentifiers(among: items.map(\.itemIdentifier)))
-            return there.count < Self.knownEnough
-        }
-        if there.count < Self.knownEnough {
-            let missing = Set(try database.items(in: .rootContainer).map(\.itemIdentifier)).subtracting(there)
-            // Counting what is below takes time in a large domain.
-            let (gone, known) =
-                missing.count > there.count ? try replica.database.countVanishing(missing) : (gone: 0, known: 0)
-            if guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) {
-                onEmptied()
-                return true
-            }
-        }
-        checks.notePassed(.rootContainer)
-        return false
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {

@@ -1,0 +1,52 @@
+import FileProvider
+import Replica
+
+/// Finds out whether nearly nothing is in the remote's root any more of what is known, as on a server whose disk is not
+/// mounted: then it is not one item that was removed, and all changes are held. One listing answers all that ask meanwhile.
+actor RootCheck: SyncPart {
+    let context: SyncContext
+    nonisolated let guardian: DeletionGuard
+    private let onEmptied: @Sendable () -> Void
+    private let request = FileProviderRequest(reason: .synchronization)
+    private var running: Task<Bool, any Error>?
+    private var passedAt: ContinuousClock.Instant?
+
+    private static let trust = Duration.seconds(2)
+    /// A root that has so many of the known items is not emptied.
+    private static let enough = 500
+
+    /// - Parameter onEmptied: has all changes of the remote taken in.
+    init(_ context: SyncContext, guardian: DeletionGuard, onEmptied: @escaping @Sendable () -> Void) {
+        self.context = context
+        self.guardian = guardian
+        self.onEmptied = onEmptied
+    }
+
+    func isEmptied() async throws -> Bool {
+        if let passedAt, .now - passedAt < Self.trust { return false }
+        if let running { return try await running.value }
+        let task = Task { try await look() }
+        running = task
+        defer { running = nil }
+        let isEmptied = try await task.value
+        if !isEmptied { passedAt = .now }
+        return isEmptied
+    }
+
+    private func look() async throws -> Bool {
+        let database = replica.database.remoteItems
+        var there: Set<ItemIdentifier> = []
+        try await calls.enumerate(.rootContainer, for: request) { items in
+            there.formUnion(try database.knownIdentifiers(among: items.map(\.itemIdentifier)))
+            return there.count < Self.enough
+        }
+        if there.count >= Self.enough { return false }
+        let missing = Set(try database.items(in: .rootContainer).map(\.itemIdentifier)).subtracting(there)
+        // Counting what is below takes time in a large domain.
+        guard missing.count > there.count else { return false }
+        let (gone, known) = try replica.database.countVanishing(missing)
+        guard guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) else { return false }
+        onEmptied()
+        return true
+    }
+}
