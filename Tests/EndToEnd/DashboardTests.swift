@@ -39,6 +39,7 @@ extension RealMount {
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("Programs/browser/visit.py")
             let frame = """
+                rm -f "$OUT"
                 \(Installation.program) dashboard --no-browser >"$OUT" & pid=$!
                 trap 'kill $pid; wait $pid' EXIT
                 for i in $(seq 100); do [ -s "$OUT" ] && break; sleep 0.1; done
