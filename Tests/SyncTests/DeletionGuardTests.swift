@@ -111,5 +111,29 @@ extension EngineTests {
                 #expect(try await machine.operations().isEmpty)
             }
         }
+
+        @Test("CHANGE-4: a reimport goes on while changes are held, and ends that where all has other identifiers")
+        func reimportWhileChangesAreHeld() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            func fill(_ tree: inout RemoteTree) {
+                tree.addDirectory("doc", identifier: "doc")
+                for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
+            }
+            try await Machine.run(options: options, fill: fill) { machine async throws in
+                machine.provider.change { $0.loseIdentifiers() }
+                try await machine.ingest()
+                try await machine.makeDirectory("doc/new")
+                #expect(try await machine.operations().isEmpty)
+                try await machine.engine.reimport(below: .root)
+                await machine.engine.continueReimport()
+                #expect(try await !machine.operations().isEmpty)
+                try await machine.drain(atMost: 2000)
+                await machine.engine.continueReimport()
+                #expect(machine.engine.warnings.texts == [])
+                #expect(machine.provider.tree.identifier(at: "doc/new") != nil)
+                #expect(machine.provider.tree.entries().count == 152)
+            }
+        }
     }
 }

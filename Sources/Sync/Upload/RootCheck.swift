@@ -5,7 +5,7 @@ import Replica
 /// mounted: then it is not one item that was removed, and all changes are held. One listing answers all that ask meanwhile.
 actor RootCheck: SyncPart {
     let context: SyncContext
-    nonisolated let guardian: DeletionGuard
+    private let guardian: DeletionGuard
     private let onEmptied: @Sendable () -> Void
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Bool, any Error>?
@@ -22,7 +22,10 @@ actor RootCheck: SyncPart {
         self.onEmptied = onEmptied
     }
 
+    /// Whether nearly all is missing. Not while items are reimported: that finds out whether they are there under other
+    /// identifiers.
     func isEmptied() async throws -> Bool {
+        if isReimporting { return false }
         if let passedAt, .now - passedAt < Self.trust { return false }
         if let running { return try await running.value }
         let task = Task { try await look() }
@@ -32,6 +35,11 @@ actor RootCheck: SyncPart {
         if !isEmptied { passedAt = .now }
         return isEmptied
     }
+
+    /// Whether nothing may be sent now.
+    nonisolated var holdsChanges: Bool { guardian.holdsChanges && !isReimporting }
+
+    nonisolated private var isReimporting: Bool { (try? replica.database.reimports.requests().isEmpty) == false }
 
     private func look() async throws -> Bool {
         let database = replica.database.remoteItems
