@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("PATH-11: items of a removed directory that are asked for together cost one listing")
+    @Test("PATH-2: items of a removed directory that are asked for together cost one listing")
     func removed() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             let files = try await makeTree(remote, session)

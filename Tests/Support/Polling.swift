@@ -1,4 +1,5 @@
-/// Waits until something is so, looking again and again: never longer than the deadline, and no longer than needed.
+/// Waits until something is so, looking again and again: no longer than needed, and no longer than the deadline, or three times
+/// that on a machine that leaves no time for 50 looks.
 ///
 /// - Returns: whether it came to be so.
 package func eventually(

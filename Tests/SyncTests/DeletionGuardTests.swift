@@ -75,17 +75,23 @@ extension EngineTests {
             }
         }
 
+        /// A remote without a change feed that holds a directory of 150 files, and nothing else.
+        private static func runOnDirectory(_ test: (Machine) async throws -> Void) async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await Machine.run(options: options) { tree in
+                tree.addDirectory("doc", identifier: "doc")
+                for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
+            } _: { machine async throws in
+                try await test(machine)
+            }
+        }
+
         @Test(
             "CHANGE-4: while nearly everything is missing on the remote, nothing is sent; it arrives once that is back",
             arguments: [true, false])
         func disksThatAreNotMounted(isNoticed: Bool) async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            func fill(_ tree: inout RemoteTree) {
-                tree.addDirectory("doc", identifier: "doc")
-                for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
-            }
-            try await Machine.run(options: options, fill: fill) { machine async throws in
+            try await Self.runOnDirectory { machine async throws in
                 let full = machine.provider.tree
                 machine.provider.changeSilently { $0.delete("doc") }
                 if isNoticed { try await machine.ingest() }
@@ -114,13 +120,7 @@ extension EngineTests {
 
         @Test("CHANGE-4: a reimport goes on while changes are held, and ends that where all has other identifiers")
         func reimportWhileChangesAreHeld() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            func fill(_ tree: inout RemoteTree) {
-                tree.addDirectory("doc", identifier: "doc")
-                for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
-            }
-            try await Machine.run(options: options, fill: fill) { machine async throws in
+            try await Self.runOnDirectory { machine async throws in
                 machine.provider.change { $0.loseIdentifiers() }
                 try await machine.ingest()
                 try await machine.makeDirectory("doc/new")

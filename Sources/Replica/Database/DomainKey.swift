@@ -35,7 +35,6 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case wasReadOnly
     /// Whether the provider's store was made: a missing file is damage from then on.
     case hasProviderStore
-
     /// Whether changes are held because nearly everything is missing on the remote.
     case changesAreHeld
 

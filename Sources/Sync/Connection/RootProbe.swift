@@ -10,7 +10,7 @@ actor RootProbe {
     private let watchdog: Watchdog
     private var running: Task<Bool, Never>?
 
-    /// A root that takes longer counts as one that does not answer. A slow server is none that hangs.
+    /// A root that takes longer counts as one that does not answer. A server that is merely slow answers before.
     private static let patience = Duration.seconds(30)
 
     init(provider: any FileProviderReplicatedExtension, patience: Duration) {

@@ -11,6 +11,7 @@ struct Executor: SyncPart {
     /// Early uploads of files that are being written.
     let early: EarlyUploads?
     let root: RootCheck
+    /// The items at the top of the trash that were there not long ago.
     let checks = RecentChecks()
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]

@@ -144,14 +144,13 @@ struct FileWriter: Sendable {
         _ contents: ContentSource, to path: RemotePath, if condition: RemoteCondition,
         _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
-        let name = path.name ?? "/"
-        guard capabilities.fate(of: path) == .sent else { throw ItemChanges.oddName(name, on: server) }
+        guard capabilities.fate(of: path) == .sent else { throw ItemChanges.oddName(path, on: server) }
         try await server.require(condition, at: path)
         // A reader must not see a part: only content that was confirmed before is sent.
         let bytes = try await BlockingWork.run {
             try contents.read(at: 0, count: Int(min(contents.size, Self.mostInPlace)))
         }
-        guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(name, on: server) }
+        guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(path, on: server) }
         try await contents.pace(contents.size)
         try await changes.put(.bytes(bytes), at: path)
         return try Self.requireSize(of: contents, try await OperationLedger.result { try await server.entry(at: path) })

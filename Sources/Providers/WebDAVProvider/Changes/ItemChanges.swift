@@ -21,11 +21,13 @@ struct ItemChanges: Sendable {
     func requireName(of path: RemotePath, _ isAllowed: (ServerCapabilities.NameFate) -> Bool) async throws {
         guard ServerCapabilities.isOdd(path) else { return }
         let fate = try await prober.capabilities(probingIn: path.parent).fate(of: path)
-        if !isAllowed(fate) { throw Self.oddName(path.names.joined(separator: "/"), on: server) }
+        if !isAllowed(fate) { throw Self.oddName(path, on: server) }
     }
 
-    static func oddName(_ name: String, on server: WebDAVServer) -> FileProviderError {
-        FileProviderError(
+    /// Also a directory above may have the name that is not kept.
+    static func oddName(_ path: RemotePath, on server: WebDAVServer) -> FileProviderError {
+        let name = path.names.last { ServerCapabilities.isOdd(RemotePath([$0])) } ?? path.name ?? "/"
+        return FileProviderError(
             .cannotSynchronize, "\(server.client.host) does not keep names like '\(name)': give it another one")
     }
 
