@@ -164,6 +164,8 @@ extension RealMount {
             arguments: [false, true], [false, true])
         func deletesOnlyFromTheTrash(areSingle: Bool, isHeardFirst: Bool) async throws {
             try await Self.run { mount async throws in
+                // The deletion of a file that was not read waits until the kernel has forgotten it.
+                _ = try await Command.run("cat", mount["d/inner"], mount["file"])
                 for name in ["d", "file"] { try mount.host.trashItem(withIdentifier: ItemIdentifier(name)) }
                 #expect(try await mount.isSynced())
                 await mount.host.engine.pause(true)
