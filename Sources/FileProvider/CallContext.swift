@@ -6,17 +6,21 @@ package final class CallContext: Sendable {
     package let isChange: Bool
     private let urgency: @Sendable () -> Bool
     private let wait: @Sendable (Bool) -> Void
+    private let answered: @Sendable () -> Void
 
     /// - Parameters:
     ///   - isChange: whether it changes the remote.
     ///   - isUrgent: whether a process waits for the call.
     ///   - wait: called with true when the call starts to wait for a connection, and with false afterwards.
+    ///   - answered: called when the remote has answered a request of the call.
     package init(
-        isChange: Bool = false, isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void
+        isChange: Bool = false, isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void,
+        answered: @escaping @Sendable () -> Void = {}
     ) {
         self.isChange = isChange
         urgency = isUrgent
         self.wait = wait
+        self.answered = answered
     }
 
     /// Whether a process waits for the call; may change during the call.
@@ -26,4 +30,7 @@ package final class CallContext: Sendable {
     package func beginWaiting() { wait(true) }
 
     package func endWaiting() { wait(false) }
+
+    /// The remote has answered a request. A call may make many of them, so a slow server is not one that makes no progress.
+    package func noteAnswer() { answered() }
 }

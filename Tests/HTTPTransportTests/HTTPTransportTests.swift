@@ -1,6 +1,7 @@
 import FileProvider
 import Foundation
 import NIOCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -46,6 +47,21 @@ import Testing
             let log = try await server.log()
             #expect(log.entries(below: "/status/a").count == 3)
             #expect(log.entries(below: "/status/b").count == 1)
+        }
+    }
+
+    @Test("PATH-20: an answer is progress of the call, and a request to come again later is not")
+    func answersAreProgress() async throws {
+        try await withServer { server, transport in
+            let answers = Atomic<Int>(0)
+            let context = CallContext(
+                isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
+            try await CallContext.$current.withValue(context) {
+                _ = try await transport.send(HTTPRequest("GET", server.at("/status/a?status=503&times=2&after=0")))
+                #expect(answers.load(ordering: .relaxed) == 1)
+                for _ in 0..<2 { _ = try await transport.send(HTTPRequest("GET", server.at("/status/b?status=404"))) }
+            }
+            #expect(answers.load(ordering: .relaxed) == 3)
         }
     }
 

@@ -1,4 +1,6 @@
 import FileProvider
+import FileProviderTesting
+import Logging
 import TestSupport
 import Testing
 
@@ -20,5 +22,20 @@ import Testing
             try await watchdog.run { try await Task.sleep(for: .seconds(30)) }
         }
         #expect(error?.code == .timedOut)
+    }
+
+    @Test("PATH-20: a call of many requests is not given up while each of them is answered, however slowly")
+    func slowAnswers() async throws {
+        let calls = ProviderCalls(
+            provider: InMemoryProvider(), connection: Connection(logger: Logger(label: "test")),
+            patience: .seconds(1), metrics: CallMetrics(domain: "test"), onLatch: {}, onRecovery: {})
+        let made = try await calls.make(.item, for: FileProviderRequest(reason: .synchronization)) { _ in
+            for _ in 0..<8 {
+                try await Task.sleep(for: .milliseconds(250))
+                CallContext.current?.noteAnswer()
+            }
+            return 8
+        }
+        #expect(made == 8)
     }
 }

@@ -174,6 +174,7 @@ package final class HTTPTransport: Sendable {
             pass.noteOverload()
         } else {
             pass.noteAnswer(Self.kind(of: request, head))
+            CallContext.current?.noteAnswer()
         }
 
         if request.passingStatuses.contains(head.status) {

@@ -23,7 +23,7 @@ final class SFTPRequest: Sendable {
 
     /// Waits for the response.
     func reply() async throws -> SFTPReply {
-        try await withTaskCancellationHandler {
+        let reply = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result: Result<SFTPReply, any Error>? = state.withLock { state in
                     switch state {
@@ -39,6 +39,8 @@ final class SFTPRequest: Sendable {
         } onCancel: {
             abandon()
         }
+        CallContext.current?.noteAnswer()
+        return reply
     }
 
     /// Takes the response, or why there is none.

@@ -53,7 +53,8 @@ final class ProviderCalls: Sendable {
                     do throws(FileProviderError) { try await admit() } catch { throw Refusal(error: error) }
                     progress.advance()
                     let context = CallContext(
-                        isChange: call.isChange, isUrgent: { ticket.lane == .foreground }, wait: progress.wait)
+                        isChange: call.isChange, isUrgent: { ticket.lane == .foreground }, wait: progress.wait,
+                        answered: progress.advance)
                     let start = ContinuousClock.now
                     do {
                         let value = try await CallContext.$current.withValue(context) {
