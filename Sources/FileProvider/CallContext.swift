@@ -26,10 +26,19 @@ package final class CallContext: Sendable {
     /// Whether a process waits for the call; may change during the call.
     package var isUrgent: Bool { urgency() }
 
-    /// The call waits for a connection; meanwhile it is not expected to make progress.
+    /// The call waits for a connection, or for what another call does; meanwhile it is not expected to make progress.
     package func beginWaiting() { wait(true) }
 
     package func endWaiting() { wait(false) }
+
+    /// Waits for something that is done once for several calls, such as a probe of the server: its requests are answered to
+    /// the call that began it.
+    package static func waiting<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        let context = current
+        context?.beginWaiting()
+        defer { context?.endWaiting() }
+        return try await body()
+    }
 
     /// The remote has answered a request. A call may make many of them, so a slow server is not one that makes no progress.
     package func noteAnswer() { answered() }

@@ -21,7 +21,9 @@ actor RenamedItems {
     func search(_ directory: ItemIdentifier, _ body: @escaping @Sendable () async throws -> Outcome) async throws
         -> Outcome
     {
-        if let current = running[directory] { return try await current.value }
+        if let current = running[directory] {
+            return try await CallContext.waiting { try await current.value }
+        }
         if let last = ended[directory], .now - last.at < Self.pause { return last.outcome }
         let task = Task { try await body() }
         running[directory] = task

@@ -48,7 +48,7 @@ final class Preconditions: Sendable {
             return task
         }
         guard let task else { return known ?? .none }
-        let found = await task.value
+        let found = await CallContext.waiting { await task.value }
         state.withLock { state in
             if state.probe == task { state.probe = nil }
             if let found, state.support == nil { state.support = found }

@@ -30,7 +30,7 @@ final class CapabilityProber: Sendable {
             probe = task
             return task
         }
-        let result = await task.result
+        let result = await CallContext.waiting { await task.result }
         probe.withLock { if $0 == task { $0 = nil } }
         try Task.checkCancellation()
         return try result.get()

@@ -69,7 +69,7 @@ final class WebDAVServer: Sendable {
         }
         guard let task else { return }
         // A cancelled caller does not cancel the task, because others may wait for it.
-        let result = await task.result
+        let result = await CallContext.waiting { await task.result }
         state.withLock { if $0.connecting == task { $0.connecting = nil } }
         try Task.checkCancellation()
         try result.get()
