@@ -57,6 +57,11 @@ public struct FileProviderError: Error, Sendable, CustomStringConvertible {
         FileProviderError(.deletionRejected, "the remote refuses to delete '\(item.filename)'", item: item)
     }
 
+    /// The item was to be deleted from the trash, and is not there any more.
+    package static func wasRestored(_ identifier: ItemIdentifier, item: FileProviderItem?) -> FileProviderError {
+        FileProviderError(.deletionRejected, "it was restored from the trash", itemIdentifier: identifier, item: item)
+    }
+
     /// A system call failed.
     public static func posix(_ errno: Errno, _ message: String? = nil) -> FileProviderError {
         FileProviderError(.posix, message ?? errno.description, errno: errno)

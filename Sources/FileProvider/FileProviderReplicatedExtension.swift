@@ -232,8 +232,9 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///
     /// The provider compares the versions: only it knows whether two of them stand for two contents.
     ///
-    /// - Throws: `deletionRejected` with the remote's item if a file's content version is not that of `baseVersion`;
-    ///   `directoryNotEmpty` for a directory with children, unless `options` contains `recursive`.
+    /// - Throws: `deletionRejected` with the remote's item if a file's content version is not that of `baseVersion`, or if
+    ///   `options` contains `onlyFromTrash` and the item is not in the trash any more; `directoryNotEmpty` for a directory
+    ///   with children, unless `options` contains `recursive`.
     func deleteItem(
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws

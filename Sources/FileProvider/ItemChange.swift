@@ -49,6 +49,8 @@ public struct DeleteItemOptions: OptionSet, Hashable, Sendable {
 
     /// Delete the descendants, too. Without it, a directory with children fails with `directoryNotEmpty`.
     public static let recursive = DeleteItemOptions(rawValue: 1 << 0)
+    /// The item was deleted as one that is in the trash. Fail with `deletionRejected` if another client has restored it.
+    public static let onlyFromTrash = DeleteItemOptions(rawValue: 1 << 1)
 }
 
 /// The result of a creation or modification.

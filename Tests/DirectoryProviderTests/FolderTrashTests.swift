@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -77,6 +78,59 @@ import Testing
             _ = try await session.changes(from: listed, until: "the restoring") { batch in
                 batch.updated.contains { $0.itemIdentifier == file.itemIdentifier && $0.filename == "back" }
             }
+        }
+    }
+
+    @Test("TRASH-9: what another client restores at the moment of its deletion from the trash stays, with all below it")
+    func restoredAtTheMoment() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("d")
+            try await remote.write([1], to: "d/file")
+            let file = try await session.find("d/file")
+            let directory = try await trash("d", session)
+            try await remote.rename("\(top)/files/d", to: "back")
+            for item in [directory, file] {
+                let failure = await failureCode {
+                    try await session.delete(item, recursively: true, onlyFromTrash: true)
+                }
+                #expect(failure == .deletionRejected)
+            }
+            #expect(text(remote, "back/file") == "\u{1}")
+        }
+    }
+
+    @Test func directoryWhoseDeletionEndsHalfWayKeepsItsName() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("d")
+            try await remote.write([1], to: "d/file")
+            let directory = try await trash("d", session)
+            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 0)
+            let hasBegun = Atomic<Bool>(false)
+            let hasEnded = Atomic<Bool>(false)
+            let deletion = Task {
+                try await folder.calls.run { cancellation in
+                    defer { hasEnded.store(true, ordering: .relaxed) }
+                    hasBegun.store(true, ordering: .relaxed)
+                    while (try? cancellation.check()) != nil { usleep(1000) }
+                    let writer = FolderWriter(folder: folder, cancellation: cancellation)
+                    #expect(throws: CancellationError.self) {
+                        try writer.delete(directory.itemIdentifier, base: directory.itemVersion, .recursive)
+                    }
+                }
+            }
+            #expect(await eventually { hasBegun.load(ordering: .relaxed) })
+            deletion.cancel()
+            #expect(await eventually { hasEnded.load(ordering: .relaxed) })
+            #expect(text(remote, "\(top)/files/d/file") == "\u{1}")
+            // What a crash leaves is removed from the trash, and from nowhere else.
+            let hidden = HiddenName.make()
+            for path in [hidden, "\(top)/files/\(hidden)"] { try await remote.makeDirectory(path) }
+            #expect(try folder.trashedItems {}.map(\.filename) == ["d"])
+            #expect(!FileManager.default.fileExists(atPath: remote["\(top)/files/\(hidden)"]))
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            #expect(!folder.isShown(Array(hidden.utf8), in: root))
+            #expect(FileManager.default.fileExists(atPath: remote[hidden]))
         }
     }
 

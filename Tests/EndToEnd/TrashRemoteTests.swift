@@ -201,6 +201,25 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-9: a directory that another client restores while its deletion is under way stays")
+        func restoredMeanwhile() async throws {
+            try await Self.run { mount async throws in
+                try mount.host.trashItem(withIdentifier: "d")
+                #expect(try await mount.isSynced())
+                // What was in it is deleted before it.
+                let gate = mount.provider.faults.hold(.delete, of: "d")
+                #expect(try await Command.run("rm", "-r", mount.trashed("d")).status == 0)
+                #expect(await eventually { gate.waiting > 0 })
+                mount.provider.change { tree in
+                    tree.move("d", to: .rootContainer)
+                    tree.addFile("late", in: "d", content: RemoteContent("late"))
+                }
+                gate.open()
+                #expect(try await mount.isSynced())
+                #expect(try await eventually { try await Command.run("cat", mount["d/late"]).output == "late" })
+            }
+        }
+
         @Test("deleted for good on the remote it is gone from the trash here") func isDeletedThere() async throws {
             try await Self.run { mount async throws in
                 try mount.host.trashItem(withIdentifier: "d")

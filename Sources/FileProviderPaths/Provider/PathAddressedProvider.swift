@@ -230,6 +230,7 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
         if let trash, tree.manager.remoteTrashPath(of: identifier) != nil {
             return try await trash.contents.delete(identifier, base: baseVersion, options)
         }
+        if options.contains(.onlyFromTrash) { throw FileProviderError.wasRestored(identifier, item: nil) }
         try await writer.delete(identifier, base: baseVersion, options)
     }
 }

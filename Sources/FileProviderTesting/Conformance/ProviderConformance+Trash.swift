@@ -64,6 +64,9 @@ extension ProviderConformance.Subject {
             moved, [.parentItemIdentifier, .filename], content: Array("new text".utf8))
         try await expectStored(elsewhere, at: "to/another name", Array("new text".utf8))
         try await expectNames([], in: .trashContainer, "after a restoration")
+        try await expect(.deletionRejected, from: "deleting an item from the trash that was restored") {
+            try await session.delete(elsewhere.item, onlyFromTrash: true)
+        }
     }
 
     func checkDeletingTrash() async throws {
@@ -73,8 +76,8 @@ extension ProviderConformance.Subject {
         let directory = try await trash(session.find("directory"))
         let file = try await trash(session.find("file"))
         try await session.delete(file)
-        try await session.delete(file)
-        try await session.delete(directory, recursively: true)
+        try await session.delete(file, onlyFromTrash: true)
+        try await session.delete(directory, recursively: true, onlyFromTrash: true)
         try await expectNames([], in: .trashContainer, "after a deletion from the trash")
         try await expect(.noSuchItem, from: "looking up an item that was deleted from the trash") {
             _ = try await session.item(file.itemIdentifier)

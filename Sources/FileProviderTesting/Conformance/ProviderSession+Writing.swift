@@ -114,10 +114,13 @@ extension ProviderSession {
     /// Deletes an item; its version is the base version.
     ///
     /// - Throws: the provider's errors.
-    public func delete(_ item: FileProviderItem, recursively: Bool = false) async throws {
+    public func delete(
+        _ item: FileProviderItem, recursively: Bool = false, onlyFromTrash: Bool = false
+    ) async throws {
+        var options: DeleteItemOptions = recursively ? .recursive : []
+        if onlyFromTrash { options.insert(.onlyFromTrash) }
         try await provider.deleteItem(
-            identifier: item.itemIdentifier, baseVersion: item.itemVersion, options: recursively ? .recursive : [],
-            request: request)
+            identifier: item.itemIdentifier, baseVersion: item.itemVersion, options: options, request: request)
         manager.forget(item.itemIdentifier)
     }
 

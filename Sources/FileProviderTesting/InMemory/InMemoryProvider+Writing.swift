@@ -38,7 +38,7 @@ extension InMemoryProvider {
                 throw FileProviderError(.deletionRejected, reason, itemIdentifier: identifier, item: tree[identifier])
             }
             if tree[identifier] != nil {
-                try change { try $0.delete(identifier, baseVersion, recursively: options.contains(.recursive)) }
+                try change { try $0.delete(identifier, baseVersion, options) }
             }
             for case .applyThenFail(let error) in effects { throw error }
         }

@@ -86,12 +86,15 @@ extension RemoteTree {
             .modify, identifier, sent, kept, pending, size: kept.contains(.contents) ? writing.content?.size : nil)
     }
 
-    mutating func delete(_ identifier: ItemIdentifier, _ base: ItemVersion, recursively: Bool) throws {
+    mutating func delete(_ identifier: ItemIdentifier, _ base: ItemVersion, _ options: DeleteItemOptions) throws {
         guard let item = self[identifier] else { return }
+        if options.contains(.onlyFromTrash), !isInTrash(item) {
+            throw FileProviderError.wasRestored(identifier, item: item)
+        }
         if item.kind == .file, item.itemVersion.contentVersion != base.contentVersion {
             throw FileProviderError.deletionRejected(of: item)
         }
-        if !recursively, !items(in: identifier).isEmpty {
+        if !options.contains(.recursive), !items(in: identifier).isEmpty {
             throw FileProviderError(.directoryNotEmpty, item: item)
         }
         delete(identifier)
@@ -100,6 +103,15 @@ extension RemoteTree {
     }
 
     // MARK: - Private
+
+    private func isInTrash(_ item: FileProviderItem) -> Bool {
+        var parent = item.parentItemIdentifier
+        while parent != .trashContainer {
+            guard let above = self[parent], parent != .rootContainer else { return false }
+            parent = above.parentItemIdentifier
+        }
+        return true
+    }
 
     private mutating func answer(
         _ kind: ProviderCallKind, _ identifier: ItemIdentifier, _ sent: ItemIdentifier, _ fields: ItemFields,

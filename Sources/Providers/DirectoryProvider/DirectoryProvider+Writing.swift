@@ -40,7 +40,7 @@ extension DirectoryProvider {
         identifier: ItemIdentifier, baseVersion: ItemVersion, options: DeleteItemOptions, request: FileProviderRequest
     ) async throws {
         try await write([identifier], nil, nil) { writer, _ in
-            try writer.delete(identifier, base: baseVersion, recursively: options.contains(.recursive))
+            try writer.delete(identifier, base: baseVersion, options)
         }
     }
 

@@ -4,17 +4,29 @@ import Syscalls
 import SystemPackage
 
 extension Folder {
-    /// Whether a name in a directory is not hidden. Removes a temporary file that was left by a crash.
-    func isShown(_ bytes: [UInt8], in directory: FileDescriptor) -> Bool {
+    /// Whether a name in a directory is not hidden. Removes what a crash has left: a temporary file, and in the trash a
+    /// directory that was being deleted.
+    func isShown(_ bytes: [UInt8], in directory: FileDescriptor, isTrash: Bool = false) -> Bool {
         guard bytes.starts(with: HiddenName.prefix.utf8) else { return true }
         if manager.domain.isReadOnly { return false }
         // The change time, because the modification time is that of the uploaded item.
         if let name = String(validating: bytes, as: UTF8.self),
-            let status = try? FileStatus(of: name, in: directory), status.kind == .regular,
+            let status = try? FileStatus(of: name, in: directory),
             Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge
         {
-            try? directory.unlink(named: name)
+            switch status.kind {
+            case .regular: try? directory.unlink(named: name)
+            case .directory where isTrash: try? removeTree(name, in: directory)
+            default: break
+            }
         }
         return false
+    }
+
+    private func removeTree(_ name: String, in directory: FileDescriptor) throws {
+        let tree = try directory.openDirectory(named: name)
+        defer { try? tree.close() }
+        try tree.removeContents {}
+        try directory.removeDirectory(named: name)
     }
 }

@@ -15,6 +15,8 @@ final class Folder: Sendable {
         let parent: ItemIdentifier
         let identifier: ItemIdentifier
         let status: FileStatus
+        /// Whether it is in a trash, or below an item in one.
+        let isTrashed: Bool
 
         deinit { try? directory.close() }
     }
@@ -100,7 +102,7 @@ final class Folder: Sendable {
             let root = try openRoot()
             return Place(
                 directory: root, name: nil, parent: .rootContainer, identifier: .rootContainer,
-                status: try self.status(of: root))
+                status: try self.status(of: root), isTrashed: false)
         }
         if let moved = state.withLock({ $0.moved[identifier] }), let place = try find(identifier, at: moved) {
             return place
@@ -133,7 +135,9 @@ final class Folder: Sendable {
             try? directory.close()
             return nil
         }
-        return Place(directory: directory, name: name, parent: parent, identifier: identifier, status: status)
+        return Place(
+            directory: directory, name: name, parent: parent, identifier: identifier, status: status,
+            isTrashed: parent == .trashContainer)
     }
 
     /// Opens a directory by its identifier.
@@ -222,7 +226,9 @@ final class Folder: Sendable {
                 try? directory.close()
                 return nil
             }
-            return Place(directory: directory, name: name, parent: parent, identifier: identifier, status: status)
+            return Place(
+                directory: directory, name: name, parent: parent, identifier: identifier, status: status,
+                isTrashed: topIdentifier == .trashContainer)
         } catch {
             try? directory.close()
             switch error {

@@ -58,7 +58,7 @@ extension Folder {
         var items: [FileProviderItem] = []
         for trash in try openTrashes() {
             defer { try? trash.close() }
-            for bytes in try trash.names() where isShown(bytes, in: trash) {
+            for bytes in try trash.names() where isShown(bytes, in: trash, isTrash: true) {
                 try check()
                 let name = FileNameText.text(of: bytes)
                 if let item = try item(named: name, in: trash, parent: .trashContainer) { items.append(item) }

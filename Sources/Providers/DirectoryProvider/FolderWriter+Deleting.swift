@@ -4,25 +4,33 @@ import SystemPackage
 
 /// Permanent deletion.
 extension FolderWriter {
-    func delete(_ identifier: ItemIdentifier, base: ItemVersion, recursively: Bool) throws {
+    func delete(_ identifier: ItemIdentifier, base: ItemVersion, _ options: DeleteItemOptions) throws {
         guard identifier != .rootContainer else {
             throw FileProviderError(.deletionRejected, "the root stays", itemIdentifier: identifier)
         }
         guard let place = try folder.findIfThere(identifier), let name = place.name else { return }
+        if options.contains(.onlyFromTrash) { try checkIsTrashed(place) }
         do {
             try folder.readOnlyDirectories.writing(to: [place.directory]) {
                 if place.status.kind == .directory {
-                    try deleteDirectory(name, place, recursively: recursively)
+                    try deleteDirectory(name, place, recursively: options.contains(.recursive))
                 } else {
                     try deleteFile(name, place, base)
                 }
             }
         } catch Errno.noSuchFileOrDirectory {
+            if options.contains(.onlyFromTrash), let place = try folder.findIfThere(identifier) {
+                try checkIsTrashed(place)
+            }
             return
         }
         folder.noteGone(name, place.parent)
         if place.parent == .trashContainer { folder.giveUpTrashName(name, in: place.directory) }
         try place.directory.synchronize(asDirectory: true)
+    }
+
+    private func checkIsTrashed(_ place: borrowing Folder.Place) throws {
+        if !place.isTrashed { throw FileProviderError.wasRestored(place.identifier, item: try? folder.item(at: place)) }
     }
 
     /// Renames a file before the final comparison, so that a write to its name from then on is safe.
@@ -63,17 +71,34 @@ extension FolderWriter {
             // POSIX allows either error.
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
+        if recursively { return try deleteTree(name, place) }
         let directory = try place.directory.openDirectory(named: name)
         defer { try? directory.close() }
         guard try FileStatus(of: directory).isSameFile(as: place.status) else { return }
-        if !recursively {
-            // Hidden files of a crash do not count.
-            let names = try directory.names()
-            guard names.allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
-                throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
-            }
+        // Hidden files of a crash do not count.
+        guard try directory.names().allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
+            throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
         }
         try directory.removeContents(checking: cancellation.check)
         try place.directory.removeDirectory(named: name)
+    }
+
+    /// Renames a directory before its contents are removed, so that another client restores all of it from the trash, or
+    /// nothing. What cannot be removed gets its name back.
+    private func deleteTree(_ name: String, _ place: borrowing Folder.Place) throws {
+        let aside = HiddenName.make()
+        try place.directory.rename(name, to: aside, in: place.directory)
+        do {
+            let directory = try place.directory.openDirectory(named: aside)
+            defer { try? directory.close() }
+            guard try FileStatus(of: directory).isSameFile(as: place.status) else {
+                return folder.giveBack(aside, as: name, in: place.directory)
+            }
+            try directory.removeContents(checking: cancellation.check)
+            try place.directory.removeDirectory(named: aside)
+        } catch {
+            folder.giveBack(aside, as: name, in: place.directory)
+            throw error
+        }
     }
 }

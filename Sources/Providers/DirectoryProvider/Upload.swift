@@ -134,6 +134,8 @@ extension FileDescriptor {
             try renameNew(name, to: newName, in: self)
         } catch {
             guard error == .invalidArgument || error == .notSupported else { throw error }
+            // At most an empty directory is replaced by a directory.
+            if try FileStatus(of: name, in: self).kind == .directory { return try rename(name, to: newName, in: self) }
             try link(name, as: newName, in: self)
             try unlink(named: name)
         }

@@ -108,5 +108,7 @@ extension ModifyItemOptions {
 }
 
 extension DeleteItemOptions {
-    var names: [String] { contains(.recursive) ? ["recursive"] : [] }
+    var names: [String] {
+        (contains(.recursive) ? ["recursive"] : []) + (contains(.onlyFromTrash) ? ["onlyFromTrash"] : [])
+    }
 }

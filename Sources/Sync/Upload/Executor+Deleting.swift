@@ -23,14 +23,17 @@ extension Executor {
                 return queued.identifier
             }
             let deletion = known
-            try await checkIsInTrash(deletion)
+            let trashedTop = try replica.database.trashedTop(of: deletion)
+            if let trashedTop { try await checkIsInTrash(deletion, below: trashedTop) }
             if !calls.provider.features.conditionalWrites { try await checkIsUnchanged(deletion) }
             // What lies below a trashed directory is in no working set: it is deleted with the directory.
-            let options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
+            var options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
+            if trashedTop != nil { options.insert(.onlyFromTrash) }
+            let sentOptions = options
             do {
                 try await make(.deleteItem) { provider in
                     try await provider.deleteItem(
-                        identifier: deletion.identifier, baseVersion: deletion.version, options: options,
+                        identifier: deletion.identifier, baseVersion: deletion.version, options: sentOptions,
                         request: request)
                 }
             } catch let error as FileProviderError {
@@ -44,14 +47,13 @@ extension Executor {
         return known.identifier
     }
 
-    /// - Throws: `deletionRejected` for what another client has restored, or moved out of a directory in the trash: it was
-    ///   deleted here as something in the trash.
-    private func checkIsInTrash(_ deletion: PendingDeletion) async throws {
-        guard let top = try replica.database.trashedTop(of: deletion) else { return }
+    /// - Parameter top: the item directly in the trash that it was deleted in, or is.
+    /// - Throws: `deletionRejected` for what another client has restored, or moved out of a directory in the trash.
+    private func checkIsInTrash(_ deletion: PendingDeletion, below top: ItemIdentifier) async throws {
         if !checks.hasPassed(top) {
             if let item = try await remoteLookup.lookUp(top, for: request), !item.isTrashed {
-                throw FileProviderError(
-                    .deletionRejected, "it was restored from the trash", item: top == deletion.identifier ? item : nil)
+                throw FileProviderError.wasRestored(
+                    deletion.identifier, item: top == deletion.identifier ? item : nil)
             }
             checks.notePassed(top)
         }
