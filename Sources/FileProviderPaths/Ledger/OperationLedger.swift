@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import Synchronization
 import SystemPackage
@@ -193,6 +194,8 @@ package final class OperationLedger: Sendable {
             self.giveUp(ticket, Busy())
         }
         defer { timer.cancel() }
+        CallContext.current?.beginWaiting()
+        defer { CallContext.current?.endWaiting() }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 // Others may have ended since, or the task may have been cancelled.
