@@ -124,6 +124,7 @@ extension EngineTests {
                 machine.provider.change { $0.loseIdentifiers() }
                 try await machine.ingest()
                 try await machine.makeDirectory("doc/new")
+                try await machine.write("changed", to: "doc/f7")
                 #expect(try await machine.operations().isEmpty)
                 try await machine.engine.reimport(below: .root)
                 await machine.engine.continueReimport()
@@ -133,6 +134,7 @@ extension EngineTests {
                 #expect(machine.engine.warnings.texts == [])
                 #expect(machine.provider.tree.identifier(at: "doc/new") != nil)
                 #expect(machine.provider.tree.entries().count == 152)
+                #expect(machine.provider.tree.entries()["doc/f7"]?.content == "changed")
             }
         }
     }

@@ -144,5 +144,24 @@ extension EngineTests {
                 #expect(try machine.replica.database.extendedAttribute("k", of: number) == [1])
             }
         }
+
+        @Test("what was written in two directories that turn out to be one is kept, and in its files")
+        func writtenInBoth() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.write("one", to: "d/new")
+                // It seems to be another directory, until it is recognized.
+                machine.provider.change { $0.loseIdentifiers() }
+                try await machine.ingest()
+                try await machine.write("changed", to: "d (2)/x")
+                try await machine.write("two", to: "d (2)/new")
+                try await machine.engine.reimport(below: .root)
+                await machine.engine.continueReimport()
+                try await machine.drain()
+                let entries = machine.provider.tree.entries()
+                #expect(entries["d/x"]?.content == "changed")
+                #expect(["one", "two"].allSatisfy { text in entries.values.contains { $0.content == text } })
+                #expect(entries.count == 10)
+            }
+        }
     }
 }

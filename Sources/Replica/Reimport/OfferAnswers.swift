@@ -22,7 +22,9 @@ package struct OfferAnswers: RemotePart {
         }
         guard current.reimport == offer.round else { return }
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
-            if other.reimport == -offer.round { return try settleDuplicate(current, of: other) }
+            if isKnownAgain(other, insteadOf: current, in: offer.round) {
+                return try settleDuplicate(current, of: other)
+            }
             try removal.forgetTwin(other, of: current)
         }
         try db.forgetUnanswered(ofItem: sent.row)
@@ -76,7 +78,7 @@ package struct OfferAnswers: RemotePart {
     ) throws {
         guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
         let isTaken =
-            try db.item(remote.itemIdentifier).map { $0.id != item.id && $0.reimport == -offer.round } ?? false
+            try db.item(remote.itemIdentifier).map { isKnownAgain($0, insteadOf: item, in: offer.round) } ?? false
         if isTaken {
             return try keepBoth(item, and: nil, label: label)
         }
@@ -180,11 +182,20 @@ package struct OfferAnswers: RemotePart {
         try Conflicts(transaction: transaction).resolveCollision(of: left.id, with: remote, label: label)
     }
 
+    /// Whether another item was recognized in this round already as what an item would be. One that was not written here
+    /// gives way to one that was.
+    private func isKnownAgain(_ other: ItemRecord, insteadOf item: ItemRecord, in round: Int64) -> Bool {
+        guard other.id != item.id, other.reimport == -round else { return false }
+        return other.inode.kind != .file || isWritten(other) || !isWritten(item)
+    }
+
+    private func isWritten(_ item: ItemRecord) -> Bool {
+        item.inode.kind == .file && (item.changedFields.contains(.contents) || item.inode.contentStamp != nil)
+    }
+
     /// Another item was recognized as this one already: they were two names for one thing.
     private func settleDuplicate(_ item: ItemRecord, of winner: ItemRecord) throws {
-        let isWritten =
-            item.inode.kind == .file && (item.changedFields.contains(.contents) || item.inode.contentStamp != nil)
-        if isWritten {
+        if isWritten(item) {
             try removal.becomeNew(item)
             return
         }

@@ -138,10 +138,18 @@ package struct ItemRemoval: RemotePart {
     /// here by another name: what that contains comes along.
     func forgetTwin(_ twin: ItemRecord, of item: ItemRecord) throws {
         if twin.inode.kind == .directory, item.inode.kind == .directory {
-            for child in try db.items(in: twin.inode.number)
-            where try db.item(named: child.name, in: item.inode.number) == nil {
-                try db.move(child.id, to: item.inode.number, named: child.name)
-                tellKernel([.entry(parent: item.inode.number, name: child.name)])
+            for child in try db.items(in: twin.inode.number) {
+                var name = child.name
+                if let other = try db.item(named: name, in: item.inode.number) {
+                    guard try hasLocalWork(child, removedParent: nil, depth: 0) else { continue }
+                    if child.inode.kind == .directory, other.inode.kind == .directory {
+                        try forgetTwin(child, of: other)
+                        continue
+                    }
+                    name = try db.freeName(for: name, in: item.inode.number)
+                }
+                try db.move(child.id, to: item.inode.number, named: name)
+                tellKernel([.entry(parent: item.inode.number, name: name)])
             }
             tellKernel([.contents(item.inode.number)])
         }
