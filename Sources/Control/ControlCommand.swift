@@ -94,6 +94,8 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case transferred(TransferSummary)
     case changed(ItemsReport<ItemInformation>)
     case allowed(ReaderStatus)
+    /// The changes were taken in, but for removals that are held.
+    case signalled(held: [String])
     case pending([PendingItem])
     case metrics(String)
     case contentAges([ContentAges])

@@ -20,6 +20,7 @@ package final class SyncEngine: SyncPart {
     let accessTimes: AccessTimes
     private let closedFiles: ClosedFileChanges
     private let schedule: RefreshSchedule
+    private let guardian: DeletionGuard
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
     let early: EarlyUploads?
@@ -139,6 +140,7 @@ package final class SyncEngine: SyncPart {
                 }
                 if !holdsChanges { uploadsSignal.wake() }
             })
+        self.guardian = guardian
         let feed = ChangeFeed(context, listings: listings, guardian: guardian)
         self.feed = feed
 
@@ -180,6 +182,9 @@ package final class SyncEngine: SyncPart {
 
     /// Warnings for the user.
     package var warnings: Warnings { context.warnings }
+
+    /// The warning about removals on the remote that are held here; nil when none are.
+    package var heldRemovals: String? { guardian.warning }
 
     /// Whether the provider tells of changes by itself.
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }

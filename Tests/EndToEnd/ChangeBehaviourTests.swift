@@ -292,7 +292,9 @@ extension RealMount {
                 #expect(removed.status == 0)
                 try await Task.sleep(for: .milliseconds(500))
                 _ = try await yonder.yonder("resume", yonder.mount.string)
-                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                let signal = try await yonder.yonder("signal", "--wait")
+                #expect(signal.status == 0 && signal.errors.contains("yonder retry"), "\(signal.errors)")
+                #expect(try await yonder.yonder("why", yonder.mount.string + "/d/7").output.contains("yonder retry"))
                 #expect(try await yonder.shell("ls d | wc -l") == "300\n")
                 let warnings = try await yonder.status().warnings
                 #expect(warnings.contains { $0.contains("retry") }, "\(warnings)")

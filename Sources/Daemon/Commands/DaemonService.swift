@@ -110,8 +110,7 @@ struct DaemonService: ControlService {
             if policy == ContentPolicy.keepDownloaded.name { try check(peer) }
             return .transferred(try await transfers(peer, progress).setPolicy(policy, of: paths))
         case .signal(let reference, let waits):
-            try await signal(reference, waits: waits)
-            return .done
+            return .signalled(held: try await signal(reference, waits: waits))
         case .pending(let reference):
             for host in try await domains.hosts(reference) {
                 try await PendingReporter(host: host).list { try await part(.pending($0)) }
@@ -252,7 +251,10 @@ struct DaemonService: ControlService {
     }
 
     /// Refreshes one domain or all mounted domains.
-    private func signal(_ reference: DomainReference?, waits: Bool) async throws {
+    ///
+    /// - Returns: what was found and is held, if the changes were waited for.
+    private func signal(_ reference: DomainReference?, waits: Bool) async throws -> [String] {
+        var held: [String] = []
         for host in try await domains.hosts(reference) {
             guard waits else {
                 host.engine.signal()
@@ -261,6 +263,8 @@ struct DaemonService: ControlService {
             try await host.engine.refresh()
             // The changes must be visible on the mount when the command returns.
             await host.mounted.drainNotifications()
+            if let warning = host.engine.heldRemovals { held.append("\(host.name): \(warning)") }
         }
+        return held
     }
 }

@@ -35,6 +35,7 @@ struct WhyExplanation: Sendable {
         if let reader = host.budget.refused(FetchBudget.Place(domain: host.name, inode: item.inode.number)) {
             lines.append("It was not fetched for \(reader), which has reached its fetch budget.")
         }
+        if let held = host.engine.heldRemovals { lines.append("Removals on the remote are held: \(held).") }
         if let failure = host.engine.connection.failure {
             lines.append("Missing content cannot be fetched now: \(failure.message) (\(failure.code)).")
         }

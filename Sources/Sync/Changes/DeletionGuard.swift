@@ -3,20 +3,25 @@ import Synchronization
 /// Holds back a round of changes that would remove much of the replica at once: more often the disk or the account
 /// behind the remote is missing than the items. While nearly everything is missing, no change is sent either.
 final class DeletionGuard: Sendable {
+    /// What a round would have removed that was held.
+    private enum Held: Comparable {
+        case nothing
+        case much
+        /// The remote may be another one, or be empty for a while.
+        case nearlyAll
+    }
+
     private struct State {
-        /// Whether the round that runs, or ran last, was held.
-        var isHolding = false
-        /// Whether the round before the one that runs was held, and this one has not come as far yet.
-        var wasHolding = false
+        /// Of the round that runs, or ran last.
+        var held = Held.nothing
+        /// Of the round before the one that runs, as long as this one has not come as far.
+        var wasHeld = Held.nothing
         var isReleased = false
-        /// Whether nearly everything was to be removed, likewise in this round and in the one before: the remote may be another
-        /// one, or be empty for a while.
-        var isOfNearlyAll = false
-        var wasOfNearlyAll = false
         /// The warning about the round that is held.
         var warning: String?
 
-        var holdsChanges: Bool { !isReleased && (isOfNearlyAll || wasOfNearlyAll) }
+        var heldLately: Held { max(held, wasHeld) }
+        var holdsChanges: Bool { !isReleased && heldLately == .nearlyAll }
     }
 
     private let state = Mutex(State())
@@ -37,12 +42,15 @@ final class DeletionGuard: Sendable {
         self.domainName = domainName
         self.warnings = warnings
         self.onChange = onChange
-        state.withLock { ($0.wasHolding, $0.wasOfNearlyAll) = (holdsChanges, holdsChanges) }
+        if holdsChanges { state.withLock { $0.wasHeld = .nearlyAll } }
     }
 
     /// Whether no change is to be sent: a disk that is not mounted on the server would take it, and hide it once it is
     /// mounted.
     var holdsChanges: Bool { state.withLock { $0.holdsChanges } }
+
+    /// What is held, and what the user can do about it; nil when nothing is.
+    var warning: String? { state.withLock { $0.isReleased ? nil : $0.warning } }
 
     /// Changes the state, and tells when changes begin or end to be held.
     private func change<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
@@ -57,9 +65,7 @@ final class DeletionGuard: Sendable {
 
     func beginRound() {
         change { state in
-            state.wasHolding = state.wasHolding || state.isHolding
-            state.wasOfNearlyAll = state.wasOfNearlyAll || state.isOfNearlyAll
-            (state.isHolding, state.isOfNearlyAll) = (false, false)
+            (state.held, state.wasHeld) = (.nothing, state.heldLately)
         }
     }
 
@@ -67,8 +73,8 @@ final class DeletionGuard: Sendable {
     /// in the next.
     func endRound() {
         let outdated = change { state -> String? in
-            (state.wasHolding, state.wasOfNearlyAll) = (false, false)
-            guard !state.isHolding else { return nil }
+            state.wasHeld = .nothing
+            guard state.held == .nothing else { return nil }
             state.isReleased = false
             defer { state.warning = nil }
             return state.warning
@@ -93,8 +99,7 @@ final class DeletionGuard: Sendable {
         let isAdmitted: Bool
         (isAdmitted, outdated) = change { state in
             if state.isReleased { return (true, nil) }
-            state.isHolding = true
-            state.isOfNearlyAll = state.isOfNearlyAll || isOfNearlyAll
+            state.held = max(state.held, isOfNearlyAll ? .nearlyAll : .much)
             defer { state.warning = text }
             return (false, state.warning == text ? nil : state.warning)
         }
@@ -106,6 +111,6 @@ final class DeletionGuard: Sendable {
 
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
-        change { if $0.isHolding || $0.wasHolding { $0.isReleased = true } }
+        change { if $0.heldLately > .nothing { $0.isReleased = true } }
     }
 }

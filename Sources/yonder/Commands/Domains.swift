@@ -81,7 +81,8 @@ extension Yonder {
         var wait = false
 
         func run() async throws {
-            _ = try await DaemonConnection().perform(.signal(name, waits: wait))
+            let result = try await DaemonConnection().perform(.signal(name, waits: wait))
+            if case .signalled(let held) = result { for warning in held { Output.complain(warning) } }
         }
     }
 
