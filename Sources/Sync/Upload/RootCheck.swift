@@ -9,9 +9,11 @@ actor RootCheck: SyncPart {
     private let onEmptied: @Sendable () -> Void
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Bool, any Error>?
-    private var passedAt: ContinuousClock.Instant?
+    private var trustedUntil: ContinuousClock.Instant?
 
-    private static let trust = Duration.seconds(2)
+    private static let leastTrust = Duration.seconds(2)
+    /// A listing is trusted for so many times as long as it took: on a slow line it must not delay all that is sent.
+    private static let trustInLooks = 10
     /// A root that has so many of the known items is not emptied.
     private static let enough = 500
 
@@ -26,13 +28,14 @@ actor RootCheck: SyncPart {
     /// identifiers.
     func isEmptied() async throws -> Bool {
         if isReimporting { return false }
-        if let passedAt, .now - passedAt < Self.trust { return false }
+        if let trustedUntil, .now < trustedUntil { return false }
         if let running { return try await running.value }
+        let start = ContinuousClock.now
         let task = Task { try await look() }
         running = task
         defer { running = nil }
         let isEmptied = try await task.value
-        if !isEmptied { passedAt = .now }
+        if !isEmptied { trustedUntil = .now + max(Self.leastTrust, (.now - start) * Self.trustInLooks) }
         return isEmptied
     }
 
