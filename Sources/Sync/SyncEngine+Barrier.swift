@@ -87,8 +87,8 @@ extension SyncEngine {
     /// - Returns: false when the time was over before.
     private func hurried(within time: Duration?, until isComplete: () async throws -> Bool) async throws -> Bool {
         let deadline = time.map { ContinuousClock.now + $0 }
-        await uploads.hurry(true)
-        defer { Task { await uploads.hurry(false) } }
+        await uploads.setHurried(true)
+        defer { Task { await uploads.setHurried(false) } }
         return try await replica.database.changes.wait(
             until: deadline, interval: .milliseconds(10), for: isComplete)
     }

@@ -16,8 +16,8 @@ extension SyncEngine {
     ///
     /// - Parameter progress: called now and then.
     package func waitForReimport(progress: @Sendable (ReimportProgress) -> Void) async throws {
-        await uploads.hurry(true)
-        defer { Task { await uploads.hurry(false) } }
+        await uploads.setHurried(true)
+        defer { Task { await uploads.setHurried(false) } }
         var start = ContinuousClock.now
         while let now = try replica.database.reimports.progress() {
             progress(now)

@@ -168,7 +168,7 @@ package final class SyncEngine: SyncPart {
             context, signal: reimportSignal, uploads: uploadsSignal,
             onFinish: {
                 Task {
-                    await feed.distrust()
+                    await feed.compareAllNext()
                     schedule.refresh()
                 }
             })
@@ -196,7 +196,7 @@ package final class SyncEngine: SyncPart {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            compare: { [feed] in await feed.glance(at: $0) },
+            compare: { [feed] in await feed.compareOnly($0) },
             refresh: { [feed, trashTidier] () async throws(FileProviderError) -> Void in
                 defer { trashTidier.wake() }
                 try await feed.refresh()

@@ -22,8 +22,8 @@ struct AnswerTests {
                 defer { try? file.close() }
                 let stored = try writer.contentVersion(of: file)
                 func isFetched() throws -> Bool {
-                    let spot = FolderWriter.Spot(directory: root, name: "file", parent: .rootContainer)
-                    let answer = try writer.answer(spot, [], stored: stored)
+                    let entry = FolderWriter.NamedEntry(directory: root, name: "file", parent: .rootContainer)
+                    let answer = try writer.answer(entry, [], stored: stored)
                     guard case .applied(_, _, let isFetched) = answer else { return false }
                     return isFetched
                 }

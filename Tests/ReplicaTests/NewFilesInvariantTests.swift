@@ -21,7 +21,7 @@ import Testing
         files.reserve(100..<200)
         let directories = (10...12).map { InodeNumber(rawValue: $0) }
         var claims = 0
-        var look: NewFiles.Look?
+        var point: NewFiles.QueryPoint?
         var added = 0
         var changes = 0
         var last = InodeNumber.root
@@ -53,9 +53,9 @@ import Testing
                 _ = files.take()
                 files.putBack()
             case 9:
-                look = files.beginLook()
+                point = files.beginQuery()
             case 10:
-                if let look, !files.holds(name, in: directory) { files.noteAbsence(of: name, in: directory, look) }
+                if let point, !files.holds(name, in: directory) { files.noteAbsence(of: name, in: directory, point) }
             case 11:
                 let changed = files.change(last, for: nil) { creation in
                     creation.new.permissions = 0o600
@@ -66,7 +66,7 @@ import Testing
                     try #require(files.inode(last) == changed && changed.permissions == 0o600)
                 }
             default:
-                if let look = files.beginLook(at: directory) { files.endLook(look, at: directory, names: []) }
+                if let point = files.beginQuery(at: directory) { files.endQuery(point, at: directory, names: []) }
             }
             let violations = files.violations()
             try #require(violations.isEmpty, "seed \(seed), step \(step): \(violations)")
@@ -93,6 +93,6 @@ import Testing
             changedFields: [], heldFields: [], template: 0, wasSent: false, isExcluded: false, trashRole: .none,
             trash: nil, reimport: 0)
         return files.add(
-            creation, on: CreationGround(directory: record, capabilities: .ordinary, era: ticket.era), ticket) != nil
+            creation, by: CreationRules(directory: record, capabilities: .ordinary, era: ticket.era), ticket) != nil
     }
 }

@@ -31,7 +31,7 @@ extension NewFilesTests {
         #expect(changed.permissions == 0o4751 && changed.owner == 70 && changed.group == made.group)
         #expect(changed.modifiedAt.seconds == 1_000 && changed.accessedAt?.seconds == 2_000)
         #expect(changed.changedAt > made.changedAt && changed.createdAt == made.createdAt)
-        try replica.database.settle()
+        try replica.database.commitAll()
         #expect(try replica.database.inode(made.number) == changed)
         // Written files are changed in transactions.
         #expect(replica.changeAhead(made.number, to: changes, caller: caller) == nil)
@@ -60,7 +60,7 @@ extension NewFilesTests {
                 )
             }
             let other = try #require(try make(name + "2", in: replica))
-            try replica.database.settle()
+            try replica.database.commitAll()
             var inTransaction = other
             for step in steps {
                 inTransaction = try replica.change(open: fixture.open, changingNames: false) {

@@ -7,10 +7,10 @@ import Testing
 
 /// A name is checked in the database, and given in memory: files that are written in between have it in neither.
 extension NewFilesTests {
-    private func creation(of name: String, on ground: CreationGround) -> Creation {
+    private func creation(of name: String, on rules: CreationRules) -> Creation {
         Creation(
             item: NewItem(
-                kind: .file, name: name, parent: .root, capabilities: ground.capabilities, madeAt: Replica.now),
+                kind: .file, name: name, parent: .root, capabilities: rules.capabilities, madeAt: Replica.now),
             new: NewInode(kind: .file, permissions: 0o640), owner: 7, group: 9, isWritten: true)
     }
 
@@ -21,23 +21,23 @@ extension NewFilesTests {
         let replica = try await prepared()
         let newFiles = replica.database.newFiles
         // The check runs while the file is only in the log, so the database does not have its name.
-        let (ground, tickets) = try await whileAnotherWrites(to: replica) {
+        let (rules, tickets) = try await whileAnotherWrites(to: replica) {
             _ = try #require(try make("a", in: replica))
             let tickets = try (0..<3).map { _ in try #require(newFiles.ticket()) }
-            let (ground, isFree) = try #require(newFiles.ground(of: .root, for: "a", tickets[0]))
+            let (rules, isFree) = try #require(newFiles.rules(of: .root, for: "a", tickets[0]))
             #expect(try !isFree && !isWritten("a", in: replica))
-            #expect(newFiles.add(creation(of: "a", on: ground), on: ground, tickets[0]) == nil)
+            #expect(newFiles.add(creation(of: "a", on: rules), by: rules, tickets[0]) == nil)
             #expect(newFiles.renew(tickets[0]) == nil)
-            return (ground, tickets)
+            return (rules, tickets)
         }
-        try replica.database.settle()
+        try replica.database.commitAll()
         #expect(try isWritten("a", in: replica))
-        #expect(newFiles.add(creation(of: "a", on: ground), on: ground, tickets[1]) == nil)
+        #expect(newFiles.add(creation(of: "a", on: rules), by: rules, tickets[1]) == nil)
         // A name that is still free is given after another check.
-        #expect(newFiles.add(creation(of: "b", on: ground), on: ground, tickets[2]) == nil)
+        #expect(newFiles.add(creation(of: "b", on: rules), by: rules, tickets[2]) == nil)
         let renewed = try #require(newFiles.renew(tickets[2]))
         #expect(renewed.number == tickets[2].number)
-        #expect(newFiles.add(creation(of: "b", on: ground), on: ground, renewed) != nil)
+        #expect(newFiles.add(creation(of: "b", on: rules), by: rules, renewed) != nil)
         #expect(try replica.names() == ["a", "b", "d", "first"])
     }
 
@@ -47,17 +47,17 @@ extension NewFilesTests {
         let newFiles = replica.database.newFiles
         try await whileAnotherWrites(to: replica) {
             _ = try #require(try make("x", in: replica))
-            let look = try #require(newFiles.beginLook())
+            let point = try #require(newFiles.beginQuery())
             _ = try #require(try make("a", in: replica))
-            newFiles.noteAbsence(of: "a", in: .root, look)
+            newFiles.noteAbsence(of: "a", in: .root, point)
             #expect(!newFiles.lacks("a", in: .root))
         }
         #expect(try replica.database.lookup("a", in: .root).inode != nil)
         // This lookup ends when the file has been written already.
-        let look = try #require(newFiles.beginLook())
+        let point = try #require(newFiles.beginQuery())
         _ = try #require(try make("b", in: replica))
-        try replica.database.settle()
-        newFiles.noteAbsence(of: "b", in: .root, look)
+        try replica.database.commitAll()
+        newFiles.noteAbsence(of: "b", in: .root, point)
         #expect(!newFiles.lacks("b", in: .root))
         #expect(try replica.database.lookup("b", in: .root).inode != nil)
         #expect(try make("a", in: replica) == nil && make("b", in: replica) == nil)
@@ -72,7 +72,7 @@ extension NewFilesTests {
             let made = Mutex(0)
             DispatchQueue.concurrentPerform(iterations: 3) { task in
                 if task == 2 {
-                    try? replica.database.settle()
+                    try? replica.database.commitAll()
                 } else if (try? make("f\(number)", in: replica)) != nil {
                     made.withLock { $0 += 1 }
                 }

@@ -49,7 +49,7 @@ import Testing
 
     /// What the database itself holds, without those that wait.
     func isWritten(_ name: String, in replica: Replica) throws -> Bool {
-        try replica.database.peek { try $0.hasItem(named: name, in: .root) }
+        try replica.database.queryWithoutNewFiles { try $0.hasItem(named: name, in: .root) }
     }
 
     /// Runs a body while a transaction runs that changes no names.
@@ -296,7 +296,7 @@ import Testing
             guard parent == directory else { continue }
             #expect(try replica.database.lookup("d", in: .root).inode?.modifiedAt == made.modifiedAt)
         }
-        try replica.database.settle()
+        try replica.database.commitAll()
         let (root, inner) = try (replica.database.inode(.root), replica.database.inode(directory))
         #expect(try #require(root).modifiedAt > #require(inner).modifiedAt)
         #expect(try replica.names(in: directory).count == 10)
@@ -338,7 +338,7 @@ import Testing
             !newFiles.lacks("a", in: .root) && !newFiles.lacks("first", in: .root) && !newFiles.lacks("d", in: .root))
         _ = try #require(try make("b", in: replica))
         #expect(!newFiles.lacks("b", in: .root))
-        try replica.database.settle()
+        try replica.database.commitAll()
         #expect(!newFiles.lacks("a", in: .root) && !newFiles.lacks("b", in: .root) && newFiles.lacks("c", in: .root))
         #expect(try make("b", in: replica) == nil)
         // A transaction makes one: nothing is known any more.
@@ -359,10 +359,10 @@ import Testing
         try await whileAnotherWrites(to: replica) {
             _ = try #require(try make("a", in: replica))
         }
-        let early = try #require(newFiles.beginLook(at: .root))
+        let early = try #require(newFiles.beginQuery(at: .root))
         _ = try make("b", in: replica)
-        try replica.database.settle()
-        newFiles.endLook(early, at: .root, names: [Array("first".utf8), Array("d".utf8)])
+        try replica.database.commitAll()
+        newFiles.endQuery(early, at: .root, names: [Array("first".utf8), Array("d".utf8)])
         #expect(!newFiles.lacks("a", in: .root) && !newFiles.lacks("b", in: .root) && !newFiles.lacks("x", in: .root))
     }
 

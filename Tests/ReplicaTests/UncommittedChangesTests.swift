@@ -18,7 +18,7 @@ import Testing
         let replica = try fixture.replica()
         try await replica.list([.directory("d"), .file("first", size: 10)], open: fixture.open)
         try await replica.list([], in: try #require(try replica.number("d")), open: fixture.open)
-        try replica.database.settle()
+        try replica.database.commitAll()
         // The task that commits counts as scheduled, so that none is.
         #expect(replica.database.uncommitted.takeSchedule())
         return replica
@@ -70,7 +70,7 @@ import Testing
         #expect(try replica.database.item(named: "second", in: .root) != nil)
         #expect(try replica.database.read { db in try db.hasItem(named: "second", in: .root) })
         #expect(replica.database.uncommitted.isOpen)
-        #expect(try replica.database.survey { db in try db.hasItem(named: "second", in: .root) })
+        #expect(try replica.database.readCommitted { db in try db.hasItem(named: "second", in: .root) })
         #expect(!replica.database.uncommitted.isOpen)
     }
 
@@ -89,7 +89,7 @@ import Testing
         #expect(throws: LocalObstacle.refused(.fileExists)) { try make("new", in: replica, fixture) }
         let crashed = try image(of: replica).replica()
         #expect(try crashed.names() == ["d", "first", "new"])
-        try replica.database.settle()
+        try replica.database.commitAll()
         #expect(try replica.names() == ["d", "first", "new"])
     }
 
@@ -105,11 +105,11 @@ import Testing
         }
         // It only asks for numbers.
         #expect(makeAhead() == nil)
-        try replica.database.settle()
+        try replica.database.commitAll()
         try await replica.database.write { db in
             try db.execute(sql: "INSERT INTO extendedAttribute (inode, name, value) VALUES (1, 'a', x'00')")
         }
-        let page = try replica.database.survey { db in
+        let page = try replica.database.readCommitted { db in
             try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'extendedAttribute'")
         }
         try replica.database.checkpoint()
@@ -175,7 +175,7 @@ import Testing
         #expect(try replica.names() == ["d", "first", "one"])
         try make("two", in: replica, fixture)
         try replica.database.sabotageTransaction()
-        try replica.database.settle()
+        try replica.database.commitAll()
         #expect(!replica.database.uncommitted.isOpen)
         #expect(try replica.names() == ["d", "first", "one", "two"])
     }
@@ -205,7 +205,7 @@ import Testing
         let replica = try await prepared(fixture)
         try make("new", in: replica, fixture)
         let early = try image(of: replica)
-        try replica.database.settle()
+        try replica.database.commitAll()
         try make("newer", in: replica, fixture)
         let log = ReplicaDatabase.fileName + "-redo"
         try FileManager.default.removeItem(atPath: early.directory.appending(log).string)
@@ -300,13 +300,13 @@ import Testing
             } catch is LocalObstacle {}
             switch Int.random(in: 0..<40, using: &numbers) {
             case 0:
-                try replica.database.settle()
+                try replica.database.commitAll()
             case 1:
                 crashes += 1
                 // New files have their own log, and are in the database after a read.
                 _ = try replica.database.read { _ in }
                 let crashed = try image(of: replica).opened()
-                try replica.database.settle()
+                try replica.database.commitAll()
                 let (wanted, found) = (try contents(of: replica.database), try contents(of: crashed))
                 try #require(wanted == found, "seed \(seed), step \(step)")
             default: break
@@ -317,7 +317,7 @@ import Testing
 
     /// All rows of all tables but what a crash itself adds.
     private func contents(of database: ReplicaDatabase) throws -> [String: [String]] {
-        try database.survey { db in
+        try database.readCommitted { db in
             var rows: [String: [String]] = [:]
             let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
             for table in tables where table != "domain" && table != "answered" {
@@ -340,6 +340,6 @@ extension ReplicaFixture {
 extension ReplicaDatabase {
     /// Rolls the open transaction back, as SQLite does after some errors.
     fileprivate func sabotageTransaction() throws {
-        try peek { db in if db.isInsideTransaction { try db.run("ROLLBACK", []) } }
+        try queryWithoutNewFiles { db in if db.isInsideTransaction { try db.run("ROLLBACK", []) } }
     }
 }

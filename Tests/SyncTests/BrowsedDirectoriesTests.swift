@@ -93,7 +93,7 @@ import Testing
 
 extension EngineTests {
     @Suite("glances") struct BrowsedDirectoryComparisonTests {
-        @Test("CHANGE-9: a glance brings what is new in one directory, and what went is looked for everywhere")
+        @Test("CHANGE-9: one directory alone shows what is new in it, and what went is looked for everywhere")
         func glances() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
@@ -107,15 +107,15 @@ extension EngineTests {
                 let one = try fixture.number("one")
                 fixture.provider.change { $0.addFile("new", in: "one", content: RemoteContent("y")) }
                 fixture.provider.log.clear()
-                await fixture.engine.feed.glance(at: [one])
+                await fixture.engine.feed.compareOnly([one])
                 #expect(try fixture.names(in: one).sorted() == ["file", "new"])
                 #expect(fixture.provider.log.count(of: .enumerate) == 1)
                 // A directory that has not changed costs a request, and writes nothing.
                 let before = try fixture.logSize
-                for _ in 0..<5 { await fixture.engine.feed.glance(at: [one]) }
+                for _ in 0..<5 { await fixture.engine.feed.compareOnly([one]) }
                 #expect(try fixture.logSize == before)
                 fixture.provider.change { $0.move("file", to: "two") }
-                await fixture.engine.feed.glance(at: [one])
+                await fixture.engine.feed.compareOnly([one])
                 #expect(await eventually { (try? fixture.names(in: one)) == ["new"] })
                 #expect(try fixture.names(in: fixture.number("two")) == ["file"])
             }

@@ -208,7 +208,7 @@ import Testing
             for index in 0..<(isAhead ? 3 : 0) {
                 _ = try volume.create(
                     "earlier \(index)", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil)
-                try volume.replica.database.settle()
+                try volume.replica.database.commitAll()
             }
             let made = try volume.create(
                 name, in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil, request: first)

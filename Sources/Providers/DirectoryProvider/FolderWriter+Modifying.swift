@@ -28,11 +28,11 @@ extension FolderWriter {
         }
         let directory = try openTarget(item.parentItemIdentifier)
         defer { try? directory.close() }
-        let spot = Spot(directory: directory, name: item.filename, parent: item.parentItemIdentifier)
-        guard let status = try status(of: spot), try hasContent(spot, status, contents) else {
+        let entry = NamedEntry(directory: directory, name: item.filename, parent: item.parentItemIdentifier)
+        guard let status = try status(of: entry), try hasContent(entry, status, contents) else {
             throw FileProviderError.noSuchItem(item.itemIdentifier)
         }
-        return try answer(spot, try apply(fields, of: item, to: spot, expecting: status))
+        return try answer(entry, try apply(fields, of: item, to: entry, expecting: status))
     }
 
     private func modify(
@@ -40,13 +40,13 @@ extension FolderWriter {
         _ contents: ContentSource?
     ) throws -> ItemChange {
         guard let name = place.name else { return try modifyRoot(place, item, fields) }
-        let old = Spot(directory: place.directory, name: name, parent: place.parent)
+        let old = NamedEntry(directory: place.directory, name: name, parent: place.parent)
         let status = place.status
         let fields = try fieldsToStore(fields, of: item, at: old, status, base, contents)
         let isElsewhere = fields.contains(.parentItemIdentifier) && item.parentItemIdentifier != old.parent
         let target = isElsewhere ? try openTarget(item.parentItemIdentifier) : nil
         defer { try? target?.close() }
-        var new = Spot(
+        var new = NamedEntry(
             directory: target ?? old.directory, name: fields.contains(.filename) ? item.filename : old.name,
             parent: isElsewhere ? item.parentItemIdentifier : old.parent)
         let moves = new.parent != old.parent || !new.name.utf8.elementsEqual(old.name.utf8)
@@ -87,11 +87,12 @@ extension FolderWriter {
     ///
     /// - Throws: `localVersionConflictingWithServer` if new content is based on another version.
     private func fieldsToStore(
-        _ fields: ItemFields, of item: FileProviderItem, at spot: Spot, _ status: FileStatus, _ base: ItemVersion,
+        _ fields: ItemFields, of item: FileProviderItem, at entry: NamedEntry, _ status: FileStatus,
+        _ base: ItemVersion,
         _ contents: ContentSource?
     ) throws -> ItemFields {
         if fields.contains(.contents), contents == nil, item.documentSize != 0 {
-            throw FileProviderError(.cannotSynchronize, "the content of '\(spot.name)' was not sent")
+            throw FileProviderError(.cannotSynchronize, "the content of '\(entry.name)' was not sent")
         }
         let isBase = FolderItems.version(of: status).contentVersion == base.contentVersion
         guard fields.contains(.contents) else {
@@ -100,11 +101,11 @@ extension FolderWriter {
             return isBase || status.kind != .regular ? fields : fields.subtracting(.contentModificationDate)
         }
         guard status.kind == .regular else {
-            throw FileProviderError(.cannotSynchronize, "'\(spot.name)' is no file on the source")
+            throw FileProviderError(.cannotSynchronize, "'\(entry.name)' is no file on the source")
         }
         if isBase { return fields }
-        guard let contents, try hasContent(spot, status, contents) else {
-            throw conflict(at: spot)
+        guard let contents, try hasContent(entry, status, contents) else {
+            throw conflict(at: entry)
         }
         return fields.subtracting(.contents)
     }
@@ -127,8 +128,8 @@ extension FolderWriter {
         }
     }
 
-    private func conflict(at spot: Spot) -> any Error {
-        guard let item = try? item(at: spot) else {
+    private func conflict(at entry: NamedEntry) -> any Error {
+        guard let item = try? item(at: entry) else {
             return Errno.noSuchFileOrDirectory
         }
         return FileProviderError(.localVersionConflictingWithServer, item: item)
@@ -138,7 +139,7 @@ extension FolderWriter {
     ///
     /// - Returns: the fields that were not stored, and the version of the new file.
     private func replaceContent(
-        from old: Spot, to new: Spot, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
+        from old: NamedEntry, to new: NamedEntry, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
         _ fields: ItemFields, _ contents: ContentSource?
     ) throws -> (pending: ItemFields, stored: [UInt8]) {
         folder.finishWritingInPlace()
@@ -184,7 +185,7 @@ extension FolderWriter {
     }
 
     /// - Throws: `filenameCollision`; `cannotSynchronize` if a directory would become its own descendant.
-    private func move(from old: Spot, to new: Spot, _ status: FileStatus) throws {
+    private func move(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
         do {
             try old.directory.renameNew(old.name, to: new.name, in: new.directory)
         } catch {
@@ -202,7 +203,7 @@ extension FolderWriter {
     }
 
     /// For file systems without RENAME_NOREPLACE: the check and the rename are not atomic.
-    private func moveByHand(from old: Spot, to new: Spot, _ status: FileStatus) throws {
+    private func moveByHand(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
         if try self.status(of: new) != nil { throw collision(new) }
         do {
             try old.directory.rename(old.name, to: new.name, in: new.directory)

@@ -8,7 +8,7 @@ struct FolderWriter {
     let cancellation: BlockingCalls.Cancellation
 
     /// A name in an open directory.
-    struct Spot {
+    struct NamedEntry {
         var directory: FileDescriptor
         var name: String
         var parent: ItemIdentifier
@@ -23,71 +23,71 @@ struct FolderWriter {
         try checkName(template.filename, in: parent)
         let directory = parent == .trashContainer ? try folder.openOwnTrash() : try folder.openDirectory(parent)
         defer { try? directory.close() }
-        var spot = Spot(directory: directory, name: template.filename, parent: parent)
-        let status = try status(of: spot)
-        if let status, options.contains(.mayAlreadyExist), try isSame(spot, status, template, contents, options) {
+        var entry = NamedEntry(directory: directory, name: template.filename, parent: parent)
+        let status = try status(of: entry)
+        if let status, options.contains(.mayAlreadyExist), try isSame(entry, status, template, contents, options) {
             if options.contains(.keepExisting) {
                 let version = FolderItems.version(of: status).contentVersion
-                return try answer(spot, [], stored: status.kind == .regular ? version : nil)
+                return try answer(entry, [], stored: status.kind == .regular ? version : nil)
             }
-            return try adopt(spot, status, template, fields)
+            return try adopt(entry, status, template, fields)
         }
         // The trash may contain equal names.
-        if status != nil, parent != .trashContainer { throw collision(spot) }
+        if status != nil, parent != .trashContainer { throw collision(entry) }
         if options.contains(.recognizeOnly) {
             return .refused(reason: "the source has no item '\(template.filename)' there")
         }
-        if parent == .trashContainer { spot.name = try folder.takeTrashName(for: [spot.name], in: directory) }
+        if parent == .trashContainer { entry.name = try folder.takeTrashName(for: [entry.name], in: directory) }
         let pending: ItemFields
         let stored: [UInt8]?
         do {
             (pending, stored) = try folder.readOnlyDirectories.writing(to: [directory]) {
-                try make(template, fields, contents, at: spot)
+                try make(template, fields, contents, at: entry)
             }
         } catch Errno.fileExists {
-            throw collision(spot)
+            throw collision(entry)
         }
-        folder.noteMade(spot.name, in: directory, parent)
+        folder.noteMade(entry.name, in: directory, parent)
         try directory.synchronize(asDirectory: true)
-        return try answer(spot, pending, stored: stored)
+        return try answer(entry, pending, stored: stored)
     }
 
     private func make(
-        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at spot: Spot
+        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at entry: NamedEntry
     ) throws -> (pending: ItemFields, stored: [UInt8]?) {
         switch template.kind {
-        case .file: return try makeFile(template, fields, contents, at: spot)
+        case .file: return try makeFile(template, fields, contents, at: entry)
         case .directory:
             let mode = fields.contains(.permissions) ? template.permissions : nil
-            try spot.directory.makeDirectory(named: spot.name, permissions: (mode ?? 0o777) & 0o777)
+            try entry.directory.makeDirectory(named: entry.name, permissions: (mode ?? 0o777) & 0o777)
         case .symbolicLink:
             guard let target = template.symlinkTargetPath, !target.isEmpty else {
                 throw FileProviderError(.cannotSynchronize, "a symbolic link without a target")
             }
-            try spot.directory.makeLink(named: spot.name, to: target)
+            try entry.directory.makeLink(named: entry.name, to: target)
         }
-        return (try apply(fields, of: template, to: spot), nil)
+        return (try apply(fields, of: template, to: entry), nil)
     }
 
     private func makeFile(
-        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at spot: Spot
+        _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at entry: NamedEntry
     ) throws -> (pending: ItemFields, stored: [UInt8]) {
         let mode = fields.contains(.permissions) ? template.permissions : nil
-        let upload = try upload(contents, of: template, into: spot.directory, permissions: (mode ?? 0o666) & 0o777)
+        let upload = try upload(contents, of: template, into: entry.directory, permissions: (mode ?? 0o666) & 0o777)
         let pending = try FolderAttributes.apply(fields, of: template, to: upload.file)
         try finish(upload, contents)
         let stored = try contentVersion(of: upload.file)
-        try upload.publish(as: spot.name)
+        try upload.publish(as: entry.name)
         return (pending, stored)
     }
 
     /// The existing item is the offered one, most likely because the response to an earlier call was lost.
     private func adopt(
-        _ spot: Spot, _ status: FileStatus, _ template: FileProviderItem, _ fields: ItemFields
+        _ entry: NamedEntry, _ status: FileStatus, _ template: FileProviderItem, _ fields: ItemFields
     ) throws -> ItemChange {
-        let pending = try apply(fields, of: template, to: spot, expecting: status)
-        try spot.directory.synchronize(asDirectory: true)
-        return try answer(spot, pending)
+        let pending = try apply(fields, of: template, to: entry, expecting: status)
+        try entry.directory.synchronize(asDirectory: true)
+        return try answer(entry, pending)
     }
 
     // MARK: - Helpers
@@ -127,31 +127,31 @@ struct FolderWriter {
     }
 
     /// - Returns: nil if the name does not exist.
-    func status(of spot: Spot) throws(Errno) -> FileStatus? {
+    func status(of entry: NamedEntry) throws(Errno) -> FileStatus? {
         do throws(Errno) {
-            return try FileStatus(of: spot.name, in: spot.directory)
+            return try FileStatus(of: entry.name, in: entry.directory)
         } catch {
             guard error == .noSuchFileOrDirectory else { throw error }
             return nil
         }
     }
 
-    func item(at spot: Spot) throws -> FileProviderItem? {
-        try folder.item(named: spot.name, in: spot.directory, parent: spot.parent)
+    func item(at entry: NamedEntry) throws -> FileProviderItem? {
+        try folder.item(named: entry.name, in: entry.directory, parent: entry.parent)
     }
 
-    func collision(_ spot: Spot) -> FileProviderError {
-        if let item = try? item(at: spot) { return FileProviderError.filenameCollision(with: item) }
-        return FileProviderError(.cannotSynchronize, "the source has a file '\(spot.name)' that is not an item")
+    func collision(_ entry: NamedEntry) -> FileProviderError {
+        if let item = try? item(at: entry) { return FileProviderError.filenameCollision(with: item) }
+        return FileProviderError(.cannotSynchronize, "the source has a file '\(entry.name)' that is not an item")
     }
 
     /// Sets attributes of the file with a name.
     ///
     /// - Parameter status: the expected file; ENOENT if the name refers to another one.
     func apply(
-        _ fields: ItemFields, of item: FileProviderItem, to spot: Spot, expecting status: FileStatus? = nil
+        _ fields: ItemFields, of item: FileProviderItem, to entry: NamedEntry, expecting status: FileStatus? = nil
     ) throws(Errno) -> ItemFields {
-        let file = try spot.directory.openReference(named: spot.name)
+        let file = try entry.directory.openReference(named: entry.name)
         defer { try? file.close() }
         let now = try FileStatus(of: file)
         if let status, !now.isSameFile(as: status) { throw .noSuchFileOrDirectory }
@@ -162,8 +162,8 @@ struct FolderWriter {
     ///
     /// - Parameter stored: the version of the stored content; nil if none was stored. If another program has written
     ///   to the file since, its content must be fetched.
-    func answer(_ spot: Spot, _ pending: ItemFields, stored: [UInt8]? = nil) throws -> ItemChange {
-        guard let item = try item(at: spot) else { throw Errno.noSuchFileOrDirectory }
+    func answer(_ entry: NamedEntry, _ pending: ItemFields, stored: [UInt8]? = nil) throws -> ItemChange {
+        guard let item = try item(at: entry) else { throw Errno.noSuchFileOrDirectory }
         // On a network mount the time of a new file may still change.
         let isOther = stored.map { $0 != item.itemVersion.contentVersion } ?? false
         return .applied(item, stillPending: pending, shouldFetchContent: isOther && !folder.isOnNetwork)
@@ -175,13 +175,13 @@ struct FolderWriter {
 
     /// Whether the existing file is the offered one. Without contents, the size is compared.
     private func isSame(
-        _ spot: Spot, _ status: FileStatus, _ template: FileProviderItem, _ contents: ContentSource?,
+        _ entry: NamedEntry, _ status: FileStatus, _ template: FileProviderItem, _ contents: ContentSource?,
         _ options: CreateItemOptions
     ) throws -> Bool {
         switch (template.kind, status.kind) {
         case (.directory, .directory): return true
         case (.symbolicLink, .symbolicLink):
-            return try spot.directory.linkTarget(named: spot.name).elementsEqual(
+            return try entry.directory.linkTarget(named: entry.name).elementsEqual(
                 (template.symlinkTargetPath ?? "").utf8)
         case (.file, .regular):
             guard let contents else { return status.size == template.documentSize ?? 0 }
@@ -191,15 +191,15 @@ struct FolderWriter {
             {
                 return true
             }
-            return try hasContent(spot, status, contents)
+            return try hasContent(entry, status, contents)
         default: return false
         }
     }
 
     /// Whether a file has exactly these bytes.
-    func hasContent(_ spot: Spot, _ status: FileStatus, _ source: ContentSource) throws -> Bool {
+    func hasContent(_ entry: NamedEntry, _ status: FileStatus, _ source: ContentSource) throws -> Bool {
         guard status.kind == .regular, status.size == source.size,
-            let file = try? spot.directory.openFile(named: spot.name)
+            let file = try? entry.directory.openFile(named: entry.name)
         else { return false }
         defer { try? file.close() }
         guard try FileStatus(of: file).isUnchanged(from: status) else { return false }

@@ -68,7 +68,7 @@ struct ReplicaCheck {
 
     private func complaints() throws -> [String] {
         do {
-            return try database.survey { db in
+            return try database.readCommitted { db in
                 let lines = try String.fetchAll(db, sql: "PRAGMA integrity_check(20)")
                 return try lines == ["ok"] ? SchemaComparison.differences(in: db) : lines
             }
@@ -85,10 +85,11 @@ struct ReplicaCheck {
     }
 
     private mutating func check(_ rule: TreeRule) throws {
-        let numbers = try database.survey { db in try Int64.fetchAll(db, sql: rule.query) }
+        let numbers = try database.readCommitted { db in try Int64.fetchAll(db, sql: rule.query) }
         for (index, number) in numbers.enumerated() {
             // An earlier repair may have repaired this one, too.
-            let subject = try database.survey { db in try Self.subject(number, isItem: rule.isAboutItems, in: db) }
+            let subject = try database.readCommitted { db in try Self.subject(number, isItem: rule.isAboutItems, in: db)
+            }
             var finding = CheckFinding(.tree, rule.what, inode: subject?.number, name: subject?.name)
             if isRepairing {
                 finding.text += try mend(number, rule)
@@ -123,7 +124,7 @@ struct ReplicaCheck {
             let place = try forgetContent(of: number)
             return place.map { ": its content was moved to '\($0)'" } ?? ": it is dataless now"
         case .dropItem:
-            let target = try database.survey { db in
+            let target = try database.readCommitted { db in
                 try db.item(id: number).flatMap { try db.linkTarget(of: $0.inode.number) }
             }
             let place = try dropItem(number)
@@ -173,7 +174,7 @@ struct ReplicaCheck {
 
     private mutating func compareFiles() throws {
         var rows: [Int64: Row] = [:]
-        try database.survey { db in
+        try database.readCommitted { db in
             try db.query(
                 """
                 SELECT number, size, contentStamp IS NOT NULL, \(Recovery.isUnsent),

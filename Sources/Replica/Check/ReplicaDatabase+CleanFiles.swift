@@ -4,7 +4,7 @@ import GRDB
 extension ReplicaDatabase {
     /// Files whose content is here whole and is the remote's, in the order of their numbers.
     package func cleanFiles(after number: InodeNumber, limit: Int) throws -> [ItemRecord] {
-        try survey { db in
+        try readCommitted { db in
             let ids = try db.all(
                 """
                 SELECT MIN(item.id) FROM inode INDEXED BY inodeWithContentFile JOIN item ON item.inode = inode.number

@@ -15,7 +15,7 @@ import SystemPackage
 /// 3. No transaction sees the database without them: one that may change names writes them before it begins
 ///    (``claim()``), and nothing is added while one runs; a reader has them written first, unless what it reads has nothing
 ///    to do with them.
-/// 4. What is remembered about the database (grounds, absent and known names) is used only in the ``NameEra`` in which it
+/// 4. What is remembered about the database (rules, absent and known names) is used only in the ``NameEra`` in which it
 ///    was read, and a name that waits is never remembered as absent.
 ///
 /// ``violations()`` checks 2 and 4: in debug builds after each transaction, and in the tests after each step.
@@ -23,7 +23,7 @@ final class NewFiles: Sendable {
     /// The point at which a query of the database begins. The query misses the files that wait at that point, so its result
     /// is valid only while they still wait: after a transaction has written them, their names are neither in the result nor
     /// in memory.
-    struct Look: Sendable {
+    struct QueryPoint: Sendable {
         let era: NameEra
         fileprivate let writes: UInt64
     }
@@ -31,11 +31,11 @@ final class NewFiles: Sendable {
     /// The right to add one file, if no transaction changes a name until then.
     struct Ticket: Sendable {
         /// Where the check for the file's name begins.
-        fileprivate let look: Look
+        fileprivate let point: QueryPoint
         /// The inode number that is reserved for the file.
         let number: InodeNumber
 
-        var era: NameEra { look.era }
+        var era: NameEra { point.era }
     }
 
     private struct Place: Hashable {
@@ -63,8 +63,8 @@ final class NewFiles: Sendable {
         var isStuck = false
         /// Whether a task is scheduled that writes those that wait.
         var isScheduled = false
-        /// The grounds of the directories that got the last files.
-        var grounds: [InodeNumber: CreationGround] = [:]
+        /// The rules of the directories that got the last files.
+        var rules: [InodeNumber: CreationRules] = [:]
         /// A name that was looked for and is not there.
         var absence: (place: Place, era: NameEra)?
         var names = KnownNames()
@@ -74,10 +74,10 @@ final class NewFiles: Sendable {
         /// How often some of them have got into the database.
         var writes: UInt64 = 0
 
-        var look: Look { Look(era: era, writes: writes) }
+        var point: QueryPoint { QueryPoint(era: era, writes: writes) }
 
         /// Whether the result of a query that began at that point, and the files that wait, are together all names.
-        func isCurrent(_ look: Look) -> Bool { claims == 0 && era == look.era && writes == look.writes }
+        func isCurrent(_ point: QueryPoint) -> Bool { claims == 0 && era == point.era && writes == point.writes }
 
         func isFree(_ place: Place) -> Bool {
             absence.map { $0.era == era && $0.place == place } ?? false
@@ -133,7 +133,7 @@ final class NewFiles: Sendable {
     private let count = Atomic<Int>(0)
 
     static let most = 4096
-    private static let mostGrounds = 256
+    private static let mostRules = 256
     private static let longestLog: Int64 = 4 << 20
     /// A longer log is cleared when all of its files are written. What is kept then is a quarter of it.
     private static let usualLog: Int64 = 512 << 10
@@ -165,7 +165,7 @@ final class NewFiles: Sendable {
                 state.wantsNumbers = true
                 return nil
             }
-            return Ticket(look: state.look, number: InodeNumber(rawValue: number))
+            return Ticket(point: state.point, number: InodeNumber(rawValue: number))
         }
     }
 
@@ -175,37 +175,37 @@ final class NewFiles: Sendable {
     /// - Returns: nil if the file was refused for another reason.
     func renew(_ ticket: Ticket) -> Ticket? {
         state.withLock { state in
-            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.isCurrent(ticket.look) else {
+            guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.isCurrent(ticket.point) else {
                 return nil
             }
-            return Ticket(look: state.look, number: ticket.number)
+            return Ticket(point: state.point, number: ticket.number)
         }
     }
 
-    /// The ground on which a directory's next file is made, if nothing has changed since it was kept; and whether the name
+    /// The rules on which a directory's next file is made, if nothing has changed since it was kept; and whether the name
     /// is known to be free.
-    func ground(of directory: InodeNumber, for name: String, _ ticket: Ticket) -> (CreationGround, isFree: Bool)? {
+    func rules(of directory: InodeNumber, for name: String, _ ticket: Ticket) -> (CreationRules, isFree: Bool)? {
         state.withLock { state in
-            guard let ground = state.grounds[directory], ground.era == ticket.era, state.era == ticket.era else {
+            guard let rules = state.rules[directory], rules.era == ticket.era, state.era == ticket.era else {
                 return nil
             }
-            return (ground, state.isFree(Place(directory: directory, name: Array(name.utf8))))
+            return (rules, state.isFree(Place(directory: directory, name: Array(name.utf8))))
         }
     }
 
     /// Makes a file: when this returns it survives the daemon's death.
     ///
     /// - Parameters:
-    ///   - ground: kept for the directory's next file.
+    ///   - rules: kept for the directory's next file.
     ///   - request: the kernel's request that makes it, which is recorded with it.
     /// - Returns: nil when it was not made; else whether the caller has to schedule the task that writes it.
     func add(
-        _ creation: Creation, on ground: CreationGround, _ ticket: Ticket, for request: RequestNumber? = nil
+        _ creation: Creation, by rules: CreationRules, _ ticket: Ticket, for request: RequestNumber? = nil
     ) -> Bool? {
         state.withLock { state in
             let place = Place(directory: creation.item.parent, name: Array(creation.item.name.utf8))
             guard state.era == ticket.era, state.claims == 0, !state.isStuck, !state.places.contains(place),
-                state.isCurrent(ticket.look) || state.isFree(place)
+                state.isCurrent(ticket.point) || state.isFree(place)
             else { return nil }
             let file = NewFile(
                 sequence: state.lastSequence + 1, number: ticket.number, creation: creation, request: request)
@@ -221,11 +221,11 @@ final class NewFiles: Sendable {
             state.names.insert(place.name, in: place.directory)
             count.wrappingAdd(1, ordering: .releasing)
             state.absence = nil
-            var ground = ground
-            ground.directory.inode.modifiedAt = creation.item.madeAt
-            ground.directory.inode.changedAt = creation.item.madeAt
-            if state.grounds.count >= Self.mostGrounds { state.grounds = [:] }
-            state.grounds[creation.item.parent] = ground
+            var rules = rules
+            rules.directory.inode.modifiedAt = creation.item.madeAt
+            rules.directory.inode.changedAt = creation.item.madeAt
+            if state.rules.count >= Self.mostRules { state.rules = [:] }
+            state.rules[creation.item.parent] = rules
             defer { state.isScheduled = true }
             return !state.isScheduled
         }
@@ -280,50 +280,50 @@ final class NewFiles: Sendable {
     /// A directory as it is now, if it is one that got one of the last files.
     func directory(_ number: InodeNumber) -> InodeRecord? {
         state.withLock { state in
-            guard let ground = state.grounds[number], ground.era == state.era, state.claims == 0 else { return nil }
-            return ground.directory.inode
+            guard let rules = state.rules[number], rules.era == state.era, state.claims == 0 else { return nil }
+            return rules.directory.inode
         }
     }
 
     /// Begins the query for one name; nil while a transaction may change names.
-    func beginLook() -> Look? {
-        state.withLock { $0.log == nil || $0.claims > 0 ? nil : $0.look }
+    func beginQuery() -> QueryPoint? {
+        state.withLock { $0.log == nil || $0.claims > 0 ? nil : $0.point }
     }
 
     /// The query for a name did not find it in the database.
-    func noteAbsence(of name: String, in directory: InodeNumber, _ look: Look) {
+    func noteAbsence(of name: String, in directory: InodeNumber, _ point: QueryPoint) {
         let place = Place(directory: directory, name: Array(name.utf8))
         state.withLock { state in
             // The file may have been added while the query ran.
-            guard state.isCurrent(look), !state.places.contains(place) else { return }
-            state.absence = (place, look.era)
+            guard state.isCurrent(point), !state.places.contains(place) else { return }
+            state.absence = (place, point.era)
         }
     }
 
     /// Whether a directory, of which all is here, is known not to have a name.
     func lacks(_ name: String, in directory: InodeNumber) -> Bool {
         state.withLock { state in
-            guard state.claims == 0, state.grounds[directory]?.era == state.era else { return false }
+            guard state.claims == 0, state.rules[directory]?.era == state.era else { return false }
             return state.isFree(Place(directory: directory, name: Array(name.utf8)))
         }
     }
 
     /// Where files are being made it is worth while to know all names that are there already; nil elsewhere.
-    func beginLook(at directory: InodeNumber) -> Look? {
+    func beginQuery(at directory: InodeNumber) -> QueryPoint? {
         state.withLock { state in
-            guard state.claims == 0, state.grounds[directory]?.era == state.era,
+            guard state.claims == 0, state.rules[directory]?.era == state.era,
                 !state.names.hasLooked(at: directory, in: state.era)
             else { return nil }
-            return state.look
+            return state.point
         }
     }
 
     /// - Parameter names: those that the database has, all of them or more than ``KnownNames/most``.
-    func endLook(_ look: Look, at directory: InodeNumber, names: [[UInt8]]) {
+    func endQuery(_ point: QueryPoint, at directory: InodeNumber, names: [[UInt8]]) {
         state.withLock { state in
-            guard state.isCurrent(look) else { return }
+            guard state.isCurrent(point) else { return }
             let others = state.places.filter { $0.directory == directory }.map(\.name)
-            state.names.keep(names + others, of: directory, look.era)
+            state.names.keep(names + others, of: directory, point.era)
         }
     }
 
@@ -421,7 +421,7 @@ final class NewFiles: Sendable {
 }
 
 /// The facts that decide about every new file of a directory.
-struct CreationGround: Sendable {
+struct CreationRules: Sendable {
     var directory: ItemRecord
     var capabilities: ItemCapabilities
     /// In which it was found out, and for which it is good.

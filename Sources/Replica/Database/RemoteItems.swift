@@ -49,7 +49,7 @@ package struct RemoteItems: Sendable {
 
     /// The identifier of the item that the provider last placed under a name in a directory.
     package func identifier(ofChildNamed name: String, in directory: ItemIdentifier) throws -> ItemIdentifier? {
-        try database.glance { db in try Self.identifier(ofChildNamed: name, in: directory, db) }
+        try database.query { db in try Self.identifier(ofChildNamed: name, in: directory, db) }
     }
 
     /// Likewise for several names, in their order.
@@ -82,7 +82,7 @@ package struct RemoteItems: Sendable {
 
     /// Calls a closure with each of them, until it returns false. The closure must not use the database.
     package func visitItems(in directory: ItemIdentifier, _ visit: (KnownItem) -> Bool) throws {
-        try database.survey { db in
+        try database.readCommitted { db in
             try db.query(
                 """
                 SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
@@ -109,7 +109,7 @@ package struct RemoteItems: Sendable {
 
     /// The content version that the provider last gave to an item, also to one that is still to be deleted on the remote.
     package func contentVersion(of identifier: ItemIdentifier) throws -> [UInt8]? {
-        try database.glance { db in
+        try database.query { db in
             try db.one(
                 """
                 SELECT baseContentVersion FROM item WHERE identifier = ?1
@@ -138,7 +138,7 @@ package struct RemoteItems: Sendable {
     package func contentVersionsToBeDeleted(among versions: [[UInt8]]) throws -> Set<[UInt8]> {
         let wanted = Set(versions)
         var found: Set<[UInt8]> = []
-        try database.survey { db in
+        try database.readCommitted { db in
             try db.query("SELECT baseContentVersion FROM deletion", []) {
                 let version = [UInt8]($0[0] as Data)
                 if wanted.contains(version) { found.insert(version) }
@@ -160,7 +160,7 @@ package struct RemoteItems: Sendable {
     package func children(
         of directory: ItemIdentifier
     ) throws -> (children: [ItemIdentifier: KnownChild], doomed: Set<ItemIdentifier>) {
-        try database.survey { db in
+        try database.readCommitted { db in
             var children: [ItemIdentifier: KnownChild] = [:]
             try db.query(
                 """

@@ -10,7 +10,7 @@ extension ReplicaDatabase {
         if let file = newFiles.inode(number) { return file }
         // Asked before: what is written meanwhile is in the row.
         let lastMade = newFiles.lastMade(in: number)
-        guard var inode = try peek({ db in try db.inode(number) }) else { return nil }
+        guard var inode = try queryWithoutNewFiles({ db in try db.inode(number) }) else { return nil }
         if let lastMade, lastMade > inode.modifiedAt {
             inode.modifiedAt = lastMade
             inode.changedAt = lastMade
@@ -20,7 +20,7 @@ extension ReplicaDatabase {
 
     /// Whether what the remote allows includes reading an inode: for a directory, listing it.
     package func allowsReading(_ number: InodeNumber) throws -> Bool {
-        try glance { db in
+        try query { db in
             try db.one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
         }
     }
@@ -30,7 +30,7 @@ extension ReplicaDatabase {
 
     /// The entries of a directory that come after a cookie, in the order of their cookies.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
-        try glance { db in
+        try query { db in
             var entries: [DirectoryEntry] = []
             try db.query(
                 """
@@ -69,7 +69,7 @@ extension ReplicaDatabase {
     /// The directory that holds an inode; the root's is the root.
     package func parent(of number: InodeNumber) throws -> InodeNumber? {
         if number == .root { return .root }
-        return try glance { db in
+        return try query { db in
             try db.one(
                 "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
                 { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
@@ -88,28 +88,28 @@ extension ReplicaDatabase {
 
     /// The target of a symbolic link.
     package func linkTarget(of number: InodeNumber) throws -> String? {
-        try glance { db in try db.linkTarget(of: number) }
+        try query { db in try db.linkTarget(of: number) }
     }
 
     /// The item with a provider's identifier, or nil.
     package func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
-        try glance { db in try db.item(identifier) }
+        try query { db in try db.item(identifier) }
     }
 
     /// The first item that is this inode, or nil for one without a name.
     package func item(ofInode number: InodeNumber) throws -> ItemRecord? {
-        try glance { db in try db.item(ofInode: number) }
+        try query { db in try db.item(ofInode: number) }
     }
 
     /// The item that a directory shows under a name, or nil.
     package func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
-        try glance { db in try db.item(named: name, in: directory) }
+        try query { db in try db.item(named: name, in: directory) }
     }
 
     /// What was made here under a name and the remote has never heard of: it needs no listing to be known. Nil for anything
     /// else.
     package func itemMadeHere(_ name: String, in directory: InodeNumber) throws -> InodeRecord? {
-        try glance { db in
+        try query { db in
             guard let item = try db.item(named: name, in: directory), item.identifier == nil, !item.isToBeOffered,
                 !item.isHidden
             else { return nil }
@@ -119,24 +119,24 @@ extension ReplicaDatabase {
 
     /// A directory's items.
     package func items(in directory: InodeNumber) throws -> [ItemRecord] {
-        try glance { db in try db.items(in: directory) }
+        try query { db in try db.items(in: directory) }
     }
 
     /// A directory's items whose names come after one, by the bytes of their names.
     ///
     /// - Parameter name: empty for the first items.
     package func items(in directory: InodeNumber, after name: String, limit: Int) throws -> [ItemRecord] {
-        try glance { db in try db.items(in: directory, after: name, limit: limit) }
+        try query { db in try db.items(in: directory, after: name, limit: limit) }
     }
 
     /// Which bytes of a file are here, of its present content generation.
     package func presentRanges(of number: InodeNumber) throws -> ByteRanges {
-        try glance { db in try db.presentRanges(of: number) }
+        try query { db in try db.presentRanges(of: number) }
     }
 
     /// The names of an inode's extended attributes.
     package func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
-        try glance { db in try db.extendedAttributeNames(of: number) }
+        try query { db in try db.extendedAttributeNames(of: number) }
     }
 
     /// The value of an extended attribute, or nil. A file that waits to be written into the database has none: the kernel
@@ -145,7 +145,7 @@ extension ReplicaDatabase {
     /// - Parameter name: its key (``ExtendedAttributeName``).
     package func extendedAttribute(_ name: String, of number: InodeNumber) throws -> [UInt8]? {
         if newFiles.inode(number) != nil { return nil }
-        return try peek { db in try db.extendedAttribute(name, of: number) }
+        return try queryWithoutNewFiles { db in try db.extendedAttribute(name, of: number) }
     }
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.
@@ -188,19 +188,19 @@ extension ReplicaDatabase {
         _ name: String, in directory: InodeNumber
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
         if newFiles.lacks(name, in: directory) { return (.materialized, nil) }
-        if newFiles.holds(name, in: directory) { try settle() }
-        let look = newFiles.beginLook()
+        if newFiles.holds(name, in: directory) { try commitAll() }
+        let point = newFiles.beginQuery()
         // Of a directory that gets files the row does not know yet how late it is.
         let mayLag = !newFiles.isEmpty
-        let answer = try peek { db in
+        let answer = try queryWithoutNewFiles { db in
             try db.one(Self.lookup, [directory.rawValue, name]) { row -> (ContentState?, InodeRecord?) in
                 let state = ContentState(rawValue: row[Rows.inodeColumnCount])
                 guard state == .materialized, row[0] as Int64? != nil else { return (state, nil) }
                 return (state, try Rows.inode(row))
             }
         }
-        if let look, let answer, answer.0 == .materialized, answer.1 == nil {
-            newFiles.noteAbsence(of: name, in: directory, look)
+        if let point, let answer, answer.0 == .materialized, answer.1 == nil {
+            newFiles.noteAbsence(of: name, in: directory, point)
             try lookForNames(in: directory)
         }
         if mayLag, let found = answer?.1, found.kind == .directory {
@@ -211,13 +211,13 @@ extension ReplicaDatabase {
 
     /// Reads all names of a directory in which files are being created: each creation looks up a name that is not there.
     private func lookForNames(in directory: InodeNumber) throws {
-        guard let look = newFiles.beginLook(at: directory) else { return }
-        let names = try peek { db in
+        guard let point = newFiles.beginQuery(at: directory) else { return }
+        let names = try queryWithoutNewFiles { db in
             try db.all(
                 "SELECT name FROM item WHERE parent = ? LIMIT ?", [directory.rawValue, Int64(KnownNames.most + 1)],
                 { Array(($0[0] as String).utf8) })
         }
-        newFiles.endLook(look, at: directory, names: names)
+        newFiles.endQuery(point, at: directory, names: names)
     }
 
     private static let lookup = """

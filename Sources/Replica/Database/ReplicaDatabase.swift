@@ -69,28 +69,28 @@ package final class ReplicaDatabase: Sendable {
 
     /// Runs a reading transaction on the calling thread.
     func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        settleForReading()
-        return try peek { db in
+        writeNewFiles()
+        return try queryWithoutNewFiles { db in
             try db.isInsideTransaction ? body(db) : db.transaction(beginning: "BEGIN DEFERRED", body)
         }
     }
 
     /// Runs a reading transaction that takes long, on the calling thread: of what is committed, with all that was changed
     /// before.
-    func survey<Value>(_ body: (Database) throws -> Value) throws -> Value {
+    func readCommitted<Value>(_ body: (Database) throws -> Value) throws -> Value {
         // If it cannot be written, everything else can still be read.
-        try? settle()
+        try? commitAll()
         return try watching { try current().read { db in try db.transaction(beginning: "BEGIN DEFERRED", body) } }
     }
 
     /// Runs a single query on the calling thread: one statement needs no transaction around it to see one state.
-    func glance<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        settleForReading()
-        return try peek(body)
+    func query<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        writeNewFiles()
+        return try queryWithoutNewFiles(body)
     }
 
-    /// As ``glance(_:)``, of what has nothing to do with new files.
-    func peek<Value>(_ body: (Database) throws -> Value) throws -> Value {
+    /// As ``query(_:)``, of what has nothing to do with new files.
+    func queryWithoutNewFiles<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try watching {
             let connections = try current()
             // What is answered and committed after this was not known to any process when the query began.
@@ -168,7 +168,7 @@ package final class ReplicaDatabase: Sendable {
     /// Writes the new files that wait, and commits what was changed.
     ///
     /// - Throws: what the database says: then they wait on.
-    package func settle() throws {
+    package func commitAll() throws {
         guard !newFiles.isEmpty || uncommitted.isOpen else { return }
         defer { changes.notify() }
         try reserve.using(checkpoint: checkpoint) {
@@ -181,13 +181,13 @@ package final class ReplicaDatabase: Sendable {
         }
     }
 
-    /// As ``settle()``, soon, on another thread.
-    func settleSoon(after pause: DispatchTimeInterval = .milliseconds(20)) {
+    /// As ``commitAll()``, soon, on another thread.
+    func commitAllSoon(after pause: DispatchTimeInterval = .milliseconds(20)) {
         DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + pause) { [weak self] in
             guard let self else { return }
             self.newFiles.beginScheduled()
             // On a full disk there may be room again.
-            if (try? self.settle()) == nil { self.settleSoon(after: .seconds(1)) }
+            if (try? self.commitAll()) == nil { self.commitAllSoon(after: .seconds(1)) }
         }
     }
 
@@ -224,7 +224,7 @@ package final class ReplicaDatabase: Sendable {
     }
 
     /// If they cannot be written, everything else can still be read.
-    private func settleForReading() {
+    private func writeNewFiles() {
         if !newFiles.isEmpty { try? change(.contents) { _ in } }
     }
 
@@ -249,7 +249,7 @@ package final class ReplicaDatabase: Sendable {
 
     /// Checkpoints the WAL and closes the database. Later queries throw.
     func close() throws {
-        if connections.withLock({ $0 != nil }) { try settle() }
+        if connections.withLock({ $0 != nil }) { try commitAll() }
         newFiles.close()
         uncommitted.close()
         let last = connections.withLock { connections in

@@ -25,7 +25,7 @@ extension Replica {
 extension ReplicaDatabase {
     /// How many bytes of content are here.
     package func localBytes() throws -> Int64 {
-        try survey { db in
+        try readCommitted { db in
             try db.one(
                 "SELECT TOTAL(localBytes) FROM inode INDEXED BY contentByUse WHERE hasContentFile = 1", [],
                 { Int64(saturating: $0[0] as Double) }) ?? 0
@@ -38,7 +38,7 @@ extension ReplicaDatabase {
     /// - Returns: one number more than there are bounds: what was used before the first, before each next one, and since the last.
     package func localBytes(byUse bounds: [FileTimestamp]) throws -> [Int64] {
         let times = bounds.map(\.nanosecondsSince1970)
-        return try survey { db in
+        return try readCommitted { db in
             try zip([Int64.min] + times, times + [Int64.max]).map { start, end in
                 try db.one(
                     """
@@ -61,7 +61,7 @@ extension ReplicaDatabase {
     ///
     /// - Parameter last: the one after which to go on; nil for the first.
     package func evictionCandidates(after last: EvictionCandidate?, limit: Int) throws -> [EvictionCandidate] {
-        try survey { db in
+        try readCommitted { db in
             try Row.fetchAll(
                 db.cachedStatement(
                     sql: """

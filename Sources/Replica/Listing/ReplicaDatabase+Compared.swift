@@ -20,7 +20,7 @@ package struct ListedDirectory: Hashable, Sendable {
 extension ReplicaDatabase {
     /// The directories whose listing is here, without those in the trash.
     package func listedDirectories() throws -> [ListedDirectory] {
-        try survey { db in
+        try readCommitted { db in
             let trashed = try db.inodesInTrash()
             return try Row.fetchAll(
                 db,
@@ -46,7 +46,7 @@ extension ReplicaDatabase {
 
     /// The version that a directory has on the remote, as was said last, and the one it had when it was last compared.
     package func versions(ofDirectory number: InodeNumber) throws -> (present: [UInt8], compared: [UInt8]?) {
-        try glance { db in
+        try query { db in
             try db.one(
                 """
                 SELECT item.baseContentVersion, inode.comparedVersion FROM inode JOIN item ON item.inode = inode.number
@@ -58,7 +58,7 @@ extension ReplicaDatabase {
 
     /// From where on the remote can be asked what has changed in a directory; the root's may be for all.
     package func mark(ofDirectory number: InodeNumber) throws -> ChangeMark? {
-        try glance { db in
+        try query { db in
             try db.one("SELECT changeMark FROM inode WHERE number = ?", [number.rawValue]) {
                 ($0[0] as Data?).map { [UInt8]($0) }
             } ?? nil
@@ -67,7 +67,7 @@ extension ReplicaDatabase {
 
     /// Whether a directory holds so many items, or more.
     package func hasItems(_ count: Int, in number: InodeNumber) throws -> Bool {
-        try glance { db in
+        try query { db in
             try db.one(
                 "SELECT COUNT(*) FROM (SELECT 1 FROM item WHERE parent = ? LIMIT ?)", [number.rawValue, count]
             ) { ($0[0] as Int) >= count } ?? false

@@ -88,7 +88,7 @@ extension Replica {
 
     /// Puts all that was committed up to now on the disk. (fdatasync)
     package func synchronize() throws {
-        try database.settle()
+        try database.commitAll()
         let log = FilePath(directory.appending(ReplicaDatabase.fileName).string + "-wal")
         let file = try FileDescriptor.open(log, .readOnly, options: .closeOnExec)
         defer { try? file.close() }

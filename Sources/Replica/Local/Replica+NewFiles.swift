@@ -18,25 +18,25 @@ extension Replica {
         guard request?.isResent != true, FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength,
             ignoredNames.isSent(name), database.reserve.hasRoom,
             var ticket = database.newFiles.ticket(),
-            var ground = try? ground(of: name, in: parent, ticket)
+            var rules = try? rules(of: name, in: parent, ticket)
         else { return nil }
         let now = FileTimestamp.now
         let creation = Creation(
             item: NewItem(
-                kind: .file, name: name, parent: parent, capabilities: ground.capabilities, madeAt: now),
+                kind: .file, name: name, parent: parent, capabilities: rules.capabilities, madeAt: now),
             new: NewInode(kind: .file, permissions: permissions & ~caller.umask), owner: caller.user,
-            group: ground.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
+            group: rules.directory.groupOfNew(caller, usualGroup: usualGroup), isWritten: true)
         guard let content = try? contents.create(ticket.number, size: 0, isFirst: true) else { return nil }
         while true {
-            if let isToBeScheduled = database.newFiles.add(creation, on: ground, ticket, for: request) {
-                if isToBeScheduled { database.settleSoon() }
+            if let isToBeScheduled = database.newFiles.add(creation, by: rules, ticket, for: request) {
+                if isToBeScheduled { database.commitAllSoon() }
                 return (creation.inode(ticket.number), content)
             }
             // A transaction that wrote files since the check of the name may have written one of this name.
             guard let renewed = database.newFiles.renew(ticket),
-                let checked = try? self.ground(of: name, in: parent, renewed)
+                let checked = try? self.rules(of: name, in: parent, renewed)
             else { break }
-            (ticket, ground) = (renewed, checked)
+            (ticket, rules) = (renewed, checked)
         }
         try? content.close()
         try? contents.remove(ticket.number)
@@ -62,20 +62,21 @@ extension Replica {
     }
 
     /// Nil where there are no ordinary files of the remote's, and where the name is taken.
-    private func ground(
+    private func rules(
         of name: String, in parent: InodeNumber, _ ticket: NewFiles.Ticket
-    ) throws -> CreationGround? {
-        if let (ground, isFree) = database.newFiles.ground(of: parent, for: name, ticket) {
-            return try isFree || !database.peek { try $0.hasItem(named: name, in: parent) } ? ground : nil
+    ) throws -> CreationRules? {
+        if let (rules, isFree) = database.newFiles.rules(of: parent, for: name, ticket) {
+            return try isFree || !database.queryWithoutNewFiles { try $0.hasItem(named: name, in: parent) }
+                ? rules : nil
         }
-        return try database.peek { db in
+        return try database.queryWithoutNewFiles { db in
             let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents)
             let directory = try NameChanges(transaction: transaction).directory(for: name, in: parent)
             let (role, isLocal) = try TrashMoves(transaction: transaction).role(ofNew: name, .file, in: parent)
             guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded,
                 try db.extendedAttribute(AccessControlList.defaultKey, of: parent) == nil
             else { return nil }
-            return CreationGround(
+            return CreationRules(
                 directory: directory, capabilities: try Exclusions(transaction: transaction).newCapabilities(),
                 era: ticket.era)
         }

@@ -31,7 +31,7 @@ struct ContentComparison: RecoveryWork {
         self.contents = contents
         self.open = open
         self.logger = logger
-        newest = try database.survey { db in try Self.newestInode(in: db) }
+        newest = try database.readCommitted { db in try Self.newestInode(in: db) }
         let directory = try FileDescriptor.openDirectory(contents.directory)
         defer { try? directory.close() }
         files = try DirectoryStream(of: directory)
@@ -65,7 +65,7 @@ struct ContentComparison: RecoveryWork {
             }
             if let name = FilePath.Component(String(decoding: bytes, as: UTF8.self)) { names.append(name) }
         }
-        let unknown = try database.survey { db in
+        let unknown = try database.readCommitted { db in
             try names.filter { name in
                 guard let number = Int64(name.string) else { return true }
                 return try !db.hasContentFile(InodeNumber(rawValue: number)) && !wasMadeSince(number, in: db)
@@ -110,7 +110,7 @@ struct ContentComparison: RecoveryWork {
 
     private mutating func compareRows() throws {
         guard let last = lastRow else { return }
-        let rows = try database.survey { db in
+        let rows = try database.readCommitted { db in
             try db.all(
                 Self.rows, [last.rawValue, newest.rawValue, Int64(Self.rowsInStep)],
                 {

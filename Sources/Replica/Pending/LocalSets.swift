@@ -48,7 +48,7 @@ package struct LocalSets: Sendable {
 
     /// The newest moment of a set's history; 0 while nothing has happened.
     package func lastChange(of set: LocalSet) throws -> Int64 {
-        try database.glance { db in
+        try database.query { db in
             try db.one("SELECT MAX(sequence) FROM \(set.table)", [], { $0[0] as Int64? ?? 0 }) ?? 0
         }
     }
@@ -86,7 +86,7 @@ package struct LocalSets: Sendable {
         for set in LocalSet.allCases {
             let outdated = try lastChange(of: set) - history
             guard outdated > 0 else { continue }
-            let hasOutdated = try database.glance { db in
+            let hasOutdated = try database.query { db in
                 try db.one(
                     "SELECT EXISTS (SELECT 1 FROM \(set.table) WHERE sequence < ?)", [outdated], { $0[0] as Bool })
             }

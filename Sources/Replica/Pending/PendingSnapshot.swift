@@ -89,7 +89,7 @@ extension Replica {
         _ query: PendingQuery, isDue: (ItemRecord, PendingState) -> Bool, isRemovalDue: (PendingDeletion) -> Bool,
         canBeSent: (PendingEntry) -> Bool, canBeRemoved: (PendingRemoval) -> Bool
     ) throws -> PendingSnapshot {
-        try database.survey { db in
+        try database.readCommitted { db in
             var reader = PendingReader(db: db, contents: contents)
             var snapshot = PendingSnapshot()
             var count = 0

@@ -41,7 +41,7 @@ package struct Reimports: Sendable {
     }
 
     /// Whether the items of a reimport are still being found.
-    package var isMarking: Bool { get throws { try database.glance { try $0.isMarkingReimport() } } }
+    package var isMarking: Bool { get throws { try database.query { try $0.isMarkingReimport() } } }
 
     /// How far the reimports are; nil when none is under way.
     package func progress() throws -> ReimportProgress? {
@@ -67,7 +67,7 @@ package struct Reimports: Sendable {
     /// Whether an item, or a directory above it, waits to be offered again: nothing can be asked of the provider about it
     /// before that.
     package func isToBeOffered(_ number: InodeNumber) throws -> Bool {
-        try database.glance { db in
+        try database.query { db in
             try db.one("SELECT reimport > 0 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
                 ?? false
         }
@@ -75,7 +75,7 @@ package struct Reimports: Sendable {
 
     /// Whether something in a directory waits to be offered, and has not been yet.
     package func hasItemsToOffer(in directory: InodeNumber) throws -> Bool {
-        try database.glance { db in
+        try database.query { db in
             try db.one(
                 "SELECT 1 FROM item WHERE parent = ? AND reimport > 0 AND attempts = 0", [directory.rawValue],
                 { _ in true }) ?? false

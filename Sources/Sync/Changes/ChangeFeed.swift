@@ -55,14 +55,14 @@ actor ChangeFeed: SyncPart {
     }
 
     /// The next look is at everything, whatever the remote says has changed.
-    func distrust() {
+    func compareAllNext() {
         comparedAllAt = .now - Self.trust - .seconds(1)
         lastComparisonOfAll = nil
     }
 
     /// Compares a few directories and nothing else: where the provider can tell what changed, it is asked for that. While
     /// a round is under way nothing is done, for that compares all.
-    func glance(at directories: [InodeNumber]) async {
+    func compareOnly(_ directories: [InodeNumber]) async {
         guard running == nil else { return }
         let task = Task {
             defer { self.finishRound() }

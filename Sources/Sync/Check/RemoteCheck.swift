@@ -28,7 +28,7 @@ struct RemoteCheck: SyncPart {
     /// - Throws: what the provider says when nothing can be compared.
     func run(comparesBytes: Bool, isRepairing: Bool) async throws -> RemoteCheckReport {
         var report = RemoteCheckReport()
-        await feed.distrust()
+        await feed.compareAllNext()
         try await feed.refresh()
         var suspects: [(number: InodeNumber, identifier: ItemIdentifier)] = []
         for directory in try replica.database.materializedDirectories() {
@@ -49,7 +49,7 @@ struct RemoteCheck: SyncPart {
         _ suspects: [(number: InodeNumber, identifier: ItemIdentifier)], isRepairing: Bool,
         _ report: inout RemoteCheckReport
     ) async throws {
-        await feed.distrust()
+        await feed.compareAllNext()
         try await feed.refresh()
         var found: [(number: InodeNumber, identifier: ItemIdentifier, findings: [CheckFinding])] = []
         for (number, identifier) in suspects {

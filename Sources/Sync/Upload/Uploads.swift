@@ -81,7 +81,7 @@ actor Uploads: SyncPart {
     }
 
     /// A caller waits for the remote: nothing is held back to see whether it changes again.
-    func hurry(_ isHurried: Bool) {
+    func setHurried(_ isHurried: Bool) {
         hurries += isHurried ? 1 : -1
         nextPlan = .now
         wake()
