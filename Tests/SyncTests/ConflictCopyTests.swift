@@ -49,6 +49,28 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CONFLICT-3: what another machine writes in the same second, with the same size, is kept, as what is written here",
+            arguments: [true, false])
+        func sameSecond(isNew: Bool) async throws {
+            try await Machine.run { machine in
+                if !isNew {
+                    try await machine.write("base", to: "file")
+                    try await machine.drain()
+                }
+                try await machine.write("mine", to: "file")
+                let time = try await machine.record("file").modifiedAt
+                machine.provider.changeSilently { tree in
+                    let content = RemoteContent("them")
+                    let there = tree.identifier(at: "file") ?? tree.addFile("file", content: content)
+                    tree.write(content, to: there)
+                    tree.edit(there) { $0.contentModificationDate = FileTimestamp(seconds: time.seconds) }
+                }
+                try await machine.drain()
+                #expect(Set(machine.provider.tree.entries().values.map(\.content)) == ["mine", "them"])
+            }
+        }
+
         @Test("CONFLICT-3: a conflict copy whose name another machine has given to its own gets another name")
         func copiesOfOthers() async throws {
             try await Machine.run { machine in

@@ -9,14 +9,21 @@ package struct UnansweredChange: Hashable, Sendable {
     package var size: Int64
     package var modifiedAt: FileTimestamp
 
-    /// Whether an item of the remote's is what was sent.
+    /// Whether an item of the remote's is what was sent. What another machine wrote in the same second, with the same size,
+    /// is not: the bytes decide where the time is not the very same.
     package func matches(_ item: FileProviderItem) -> Bool {
-        switch item.kind {
-        case .file:
-            item.documentSize == size && item.contentModificationDate.map { modifiedAt.isOrWasCut(to: $0) } ?? false
-        case .symbolicLink: Self.size(of: item) == size
-        case .directory: true
-        }
+        isOfSameSize(item) && (item.kind != .file || item.contentModificationDate == modifiedAt)
+    }
+
+    /// Whether an item of the remote's is what was sent of something that was removed here since, and whose bytes are gone:
+    /// a time that the remote has cut is enough.
+    package func matchesRemoved(_ item: FileProviderItem) -> Bool {
+        guard item.kind == .file, let there = item.contentModificationDate else { return matches(item) }
+        return isOfSameSize(item) && modifiedAt.isOrWasCut(to: there)
+    }
+
+    private func isOfSameSize(_ item: FileProviderItem) -> Bool {
+        item.kind == .directory || Self.size(of: item) == size
     }
 
     static func size(of item: FileProviderItem) -> Int64 {
