@@ -20,7 +20,6 @@ package final class SyncEngine: SyncPart {
     let accessTimes: AccessTimes
     private let closedFiles: ClosedFileChanges
     private let schedule: RefreshSchedule
-    private let guardian: DeletionGuard
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
     let early: EarlyUploads?
@@ -107,8 +106,21 @@ package final class SyncEngine: SyncPart {
                 syncEvents.tell(.conflict, of: number, named: name ?? "")
             },
             onPublish: { for notifier in notifiers { notifier.wake() } })
+        let guardian = DeletionGuard(
+            domainName: domainName, warnings: warnings,
+            hold: (try? replica.database.bytes(of: .changesAreHeld)).flatMap(\.self)
+                .flatMap { DeletionGuard.Hold(String(decoding: $0, as: UTF8.self)) },
+            onChange: { hold in
+                do {
+                    try replica.database.set(.changesAreHeld, to: hold?.text)
+                } catch {
+                    warnings.report("what is held cannot be recorded: \(error)")
+                }
+                if hold?.isOfNearlyAll != true { uploadsSignal.wake() }
+            })
         let context = SyncContext(
-            replica: replica, open: open, calls: calls, commits: commits, warnings: warnings, events: syncEvents)
+            replica: replica, open: open, calls: calls, commits: commits, guardian: guardian, warnings: warnings,
+            events: syncEvents)
         self.context = context
         closedFiles = ClosedFileChanges(context)
         let offers = OfferQueue(context, uploads: uploadsSignal)
@@ -129,26 +141,14 @@ package final class SyncEngine: SyncPart {
             context: context, downloads: downloads, listings: listings, directoryPrefetcher: directoryPrefetcher,
             filePrefetcher: filePrefetcher, listingRetries: listingRetries)
         documents = DocumentObserver(context)
-        let guardian = DeletionGuard(
-            domainName: domainName, warnings: warnings,
-            holdsChanges: (try? replica.database.bytes(of: .changesAreHeld)).flatMap(\.self) != nil,
-            onChange: { holdsChanges in
-                do {
-                    try replica.database.set(.changesAreHeld, to: holdsChanges ? "1" : nil)
-                } catch {
-                    warnings.report("whether changes are held cannot be recorded: \(error)")
-                }
-                if !holdsChanges { uploadsSignal.wake() }
-            })
-        self.guardian = guardian
-        let feed = ChangeFeed(context, listings: listings, guardian: guardian)
+        let feed = ChangeFeed(context, listings: listings)
         self.feed = feed
 
         early = isInteractive ? nil : EarlyUploads(context)
         uploads = Uploads(
             executor: Executor(
                 context: context, delays: uploadDelays, early: early,
-                root: RootCheck(context, guardian: guardian, onEmptied: { schedule.refresh() }),
+                root: RootCheck(context, onEmptied: { schedule.refresh() }),
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(context: context, listings: listings, downloads: downloads)
@@ -184,7 +184,7 @@ package final class SyncEngine: SyncPart {
     package var warnings: Warnings { context.warnings }
 
     /// The warning about removals on the remote that are held here; nil when none are.
-    package var heldRemovals: String? { guardian.warning }
+    package var heldRemovals: String? { context.guardian.warning }
 
     /// Whether the provider tells of changes by itself.
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }

@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderTesting
 import Logging
 import Replica
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -52,6 +53,56 @@ extension EngineTests {
             guardian.release()
             #expect(!guardian.admits(gone: 200, of: 300))
             guardian.endRound()
+        }
+
+        @Test("CHANGE-4: what was held is also held where more is known by then") func growingDomain() {
+            let (guardian, warnings) = make()
+            guardian.beginRound()
+            #expect(!guardian.admits(gone: 200, of: 300))
+            guardian.endRound()
+            guardian.beginRound()
+            #expect(!guardian.admits(gone: 200, of: 3000))
+            guardian.endRound()
+            #expect(warnings.texts.count == 1)
+            // Most of it is back.
+            guardian.beginRound()
+            #expect(guardian.admits(gone: 99, of: 3000))
+            guardian.endRound()
+            #expect(warnings.texts.isEmpty)
+        }
+
+        @Test("CHANGE-4: what is held is held after a restart", arguments: [false, true])
+        func restart(isOfNearlyAll: Bool) throws {
+            let kept = Mutex<String?>(nil)
+            let warnings = Warnings(logger: .init(label: "test"))
+            let guardian = DeletionGuard(domainName: "NAME", warnings: warnings) { hold in
+                kept.withLock { $0 = hold?.text }
+            }
+            guardian.beginRound()
+            #expect(!guardian.admits(gone: 200, of: isOfNearlyAll ? 201 : 300))
+            let hold = try #require(kept.withLock { $0 }.flatMap(DeletionGuard.Hold.init))
+            let next = DeletionGuard(domainName: "NAME", warnings: warnings, hold: hold)
+            #expect(next.holdsChanges == isOfNearlyAll)
+            next.beginRound()
+            #expect(!next.admits(gone: 200, of: 3000))
+            #expect(!guardian.admitsOne(gone: 1, of: { 3000 }))
+        }
+
+        @Test("CHANGE-4: reads of what is missing remove no more than a round may") func readsOfMissingFiles() async throws {
+            try await Self.runOnDirectory { machine async throws in
+                let full = machine.provider.tree
+                try await machine.materialize("doc/f0")
+                machine.provider.changeSilently { $0.delete("doc") }
+                for number in 1..<150 { _ = try? await machine.materialize("doc/f\(number)") }
+                #expect(try await machine.names(in: machine.number("doc")).count == 50)
+                #expect(machine.engine.warnings.texts.contains { $0.contains("have vanished") })
+                try await machine.ingest()
+                #expect(try await machine.names(in: machine.number("doc")).count == 50)
+                machine.provider.changeSilently { $0 = full }
+                try await machine.ingest()
+                #expect(try await machine.names(in: machine.number("doc")).count == 150)
+                #expect(machine.engine.warnings.texts == [])
+            }
         }
 
         @Test("CHANGE-4: a retry while a round runs removes what was held") func retryDuringARound() async throws {

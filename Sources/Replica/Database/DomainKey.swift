@@ -35,7 +35,7 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case wasReadOnly
     /// Whether the provider's store was made: a missing file is damage from then on.
     case hasProviderStore
-    /// Whether changes are held because nearly everything is missing on the remote.
+    /// How much was held that is missing on the remote; absent where nothing is.
     case changesAreHeld
 
     func bytes(in db: Database) throws -> [UInt8]? {

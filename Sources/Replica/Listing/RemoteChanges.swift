@@ -109,7 +109,10 @@ package struct RemoteChanges: RemotePart {
         _ identifier: ItemIdentifier, observed observation: Observation? = nil
     ) throws {
         if let observation, isStale(identifier, observation) { return }
-        if let item = try db.item(identifier) { try removal.remove(item) }
+        guard let item = try db.item(identifier) else { return }
+        // Should it come back, the version of its directory need not say so.
+        if let parent = item.parent { try db.noteIncompleteIfListed(parent) }
+        try removal.remove(item)
     }
 
     // MARK: - The trash

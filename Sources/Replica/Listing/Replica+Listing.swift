@@ -72,18 +72,25 @@ extension Replica {
 }
 
 extension ReplicaDatabase {
-    /// How many of the remote's items are known, and how many of them would go with some of them.
-    package func countVanishing(_ identifiers: Set<ItemIdentifier>) throws -> (gone: Int, known: Int) {
+    /// How many of the remote's items are known. It takes time in a large domain.
+    package func countKnown() throws -> Int {
         try read { db in
-            let known =
-                try db.one("SELECT COUNT(*) FROM item WHERE identifier IS NOT NULL", [], { $0[0] as Int }) ?? 1
+            let known = try db.one("SELECT COUNT(*) FROM item WHERE identifier IS NOT NULL", [], { $0[0] as Int })
+            // The root is one.
+            return max(0, (known ?? 1) - 1)
+        }
+    }
+
+    /// How many of the remote's items would go with some of them.
+    package func countVanishing(_ identifiers: Set<ItemIdentifier>) throws -> Int {
+        try read { db in
             var seen: Set<Int64> = []
             var waiting = try identifiers.compactMap { try db.item($0) }
             while let item = waiting.popLast() {
                 guard item.identifier != nil, seen.insert(item.id).inserted else { continue }
                 if item.inode.kind == .directory { waiting += try db.items(in: item.inode.number) }
             }
-            return (seen.count, known - 1)
+            return seen.count
         }
     }
 }

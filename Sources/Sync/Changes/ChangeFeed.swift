@@ -5,7 +5,6 @@ import Replica
 actor ChangeFeed: SyncPart {
     let context: SyncContext
     private let listings: Listings
-    private let guardian: DeletionGuard
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Void, any Error>?
     private var isAskedAgain = false
@@ -28,10 +27,9 @@ actor ChangeFeed: SyncPart {
 
     static let batchSize = 1000
 
-    init(_ context: SyncContext, listings: Listings, guardian: DeletionGuard) {
+    init(_ context: SyncContext, listings: Listings) {
         self.context = context
         self.listings = listings
-        self.guardian = guardian
     }
 
     /// Takes in all changes up to now. Calls during a round share one more round after it.
@@ -263,7 +261,7 @@ actor ChangeFeed: SyncPart {
     /// - Returns: whether it was removed.
     private func removeVanished(_ vanished: Set<ItemIdentifier>) async throws -> Bool {
         guard !vanished.isEmpty else { return true }
-        let (gone, known) = try replica.database.countVanishing(vanished)
+        let (gone, known) = (try replica.database.countVanishing(vanished), try replica.database.countKnown())
         guard guardian.admits(gone: gone, of: known) else { return false }
         replica.ordering.report(vanished)
         try await commits.commit { try $0.changes.vanish(vanished) }

@@ -2,26 +2,51 @@ import Synchronization
 
 /// Holds back a round of changes that would remove much of the replica at once: more often the disk or the account
 /// behind the remote is missing than the items. While nearly everything is missing, no change is sent either.
+///
+/// What reads find missing one by one counts, too: a program that reads all files of a disk that is not mounted would remove
+/// them all before the next round.
 final class DeletionGuard: Sendable {
-    /// What a round would have removed that was held.
-    private enum Held: Comparable {
-        case nothing
-        case much
+    /// What is held.
+    struct Hold: Hashable {
+        /// The number of missing items.
+        var gone: Int
         /// The remote may be another one, or be empty for a while.
-        case nearlyAll
+        var isOfNearlyAll: Bool
+
+        init(gone: Int, isOfNearlyAll: Bool) {
+            self.gone = gone
+            self.isOfNearlyAll = isOfNearlyAll
+        }
+
+        /// As ``text``; `1` was written before there was a number.
+        init?(_ text: String) {
+            let words = text.split(separator: " ")
+            guard let gone = words.first.flatMap({ Int($0) }) else { return nil }
+            self.init(gone: gone, isOfNearlyAll: words.count > 1 || gone == 1)
+        }
+
+        /// For the database.
+        var text: String { isOfNearlyAll ? "\(gone) all" : "\(gone)" }
     }
 
     private struct State {
         /// Of the round that runs, or ran last.
-        var held = Held.nothing
+        var held: Hold?
         /// Of the round before the one that runs, as long as this one has not come as far.
-        var wasHeld = Held.nothing
+        var heldBefore: Hold?
         var isReleased = false
+        /// The number of items that were removed one by one since the last round that held nothing.
+        var removedSingly = 0
         /// The warning about the round that is held.
         var warning: String?
 
-        var heldLately: Held { max(held, wasHeld) }
-        var holdsChanges: Bool { !isReleased && heldLately == .nearlyAll }
+        var holdsChanges: Bool { !isReleased && (held?.isOfNearlyAll ?? false || heldBefore?.isOfNearlyAll ?? false) }
+
+        /// What is to be held after a restart.
+        var hold: Hold? {
+            guard !isReleased, let gone = [held, heldBefore].compactMap({ $0?.gone }).max() else { return nil }
+            return Hold(gone: gone, isOfNearlyAll: holdsChanges)
+        }
     }
 
     private let state = Mutex(State())
@@ -30,19 +55,18 @@ final class DeletionGuard: Sendable {
     private static let mostItems = 100
     private static let mostPercent = 30
     private static let nearlyAllPercent = 90
-    private let onChange: @Sendable (_ holdsChanges: Bool) -> Void
+    private let onChange: @Sendable (Hold?) -> Void
 
     /// - Parameters:
-    ///   - holdsChanges: whether changes were held when the domain was unmounted.
-    ///   - onChange: called when changes begin to be held, and when they need not be any more.
+    ///   - hold: what was held when the domain was unmounted.
+    ///   - onChange: called when something begins to be held, and when it is not any more, likewise for all changes.
     init(
-        domainName: String, warnings: Warnings, holdsChanges: Bool = false,
-        onChange: @escaping @Sendable (Bool) -> Void = { _ in }
+        domainName: String, warnings: Warnings, hold: Hold? = nil, onChange: @escaping @Sendable (Hold?) -> Void = { _ in }
     ) {
         self.domainName = domainName
         self.warnings = warnings
         self.onChange = onChange
-        if holdsChanges { state.withLock { $0.wasHeld = .nearlyAll } }
+        state.withLock { $0.heldBefore = hold }
     }
 
     /// Whether no change is to be sent: a disk that is not mounted on the server would take it, and hide it once it is
@@ -52,20 +76,21 @@ final class DeletionGuard: Sendable {
     /// What is held, and what the user can do about it; nil when nothing is.
     var warning: String? { state.withLock { $0.isReleased ? nil : $0.warning } }
 
-    /// Changes the state, and tells when changes begin or end to be held.
+    /// Changes the state, and tells when something begins or ends to be held.
     private func change<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
         let (value, before, after) = state.withLock { state in
-            let before = state.holdsChanges
+            let before = state.hold
             let value = body(&state)
-            return (value, before, state.holdsChanges)
+            return (value, before, state.hold)
         }
-        if before != after { onChange(after) }
+        if before?.isOfNearlyAll != after?.isOfNearlyAll { onChange(after) }
         return value
     }
 
     func beginRound() {
         change { state in
-            (state.held, state.wasHeld) = (.nothing, state.heldLately)
+            state.heldBefore = state.hold
+            state.held = nil
         }
     }
 
@@ -73,9 +98,9 @@ final class DeletionGuard: Sendable {
     /// in the next.
     func endRound() {
         let outdated = change { state -> String? in
-            state.wasHeld = .nothing
-            guard state.held == .nothing else { return nil }
-            state.isReleased = false
+            state.heldBefore = nil
+            guard state.held == nil else { return nil }
+            (state.isReleased, state.removedSingly) = (false, 0)
             defer { state.warning = nil }
             return state.warning
         }
@@ -87,10 +112,14 @@ final class DeletionGuard: Sendable {
         gone > Self.mostItems && gone * 100 >= known * Self.nearlyAllPercent
     }
 
-    /// Whether so many items may be removed.
+    /// Whether so many items may be removed. Once they are held, they are also held where more items are known by then.
     func admits(gone: Int, of known: Int) -> Bool {
-        guard gone > Self.mostItems, gone * 100 > known * Self.mostPercent else { return true }
-        let isOfNearlyAll = isNearlyAll(gone: gone, of: known)
+        let before = state.withLock { $0 }
+        let (gone, known) = (gone + before.removedSingly, known + before.removedSingly)
+        guard gone > Self.mostItems else { return true }
+        let isStillHeld = before.hold.map { gone * 2 >= $0.gone } ?? false
+        guard isStillHeld || gone * 100 > known * Self.mostPercent else { return true }
+        let isOfNearlyAll = isNearlyAll(gone: gone, of: known) || isStillHeld && before.holdsChanges
         let text =
             "\(gone) of \(known) items have vanished from the remote at once\(isOfNearlyAll ? ", and no change is sent" : ""); "
             + "'yonder retry \(domainName)' applies it, "
@@ -99,7 +128,8 @@ final class DeletionGuard: Sendable {
         let isAdmitted: Bool
         (isAdmitted, outdated) = change { state in
             if state.isReleased { return (true, nil) }
-            state.held = max(state.held, isOfNearlyAll ? .nearlyAll : .much)
+            state.held = Hold(
+                gone: max(gone, state.held?.gone ?? 0), isOfNearlyAll: isOfNearlyAll || state.held?.isOfNearlyAll ?? false)
             defer { state.warning = text }
             return (false, state.warning == text ? nil : state.warning)
         }
@@ -109,8 +139,21 @@ final class DeletionGuard: Sendable {
         return false
     }
 
+    /// Whether an item may be removed that was looked up alone and is missing.
+    ///
+    /// - Parameters:
+    ///   - gone: the number of items that go with it.
+    ///   - known: the number of known items; asked for only where it matters.
+    func admitsOne(gone: Int, of known: () throws -> Int) rethrows -> Bool {
+        let (isHolding, removed) = state.withLock { ($0.hold != nil, $0.removedSingly) }
+        if isHolding { return false }
+        if removed + gone > Self.mostItems, try !admits(gone: gone, of: known()) { return false }
+        state.withLock { $0.removedSingly += gone }
+        return true
+    }
+
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
-        change { if $0.heldLately > .nothing { $0.isReleased = true } }
+        change { if $0.held != nil || $0.heldBefore != nil { $0.isReleased = true } }
     }
 }

@@ -62,15 +62,26 @@ struct RemoteLookup: Sendable {
         let ordering = context.replica.ordering
         let deleted = item == nil ? [identifier] : []
         guard await ordering.settle(item.map { [$0] } ?? [], deleted: deleted, observation).isEmpty else { return }
-        let ancestors = if let item { try await unknown(above: item, for: request) } else { [FileProviderItem]() }
-        ordering.report([identifier])
-        try await context.commits.commit { ingestion in
-            if let item {
-                try ingestion.changes.move(item, below: ancestors, observed: observation)
-            } else {
-                try ingestion.changes.removeIfKnown(identifier, observed: observation)
-            }
+        guard let item else {
+            try await remove(missing: identifier, observed: observation)
+            return
         }
+        let ancestors = try await unknown(above: item, for: request)
+        ordering.report([identifier])
+        try await context.commits.commit { try $0.changes.move(item, below: ancestors, observed: observation) }
+    }
+
+    /// Removes an item that was looked up alone and is missing, with all below it, unless the remote as a whole is doubtful.
+    ///
+    /// - Returns: whether it could be removed.
+    @discardableResult
+    func remove(missing identifier: ItemIdentifier, observed observation: Observation? = nil) async throws -> Bool {
+        let database = context.replica.database
+        let gone = try database.countVanishing([identifier])
+        guard try context.guardian.admitsOne(gone: gone, of: { try database.countKnown() }) else { return false }
+        context.replica.ordering.report([identifier])
+        try await context.commits.commit { try $0.changes.removeIfKnown(identifier, observed: observation) }
+        return true
     }
 }
 

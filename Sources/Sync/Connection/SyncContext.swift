@@ -7,6 +7,7 @@ struct SyncContext: Sendable {
     let open: any OpenInodes
     let calls: ProviderCalls
     let commits: Commits
+    let guardian: DeletionGuard
     let warnings: Warnings
     let events: SyncEvents
 }
@@ -22,6 +23,7 @@ extension SyncPart {
     nonisolated var calls: ProviderCalls { context.calls }
     nonisolated var connection: Connection { context.calls.connection }
     nonisolated var commits: Commits { context.commits }
+    nonisolated var guardian: DeletionGuard { context.guardian }
     nonisolated var warnings: Warnings { context.warnings }
     nonisolated var events: SyncEvents { context.events }
 

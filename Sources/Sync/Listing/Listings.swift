@@ -391,7 +391,7 @@ actor Listings: SyncPart {
                 // False where it has moved, and another listing has shown it meanwhile.
                 _ = replica.ordering.lookupFailed(of: identifier)
             } else {
-                try await commits.commit { ingestion in try ingestion.changes.removeIfKnown(identifier) }
+                try await remoteLookup.remove(missing: identifier)
             }
             return failure
         } catch {

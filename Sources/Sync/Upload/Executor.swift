@@ -226,11 +226,11 @@ struct Executor: SyncPart {
         }
         let parent = sent.item.parentItemIdentifier
         guard parent != .rootContainer, parent != .trashContainer,
-            try await remoteLookup.lookUp(parent, for: request) == nil
+            try await remoteLookup.lookUp(parent, for: request) == nil,
+            try await remoteLookup.remove(missing: parent)
         else {
             return try await postpone(sent, failure)
         }
-        try await commits.commit { try $0.changes.removeIfKnown(parent) }
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {

@@ -5,7 +5,6 @@ import Replica
 /// mounted: then it is not one item that was removed, and all changes are held. One listing answers all that ask meanwhile.
 actor RootCheck: SyncPart {
     let context: SyncContext
-    private let guardian: DeletionGuard
     private let onEmptied: @Sendable () -> Void
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Bool, any Error>?
@@ -18,9 +17,8 @@ actor RootCheck: SyncPart {
     private static let enough = 500
 
     /// - Parameter onEmptied: has all changes of the remote taken in.
-    init(_ context: SyncContext, guardian: DeletionGuard, onEmptied: @escaping @Sendable () -> Void) {
+    init(_ context: SyncContext, onEmptied: @escaping @Sendable () -> Void) {
         self.context = context
-        self.guardian = guardian
         self.onEmptied = onEmptied
     }
 
@@ -55,7 +53,7 @@ actor RootCheck: SyncPart {
         let missing = Set(try database.items(in: .rootContainer).map(\.itemIdentifier)).subtracting(there)
         // Counting what is below takes time in a large domain.
         guard missing.count > there.count else { return false }
-        let (gone, known) = try replica.database.countVanishing(missing)
+        let (gone, known) = (try replica.database.countVanishing(missing), try replica.database.countKnown())
         guard guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) else { return false }
         onEmptied()
         return true
