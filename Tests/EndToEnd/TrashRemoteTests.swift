@@ -220,6 +220,22 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-9: what was restored here stays, although another client has emptied the trash meanwhile")
+        func restoredHere() async throws {
+            try await Self.run { mount async throws in
+                _ = try await Command.run("cat", mount["d/inner"], mount["file"])
+                for name in ["d", "file"] { try mount.host.trashItem(withIdentifier: ItemIdentifier(name)) }
+                #expect(try await mount.isSynced())
+                await mount.host.engine.pause(true)
+                for name in ["d", "file"] { _ = try mount.host.untrashItem(withIdentifier: ItemIdentifier(name)) }
+                mount.provider.change { tree in for name in ["d", "file"] { tree.delete(ItemIdentifier(name)) } }
+                await mount.host.engine.pause(false)
+                #expect(try await mount.isSynced())
+                #expect(try await Command.run("cat", mount["d/inner"], mount["file"]).output == "innertext")
+                #expect(["d/inner", "file"].allSatisfy { mount.provider.tree.identifier(at: $0) != nil })
+            }
+        }
+
         @Test("deleted for good on the remote it is gone from the trash here") func isDeletedThere() async throws {
             try await Self.run { mount async throws in
                 try mount.host.trashItem(withIdentifier: "d")

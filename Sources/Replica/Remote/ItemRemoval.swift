@@ -56,27 +56,41 @@ package struct ItemRemoval: RemotePart {
     ///
     /// - Returns: false when there is nothing to keep, and nothing was done.
     func keepLocalWork(in item: ItemRecord) throws -> Bool {
-        guard try hasLocalWork(item, removedParent: nil, depth: 0) else { return false }
-        try keepOrRemove(item, removedParent: nil, depth: 0)
+        guard try hasLocalWork(item, in: Removed(), depth: 0) else { return false }
+        try keepOrRemove(item, in: Removed(), depth: 0)
         return true
     }
 
     /// Whether something of an item, or below it, was changed here and is not on the remote.
     func isWorkedOn(_ item: ItemRecord) throws -> Bool {
         guard item.changedFields.isEmpty else { return true }
-        return try hasLocalWork(item, removedParent: nil, depth: 0)
+        return try hasLocalWork(item, in: Removed(), depth: 0)
     }
 
-    private func hasLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws -> Bool {
-        if try isLocalWork(item, removedParent: removedParent) { return true }
+    /// The directory that the remote has removed, and that an item is in; without an identifier above the first item.
+    private struct Removed {
+        var identifier: ItemIdentifier?
+        /// Whether it, or one above it, was restored from the trash here, and the remote does not know of that.
+        var isRestored = false
+    }
+
+    private func below(_ item: ItemRecord, in removed: Removed) -> Removed {
+        Removed(identifier: item.identifier, isRestored: removed.isRestored || isRestored(item))
+    }
+
+    private func isRestored(_ item: ItemRecord) -> Bool {
+        item.trash == nil && item.changedFields.contains(.parentItemIdentifier) && item.base.parent == .trashContainer
+    }
+
+    private func hasLocalWork(_ item: ItemRecord, in removed: Removed, depth: Int) throws -> Bool {
+        if try isLocalWork(item, in: removed) { return true }
         guard item.inode.kind == .directory, depth < Self.deepest else { return false }
-        return try db.items(in: item.inode.number).contains {
-            try hasLocalWork($0, removedParent: item.identifier, depth: depth + 1)
-        }
+        let inside = below(item, in: removed)
+        return try db.items(in: item.inode.number).contains { try hasLocalWork($0, in: inside, depth: depth + 1) }
     }
 
     /// Whether an item itself has something that the remote has not, beside its attributes.
-    private func isLocalWork(_ item: ItemRecord, removedParent: ItemIdentifier?) throws -> Bool {
+    private func isLocalWork(_ item: ItemRecord, in removed: Removed) throws -> Bool {
         // An excluded item does not keep a directory that the remote has removed.
         if item.isExcluded || item.inode.kind.itemKind == nil { return false }
         if item.isToBeOffered, item.changedFields.contains(.parentItemIdentifier) { return true }
@@ -84,26 +98,31 @@ package struct ItemRemoval: RemotePart {
         if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }
         // A file that is being written may hold what no comparison has seen yet.
         if item.inode.contentStamp != nil { return true }
-        return isMovedIn(item, removedParent: removedParent)
+        // What was restored here is wanted, although another client has emptied the trash meanwhile.
+        if removed.isRestored || isRestored(item), item.inode.kind != .file || item.inode.content == .materialized {
+            return true
+        }
+        return isMovedIn(item, from: removed)
     }
 
     /// Whether an item was moved into a directory that the remote has removed. Where the remote has it, it is not removed:
     /// it stays what it is, and only its place is new.
-    private func isMovedIn(_ item: ItemRecord, removedParent: ItemIdentifier?) -> Bool {
-        guard let removedParent, let identifier = item.identifier else { return false }
+    private func isMovedIn(_ item: ItemRecord, from removed: Removed) -> Bool {
+        guard let removedParent = removed.identifier, let identifier = item.identifier else { return false }
         return item.changedFields.contains(.parentItemIdentifier) && item.base.parent != removedParent
             && !transaction.upcoming.contains(identifier)
     }
 
-    private func keepOrRemove(_ item: ItemRecord, removedParent: ItemIdentifier?, depth: Int) throws {
-        if isMovedIn(item, removedParent: removedParent) {
+    private func keepOrRemove(_ item: ItemRecord, in removed: Removed, depth: Int) throws {
+        if isMovedIn(item, from: removed) {
             // The directory may have been the reason why it could not be sent.
             return try db.retryItem(item.id)
         }
         if item.inode.kind == .directory {
+            let inside = below(item, in: removed)
             for child in try db.items(in: item.inode.number) {
-                if try hasLocalWork(child, removedParent: item.identifier, depth: depth + 1) {
-                    try keepOrRemove(child, removedParent: item.identifier, depth: depth + 1)
+                if try hasLocalWork(child, in: inside, depth: depth + 1) {
+                    try keepOrRemove(child, in: inside, depth: depth + 1)
                 } else {
                     try remove(child)
                 }
@@ -141,7 +160,7 @@ package struct ItemRemoval: RemotePart {
             for child in try db.items(in: twin.inode.number) {
                 var name = child.name
                 if let other = try db.item(named: name, in: item.inode.number) {
-                    guard try hasLocalWork(child, removedParent: nil, depth: 0) else { continue }
+                    guard try hasLocalWork(child, in: Removed(), depth: 0) else { continue }
                     if child.inode.kind == .directory, other.inode.kind == .directory {
                         try forgetTwin(child, of: other)
                         continue
