@@ -122,6 +122,10 @@ extension EngineTests {
                 #expect(fixture.hasWarning("two items are called 'a.txt'"))
                 #expect(try await fixture.read("1") == Array("first".utf8))
                 #expect(try await fixture.read("2") == Array("second".utf8))
+                fixture.provider.change { $0.delete("1") }
+                try await fixture.engine.refresh()
+                #expect(try await fixture.list() == ["a.txt"])
+                #expect(!fixture.hasWarning("two items are called"))
             }
         }
 

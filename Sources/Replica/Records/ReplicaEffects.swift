@@ -8,6 +8,8 @@ package struct ReplicaEffects: Sendable {
     /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
     /// sentence that can stand alone.
     package var defects: [String] = []
+    /// Defects of earlier transactions that are over.
+    package var endedDefects: [String] = []
     /// The inodes of conflict copies that were made.
     package var conflictCopies: [InodeNumber] = []
 
@@ -17,6 +19,7 @@ package struct ReplicaEffects: Sendable {
         invalidations += other.invalidations
         lastInvalidation = max(lastInvalidation, other.lastInvalidation)
         defects += other.defects
+        endedDefects += other.endedDefects
         conflictCopies += other.conflictCopies
     }
 }

@@ -13,6 +13,7 @@ package struct ItemRemoval: RemotePart {
     package func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
         if try keepLocalWork(in: item) { return }
+        names.noteUndecorated(item)
         try trash.removeInformation(of: item)
         var doomed = [item]
         var nameless: [InodeNumber] = []

@@ -9,8 +9,12 @@ struct ShownNames: RemotePart {
     func claim(
         _ name: String, in parent: InodeNumber, for item: ItemRecord?, identifier: ItemIdentifier
     ) throws -> String {
-        guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else { return name }
+        guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else {
+            if let item, !item.name.utf8.elementsEqual(name.utf8) { noteUndecorated(item) }
+            return name
+        }
         if try makesRoom(holder) {
+            if let item { noteUndecorated(item) }
             try db.displace(holder.id)
             tellKernel([.entry(parent: parent, name: name)])
             return name
@@ -19,11 +23,20 @@ struct ShownNames: RemotePart {
         // A change does not say whether the other one is still there: its removal may have been missed.
         if transaction.listing == nil, candidate != item?.name { try db.noteIncompleteIfListed(parent) }
         // Two that wait to be recognized may turn out to be one.
-        if !holder.isToBeOffered {
-            report(
-                "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(candidate)'")
-        }
+        if !holder.isToBeOffered { report(Self.text(identifier, called: name, shownAs: candidate)) }
         return candidate
+    }
+
+    private static func text(_ identifier: ItemIdentifier, called name: String, shownAs shown: String) -> String {
+        "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(shown)'"
+    }
+
+    /// An item is not shown under its decorated name any more.
+    func noteUndecorated(_ item: ItemRecord) {
+        guard let own = item.base.name, let identifier = item.identifier, !own.utf8.elementsEqual(item.name.utf8) else {
+            return
+        }
+        reportEnd(of: Self.text(identifier, called: own, shownAs: item.name))
     }
 
     private func makesRoom(_ holder: ItemRecord) throws -> Bool {
@@ -47,6 +60,7 @@ struct ShownNames: RemotePart {
             guard let item = try db.item(id: row), let own = item.base.name, !Displacement.isDisplaced(item.name),
                 let parent = item.parent, try db.item(named: own, in: parent) == nil
             else { continue }
+            noteUndecorated(item)
             try db.setName(of: item.id, to: own)
             tellKernel([
                 .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),

@@ -87,4 +87,6 @@ extension TransactionPart {
 
     /// Tells the user.
     func report(_ text: String) { transaction.effects.defects.append(text) }
+
+    func reportEnd(of text: String) { transaction.effects.endedDefects.append(text) }
 }

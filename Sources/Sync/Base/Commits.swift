@@ -70,6 +70,7 @@ final class Commits: Sendable {
     /// Makes the effects of a transaction known.
     func publish(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report(defect) }
+        for defect in effects.endedDefects { warnings.withdraw(defect) }
         for number in effects.conflictCopies { onConflict(number) }
         if !effects.invalidations.isEmpty { kernel.forget(effects) }
         onPublish()
