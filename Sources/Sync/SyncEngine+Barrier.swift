@@ -82,6 +82,8 @@ extension SyncEngine {
         }
     }
 
+    private static let pauseWhileHeld = Duration.seconds(10)
+
     /// Waits until something is complete, while nothing is held back from the remote.
     ///
     /// - Returns: false when the time was over before.
@@ -89,6 +91,14 @@ extension SyncEngine {
         let deadline = time.map { ContinuousClock.now + $0 }
         await uploads.setHurried(true)
         defer { Task { await uploads.setHurried(false) } }
+        // What holds all changes may be over: the caller does not wait for the next look.
+        let look = Task {
+            while context.guardian.holdsChanges {
+                signal()
+                try await Task.sleep(for: Self.pauseWhileHeld)
+            }
+        }
+        defer { look.cancel() }
         return try await replica.database.changes.wait(
             until: deadline, interval: .milliseconds(10), for: isComplete)
     }

@@ -217,9 +217,12 @@ package final class SyncEngine: SyncPart {
         }
     }
 
-    /// Why nothing is sent at present: the domain is read-only, or the remote is not asked.
+    /// Why nothing is sent at present: the domain is read-only, the remote is not asked, or nearly all of it is missing.
     package var obstacleToSending: FileProviderError? {
-        isReadOnly ? ReadOnlyProvider.refusal : connection.failure
+        if isReadOnly { return ReadOnlyProvider.refusal }
+        if let failure = connection.failure { return failure }
+        guard context.guardian.holdsChanges else { return nil }
+        return FileProviderError(.cannotSynchronize, context.guardian.warning ?? "nearly all is missing on the remote")
     }
 
     /// A domain that was read-only when it was mounted last may be written again: what was refused for that is tried now.

@@ -152,6 +152,7 @@ extension EngineTests {
                 try await machine.send()
                 #expect(machine.provider.tree.entries().isEmpty)
                 #expect(machine.engine.warnings.texts.contains { $0.contains("no change is sent") })
+                #expect(machine.engine.obstacleToSending?.message.contains("no change is sent") == true)
                 let machine = try machine.crash()
                 try await machine.write("new, too", to: "top")
                 try await machine.send()
