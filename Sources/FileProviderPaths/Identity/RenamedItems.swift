@@ -14,7 +14,7 @@ actor RenamedItems {
     private var running: [ItemIdentifier: Task<Outcome, any Error>] = [:]
     private var ended: [ItemIdentifier: (at: ContinuousClock.Instant, outcome: Outcome)] = [:]
     /// For how long a directory is not searched again: of a removed directory each item may be asked for.
-    private static let pause = Duration.seconds(5)
+    private static let pause = Duration.milliseconds(500)
     private static let mostEntries = 4096
 
     /// Searches a directory, once for all that ask meanwhile.
