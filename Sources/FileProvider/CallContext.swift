@@ -11,7 +11,7 @@ package final class CallContext: Sendable {
     /// - Parameters:
     ///   - isChange: whether it changes the remote.
     ///   - isUrgent: whether a process waits for the call.
-    ///   - wait: called with true when the call starts to wait for a connection, and with false afterwards.
+    ///   - wait: called with true when the call starts to wait for a connection or for another call, and with false afterwards.
     ///   - answered: called when the remote has answered a request of the call.
     package init(
         isChange: Bool = false, isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void,
@@ -31,8 +31,8 @@ package final class CallContext: Sendable {
 
     package func endWaiting() { wait(false) }
 
-    /// Waits for something that is done once for several calls, such as a probe of the server: its requests are answered to
-    /// the call that began it.
+    /// Waits for a task that several calls share, such as a probe of the server. Its answers are progress of the call that
+    /// began it; the others are not watched meanwhile.
     package static func waiting<Value>(_ body: () async throws -> Value) async rethrows -> Value {
         let context = current
         context?.beginWaiting()

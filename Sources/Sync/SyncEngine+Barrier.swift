@@ -76,6 +76,7 @@ extension SyncEngine {
             if isFailing, let mark = current {
                 if isReadOnly { throw ReadOnlyProvider.refusal }
                 try connection.check()
+                if let obstacle = obstacleToSending { throw obstacle }
                 if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
             }
             return false
@@ -93,8 +94,8 @@ extension SyncEngine {
         defer { Task { await uploads.setHurried(false) } }
         // What holds all changes may be over: the caller does not wait for the next look.
         let look = Task {
-            while context.guardian.holdsChanges {
-                signal()
+            while true {
+                if context.holdsChanges { signal() }
                 try await Task.sleep(for: Self.pauseWhileHeld)
             }
         }

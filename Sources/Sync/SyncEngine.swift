@@ -117,6 +117,8 @@ package final class SyncEngine: SyncPart {
                     warnings.report("what is held cannot be recorded: \(error)")
                 }
                 if hold?.isOfNearlyAll != true { uploadsSignal.wake() }
+                // A read may have found it: a round has to see whether it is so still.
+                if hold != nil { schedule.refresh() }
             })
         let context = SyncContext(
             replica: replica, open: open, calls: calls, commits: commits, guardian: guardian, warnings: warnings,
@@ -148,7 +150,7 @@ package final class SyncEngine: SyncPart {
         uploads = Uploads(
             executor: Executor(
                 context: context, delays: uploadDelays, early: early,
-                root: RootCheck(context, onEmptied: { schedule.refresh() }),
+                root: RootCheck(context, onEmptied: { schedule.refresh() }), compareAll: { schedule.refresh() },
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(context: context, listings: listings, downloads: downloads)
@@ -221,7 +223,7 @@ package final class SyncEngine: SyncPart {
     package var obstacleToSending: FileProviderError? {
         if isReadOnly { return ReadOnlyProvider.refusal }
         if let failure = connection.failure { return failure }
-        guard context.guardian.holdsChanges else { return nil }
+        guard context.holdsChanges else { return nil }
         return FileProviderError(.cannotSynchronize, context.guardian.warning ?? "nearly all is missing on the remote")
     }
 

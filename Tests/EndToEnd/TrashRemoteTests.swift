@@ -220,7 +220,7 @@ extension RealMount {
             }
         }
 
-        @Test("TRASH-9: what was restored here stays, although another client has emptied the trash meanwhile")
+        @Test("TRASH-6: what was restored here stays, although another client has emptied the trash meanwhile")
         func restoredHere() async throws {
             try await Self.run { mount async throws in
                 _ = try await Command.run("cat", mount["d/inner"], mount["file"])

@@ -92,9 +92,9 @@ import Testing
 }
 
 extension EngineTests {
-    @Suite("glances") struct BrowsedDirectoryComparisonTests {
+    @Suite("comparisons of single directories") struct BrowsedDirectoryComparisonTests {
         @Test("CHANGE-9: one directory alone shows what is new in it, and what went is looked for everywhere")
-        func glances() async throws {
+        func oneDirectory() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
             try await EngineFixture.run(options: options) { tree in

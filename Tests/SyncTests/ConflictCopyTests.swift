@@ -50,7 +50,7 @@ extension EngineTests {
         }
 
         @Test(
-            "CONFLICT-3: what another machine writes in the same second, with the same size, is kept, as what is written here",
+            "CONFLICT-1: what another machine writes in the same second, with the same size, is kept, as what is written here",
             arguments: [true, false])
         func sameSecond(isNew: Bool) async throws {
             try await Machine.run { machine in

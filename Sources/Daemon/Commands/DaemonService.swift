@@ -252,7 +252,7 @@ struct DaemonService: ControlService {
 
     /// Refreshes one domain or all mounted domains.
     ///
-    /// - Returns: what was found and is held, if the changes were waited for.
+    /// - Returns: that removals are held, for each domain where they are, if the changes were waited for.
     private func signal(_ reference: DomainReference?, waits: Bool) async throws -> [String] {
         var held: [String] = []
         for host in try await domains.hosts(reference) {

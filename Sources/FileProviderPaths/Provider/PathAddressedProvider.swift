@@ -230,7 +230,18 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
         if let trash, tree.manager.remoteTrashPath(of: identifier) != nil {
             return try await trash.contents.delete(identifier, base: baseVersion, options)
         }
-        if options.contains(.onlyFromTrash) { throw FileProviderError.wasRestored(identifier, item: nil) }
+        if options.contains(.onlyFromTrash) {
+            let restored: FileProviderItem
+            do {
+                restored = try await item(for: identifier, request: request)
+            } catch let error as FileProviderError where error.code == .noSuchItem {
+                return
+            }
+            guard restored.isTrashed, let trash else {
+                throw FileProviderError.wasRestored(identifier, item: restored)
+            }
+            return try await trash.contents.delete(identifier, base: baseVersion, options)
+        }
         try await writer.delete(identifier, base: baseVersion, options)
     }
 }

@@ -91,9 +91,8 @@ extension FolderWriter {
         do {
             let directory = try place.directory.openDirectory(named: aside)
             defer { try? directory.close() }
-            guard try FileStatus(of: directory).isSameFile(as: place.status) else {
-                return folder.giveBack(aside, as: name, in: place.directory)
-            }
+            // Another directory with this name means that the item itself is gone from here.
+            guard try FileStatus(of: directory).isSameFile(as: place.status) else { throw Errno.noSuchFileOrDirectory }
             try directory.removeContents(checking: cancellation.check)
             try place.directory.removeDirectory(named: aside)
         } catch {

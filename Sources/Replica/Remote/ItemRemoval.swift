@@ -13,11 +13,16 @@ package struct ItemRemoval: RemotePart {
     package func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
         if try keepLocalWork(in: item) { return }
-        names.noteUndecorated(item)
+        try discard(item)
+    }
+
+    /// Removes an item and all below it, whatever was changed there.
+    private func discard(_ item: ItemRecord) throws {
         try trash.removeInformation(of: item)
         var doomed = [item]
         var nameless: [InodeNumber] = []
         while let next = doomed.popLast() {
+            names.noteUndecorated(next)
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
             try db.deleteItem(next.id)
@@ -57,15 +62,16 @@ package struct ItemRemoval: RemotePart {
     ///
     /// - Returns: false when there is nothing to keep, and nothing was done.
     func keepLocalWork(in item: ItemRecord) throws -> Bool {
-        guard try hasLocalWork(item, in: Removed(), depth: 0) else { return false }
-        try keepOrRemove(item, in: Removed(), depth: 0)
+        let top = try removed(above: item)
+        guard try hasLocalWork(item, in: top, depth: 0) else { return false }
+        try keepOrRemove(item, in: top, depth: 0)
         return true
     }
 
     /// Whether something of an item, or below it, was changed here and is not on the remote.
     func isWorkedOn(_ item: ItemRecord) throws -> Bool {
         guard item.changedFields.isEmpty else { return true }
-        return try hasLocalWork(item, in: Removed(), depth: 0)
+        return try hasLocalWork(item, in: removed(above: item), depth: 0)
     }
 
     /// The directory that the remote has removed, and that an item is in; without an identifier above the first item.
@@ -73,6 +79,19 @@ package struct ItemRemoval: RemotePart {
         var identifier: ItemIdentifier?
         /// Whether it, or one above it, was restored from the trash here, and the remote does not know of that.
         var isRestored = false
+    }
+
+    /// Where a removal begins: of what is in a restored directory the remote may tell before it tells of the directory.
+    private func removed(above item: ItemRecord) throws -> Removed {
+        // As a rule nothing was restored.
+        guard try db.isAnythingRestored() else { return Removed() }
+        var current = item
+        for _ in 0..<Self.deepest {
+            guard let parent = current.parent, let above = try db.item(ofInode: parent) else { break }
+            if isRestored(above) { return Removed(isRestored: true) }
+            current = above
+        }
+        return Removed()
     }
 
     private func below(_ item: ItemRecord, in removed: Removed) -> Removed {
@@ -161,7 +180,7 @@ package struct ItemRemoval: RemotePart {
             for child in try db.items(in: twin.inode.number) {
                 var name = child.name
                 if let other = try db.item(named: name, in: item.inode.number) {
-                    guard try hasLocalWork(child, in: Removed(), depth: 0) else { continue }
+                    guard try hasLocalWork(child, in: removed(above: child), depth: 0) else { continue }
                     if child.inode.kind == .directory, other.inode.kind == .directory {
                         try forgetTwin(child, of: other)
                         continue
@@ -175,7 +194,8 @@ package struct ItemRemoval: RemotePart {
         }
         try db.forgetChanges(of: twin.id)
         guard let clean = try db.item(id: twin.id) else { return }
-        try remove(clean)
+        // What was changed in it has come along.
+        if clean.inode.kind == .directory { try discard(clean) } else { try remove(clean) }
     }
 
     /// The remote has no item that was changed here: what was written is offered again, the rest goes.
@@ -185,4 +205,15 @@ package struct ItemRemoval: RemotePart {
 
     /// No path on Linux is deeper.
     static let deepest = 4096
+}
+
+extension Database {
+    /// Whether an item was restored from the trash here, and the remote does not know of that.
+    fileprivate func isAnythingRestored() throws -> Bool {
+        try one(
+            """
+            SELECT EXISTS (SELECT 1 FROM item WHERE baseParent = ? AND trashedAt IS NULL
+                AND changedFields & \(field: .parentItemIdentifier) <> 0)
+            """, [ItemIdentifier.trashContainer.rawValue], { $0[0] as Bool }) ?? false
+    }
 }

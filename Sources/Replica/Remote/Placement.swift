@@ -238,7 +238,7 @@ package struct Placement: RemotePart {
             return false
         }
         // A request that was sent before the removal, and not answered, is not newer than the removal.
-        let isOwn = try db.unanswered("deletion", id).contains { $0.matchesRemoved(item) }
+        let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
         try db.updateDeletion(item)
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
@@ -258,7 +258,7 @@ package struct Placement: RemotePart {
             // stands for a placeholder is shown when the search finds that it is not empty.
             let isPlaceholder = ItemIdentifier(rawValue: deletion.identifier).isPlaceholder
             return try deletion.kind == InodeKind(item.kind).rawValue && (isPlaceholder || item.kind != .directory)
-                && db.unanswered("deletion", deletion.id).contains { $0.matchesRemoved(item) }
+                && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
         }
     }
 

@@ -22,6 +22,7 @@ struct ShownNames: RemotePart {
         let candidate = try db.freeName(for: name, in: parent, held: item?.id)
         // A change does not say whether the other one is still there: its removal may have been missed.
         if transaction.listing == nil, candidate != item?.name { try db.noteIncompleteIfListed(parent) }
+        if let item, !item.name.utf8.elementsEqual(candidate.utf8) { noteUndecorated(item) }
         // Two that wait to be recognized may turn out to be one.
         if !holder.isToBeOffered { report(Self.text(identifier, called: name, shownAs: candidate)) }
         return candidate

@@ -9,35 +9,19 @@ package struct UnansweredChange: Hashable, Sendable {
     package var size: Int64
     package var modifiedAt: FileTimestamp
 
-    /// Whether an item of the remote's is what was sent. What another machine wrote in the same second, with the same size,
-    /// is not: the bytes decide where the time is not the very same.
+    /// Whether an item of the remote's is what was sent. A time that the remote has cut does not match, for another machine may
+    /// have written as many bytes in the same second: then both versions are kept, and what was removed here may come back.
     package func matches(_ item: FileProviderItem) -> Bool {
-        isOfSameSize(item) && (item.kind != .file || item.contentModificationDate == modifiedAt)
-    }
-
-    /// Whether an item of the remote's is what was sent of something that was removed here since, and whose bytes are gone:
-    /// a time that the remote has cut is enough.
-    package func matchesRemoved(_ item: FileProviderItem) -> Bool {
-        guard item.kind == .file, let there = item.contentModificationDate else { return matches(item) }
-        return isOfSameSize(item) && modifiedAt.isOrWasCut(to: there)
-    }
-
-    private func isOfSameSize(_ item: FileProviderItem) -> Bool {
-        item.kind == .directory || Self.size(of: item) == size
+        switch item.kind {
+        case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
+        case .symbolicLink: Self.size(of: item) == size
+        case .directory: true
+        }
     }
 
     static func size(of item: FileProviderItem) -> Int64 {
         guard item.kind == .symbolicLink, let target = item.symlinkTargetPath else { return item.documentSize ?? 0 }
         return Int64(bitPattern: RecordReader.checksum(of: Array(target.utf8)[...]))
-    }
-}
-
-extension FileTimestamp {
-    /// Whether a time is this one, as a remote has it that keeps whole seconds, milliseconds or microseconds.
-    fileprivate func isOrWasCut(to other: FileTimestamp) -> Bool {
-        if other == self { return true }
-        guard other.seconds == seconds else { return false }
-        return [1_000_000_000, 1_000_000, 1000].contains { nanoseconds - nanoseconds % $0 == other.nanoseconds }
     }
 }
 

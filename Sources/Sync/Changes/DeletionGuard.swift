@@ -42,7 +42,7 @@ final class DeletionGuard: Sendable {
 
         var holdsChanges: Bool { !isReleased && (held?.isOfNearlyAll ?? false || heldBefore?.isOfNearlyAll ?? false) }
 
-        /// What is to be held after a restart.
+        /// What is held now; nil after ``release()``.
         var hold: Hold? {
             guard !isReleased, let gone = [held, heldBefore].compactMap({ $0?.gone }).max() else { return nil }
             return Hold(gone: gone, isOfNearlyAll: holdsChanges)
@@ -59,9 +59,10 @@ final class DeletionGuard: Sendable {
 
     /// - Parameters:
     ///   - hold: what was held when the domain was unmounted.
-    ///   - onChange: called when something begins to be held, and when it is not any more, likewise for all changes.
+    ///   - onChange: called with what is held, when that has changed.
     init(
-        domainName: String, warnings: Warnings, hold: Hold? = nil, onChange: @escaping @Sendable (Hold?) -> Void = { _ in }
+        domainName: String, warnings: Warnings, hold: Hold? = nil,
+        onChange: @escaping @Sendable (Hold?) -> Void = { _ in }
     ) {
         self.domainName = domainName
         self.warnings = warnings
@@ -74,7 +75,10 @@ final class DeletionGuard: Sendable {
     var holdsChanges: Bool { state.withLock { $0.holdsChanges } }
 
     /// What is held, and what the user can do about it; nil when nothing is.
-    var warning: String? { state.withLock { $0.isReleased ? nil : $0.warning } }
+    var warning: String? {
+        let (hold, warning) = state.withLock { ($0.hold, $0.warning) }
+        return hold.map { warning ?? text("\($0.gone)", isOfNearlyAll: $0.isOfNearlyAll) }
+    }
 
     /// Changes the state, and tells when something begins or ends to be held.
     private func change<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
@@ -83,7 +87,7 @@ final class DeletionGuard: Sendable {
             let value = body(&state)
             return (value, before, state.hold)
         }
-        if before?.isOfNearlyAll != after?.isOfNearlyAll { onChange(after) }
+        if before != after { onChange(after) }
         return value
     }
 
@@ -109,27 +113,30 @@ final class DeletionGuard: Sendable {
 
     /// Whether so many items are missing that it is doubtful whether this is the remote at all.
     func isNearlyAll(gone: Int, of known: Int) -> Bool {
-        gone > Self.mostItems && gone * 100 >= known * Self.nearlyAllPercent
+        let removed = state.withLock { $0.removedSingly }
+        return Self.isNearlyAll(gone + removed, of: known + removed)
+    }
+
+    private static func isNearlyAll(_ gone: Int, of known: Int) -> Bool {
+        gone > mostItems && gone * 100 >= known * nearlyAllPercent
     }
 
     /// Whether so many items may be removed. Once they are held, they are also held where more items are known by then.
     func admits(gone: Int, of known: Int) -> Bool {
         let before = state.withLock { $0 }
+        // A small part of what is missing is not removed either.
+        if before.held != nil, !before.isReleased { return false }
         let (gone, known) = (gone + before.removedSingly, known + before.removedSingly)
         guard gone > Self.mostItems else { return true }
         let isStillHeld = before.hold.map { gone * 2 >= $0.gone } ?? false
         guard isStillHeld || gone * 100 > known * Self.mostPercent else { return true }
-        let isOfNearlyAll = isNearlyAll(gone: gone, of: known) || isStillHeld && before.holdsChanges
-        let text =
-            "\(gone) of \(known) items have vanished from the remote at once\(isOfNearlyAll ? ", and no change is sent" : ""); "
-            + "'yonder retry \(domainName)' applies it, "
-            + "and 'yonder reimport' finds out whether they are there under other identifiers"
+        let isOfNearlyAll = Self.isNearlyAll(gone, of: known) || isStillHeld && before.holdsChanges
+        let text = text("\(gone) of \(known)", isOfNearlyAll: isOfNearlyAll)
         let outdated: String?
         let isAdmitted: Bool
         (isAdmitted, outdated) = change { state in
             if state.isReleased { return (true, nil) }
-            state.held = Hold(
-                gone: max(gone, state.held?.gone ?? 0), isOfNearlyAll: isOfNearlyAll || state.held?.isOfNearlyAll ?? false)
+            state.held = Hold(gone: gone, isOfNearlyAll: isOfNearlyAll)
             defer { state.warning = text }
             return (false, state.warning == text ? nil : state.warning)
         }
@@ -139,13 +146,23 @@ final class DeletionGuard: Sendable {
         return false
     }
 
+    private func text(_ items: String, isOfNearlyAll: Bool) -> String {
+        "\(items) items have vanished from the remote at once\(isOfNearlyAll ? ", and no change is sent" : ""); "
+            + "'yonder retry \(domainName)' applies it, "
+            + "and 'yonder reimport' finds out whether they are there under other identifiers"
+    }
+
     /// Whether an item may be removed that was looked up alone and is missing.
     ///
     /// - Parameters:
     ///   - gone: the number of items that go with it.
     ///   - known: the number of known items; asked for only where it matters.
     func admitsOne(gone: Int, of known: () throws -> Int) rethrows -> Bool {
-        let (isHolding, removed) = state.withLock { ($0.hold != nil, $0.removedSingly) }
+        let (isHolding, removed) = change { state in
+            // It is missing in the round that runs, too.
+            if let hold = state.hold { state.held = hold }
+            return (state.hold != nil, state.removedSingly)
+        }
         if isHolding { return false }
         if removed + gone > Self.mostItems, try !admits(gone: gone, of: known()) { return false }
         state.withLock { $0.removedSingly += gone }

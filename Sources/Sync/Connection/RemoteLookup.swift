@@ -76,12 +76,19 @@ struct RemoteLookup: Sendable {
     /// - Returns: whether it could be removed.
     @discardableResult
     func remove(missing identifier: ItemIdentifier, observed observation: Observation? = nil) async throws -> Bool {
-        let database = context.replica.database
-        let gone = try database.countVanishing([identifier])
-        guard try context.guardian.admitsOne(gone: gone, of: { try database.countKnown() }) else { return false }
+        guard try mayRemove(identifier) else { return false }
         context.replica.ordering.report([identifier])
         try await context.commits.commit { try $0.changes.removeIfKnown(identifier, observed: observation) }
         return true
+    }
+
+    /// Whether an item may be removed that was looked up alone and is missing. What another client has deleted from the trash
+    /// may always be.
+    func mayRemove(_ identifier: ItemIdentifier) throws -> Bool {
+        let database = context.replica.database
+        if try database.item(identifier)?.trash != nil { return true }
+        let gone = try database.countVanishing([identifier])
+        return try context.guardian.admitsOne(gone: gone, of: { try database.countKnown() })
     }
 }
 

@@ -10,6 +10,12 @@ struct SyncContext: Sendable {
     let guardian: DeletionGuard
     let warnings: Warnings
     let events: SyncEvents
+
+    /// Whether nothing may be sent now. Not while items are reimported: that finds out whether they are there under other
+    /// identifiers.
+    var holdsChanges: Bool { guardian.holdsChanges && !isReimporting }
+
+    var isReimporting: Bool { (try? replica.database.reimports.requests().isEmpty) == false }
 }
 
 /// A part of the engine.

@@ -78,10 +78,10 @@ extension Executor {
         guard !changes.isEmpty else { return nil }
         // It may have been moved as well: the provider knows where to.
         if !deletion.isPlaceholder, let item = try await remoteLookup.lookUp(deletion.identifier, for: request) {
-            return changes.contains { $0.matchesRemoved(item) } ? item : nil
+            return changes.contains { $0.matches(item) } ? item : nil
         }
         return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
-            changes.contains { $0.matchesRemoved(item) } ? item : nil
+            changes.contains { $0.matches(item) } ? item : nil
         }
     }
 

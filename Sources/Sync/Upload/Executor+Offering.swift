@@ -125,7 +125,7 @@ extension Executor {
         }
         let isIt =
             try found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
-            || replica.database.unanswered(ofDeletion: deletion.id).contains { $0.matchesRemoved(found) }
+            || replica.database.unanswered(ofDeletion: deletion.id).contains { $0.matches(found) }
         if isIt {
             try await commits.commit { try $0.offers.foundDeleted(deletion, as: found) }
         } else {

@@ -11,6 +11,8 @@ struct Executor: SyncPart {
     /// Early uploads of files that are being written.
     let early: EarlyUploads?
     let root: RootCheck
+    /// Has all directories compared with the remote. Returns at once.
+    let compareAll: @Sendable () -> Void
     /// The items at the top of the trash that were there not long ago.
     let checks = RecentChecks()
     /// Downloads everything at and below an item; returns what could not be downloaded.
@@ -21,6 +23,7 @@ struct Executor: SyncPart {
 
     private static let pauseWhileWritten = Duration.seconds(1)
     private static let pauseWithoutRecord = Duration.seconds(1)
+    private static let pauseForComparison = Duration.seconds(3)
 
     // MARK: - Items
 
@@ -218,6 +221,8 @@ struct Executor: SyncPart {
         if try await root.isEmptied() { return try await postpone(sent, failure) }
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
+                if try isToBeLookedFor(sent) { return try await waitForComparison(sent, failure) }
+                guard try remoteLookup.mayRemove(identifier) else { return try await postpone(sent, failure) }
                 let row = sent.row
                 return try await commits.commit { try $0.removal.lostOnRemote(row) }
             }
@@ -226,11 +231,24 @@ struct Executor: SyncPart {
         }
         let parent = sent.item.parentItemIdentifier
         guard parent != .rootContainer, parent != .trashContainer,
-            try await remoteLookup.lookUp(parent, for: request) == nil,
-            try await remoteLookup.remove(missing: parent)
+            try await remoteLookup.lookUp(parent, for: request) == nil
         else {
             return try await postpone(sent, failure)
         }
+        if try isToBeLookedFor(sent) { return try await waitForComparison(sent, failure) }
+        if try await !remoteLookup.remove(missing: parent) { try await postpone(sent, failure) }
+    }
+
+    /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
+    /// has moved what is missing: it is asked for before the first attempt counts.
+    private func isToBeLookedFor(_ sent: SentChange) throws -> Bool {
+        try !calls.provider.features.changeFeed && replica.database.attempts(ofItem: sent.row) == 0
+    }
+
+    private func waitForComparison(_ sent: SentChange, _ failure: FileProviderError) async throws {
+        let time = Replica.now.advanced(by: Self.pauseForComparison)
+        try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
+        compareAll()
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {

@@ -11,8 +11,9 @@ actor RootCheck: SyncPart {
     private var trustedUntil: ContinuousClock.Instant?
 
     private static let leastTrust = Duration.seconds(2)
-    /// A listing is trusted for so many times as long as it took: on a slow line it must not delay all that is sent.
-    private static let trustInLooks = 10
+    private static let longestTrust = Duration.seconds(120)
+    /// A listing is trusted for so many times its duration: on a slow line it must not delay all that is sent.
+    private static let trustPerListing = 10
     /// A root that has so many of the known items is not emptied.
     private static let enough = 500
 
@@ -22,10 +23,9 @@ actor RootCheck: SyncPart {
         self.onEmptied = onEmptied
     }
 
-    /// Whether nearly all is missing. Not while items are reimported: that finds out whether they are there under other
-    /// identifiers.
+    /// Whether nearly all is missing. Not while items are reimported.
     func isEmptied() async throws -> Bool {
-        if isReimporting { return false }
+        if context.isReimporting { return false }
         if let trustedUntil, .now < trustedUntil { return false }
         if let running { return try await running.value }
         let start = ContinuousClock.now
@@ -33,14 +33,13 @@ actor RootCheck: SyncPart {
         running = task
         defer { running = nil }
         let isEmptied = try await task.value
-        if !isEmptied { trustedUntil = .now + max(Self.leastTrust, (.now - start) * Self.trustInLooks) }
+        if !isEmptied { trustedUntil = .now + trust(after: .now - start) }
         return isEmptied
     }
 
-    /// Whether nothing may be sent now.
-    nonisolated var holdsChanges: Bool { guardian.holdsChanges && !isReimporting }
-
-    nonisolated private var isReimporting: Bool { (try? replica.database.reimports.requests().isEmpty) == false }
+    private func trust(after duration: Duration) -> Duration {
+        min(Self.longestTrust, max(Self.leastTrust, duration * Self.trustPerListing))
+    }
 
     private func look() async throws -> Bool {
         let database = replica.database.remoteItems

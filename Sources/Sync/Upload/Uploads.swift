@@ -106,7 +106,7 @@ actor Uploads: SyncPart {
 
     /// The operations that are possible now, without any delay.
     func possibleOperations() throws -> [SyncOperation] {
-        if executor.root.holdsChanges { return [] }
+        if context.holdsChanges { return [] }
         var planner = planner
         planner.delays.delay = .zero
         planner.delays.writtenDelay = .zero
@@ -138,7 +138,7 @@ actor Uploads: SyncPart {
     private static let writtenInterval = Duration.seconds(5)
 
     private func pump() {
-        guard !isStopped, !isPaused, !executor.root.holdsChanges, connection.state == .online else { return }
+        guard !isStopped, !isPaused, !context.holdsChanges, connection.state == .online else { return }
         preferOffers()
         if hurries == 0, let end = changesHere.withLock({ $0.endOfPrecedence(at: .now) }) {
             return signal.wake(after: end - .now)

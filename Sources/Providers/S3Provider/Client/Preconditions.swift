@@ -40,15 +40,15 @@ final class Preconditions: Sendable {
     /// probe.
     @discardableResult
     func support() async -> ConditionSupport {
-        let task = state.withLock { state -> Task<ConditionSupport?, Never>? in
+        let probing = state.withLock { state -> (task: Task<ConditionSupport?, Never>, isShared: Bool)? in
             if state.support != nil { return nil }
-            if let running = state.probe { return running }
+            if let running = state.probe { return (running, true) }
             let task = Task { await self.probe() }
             state.probe = task
-            return task
+            return (task, false)
         }
-        guard let task else { return known ?? .none }
-        let found = await CallContext.waiting { await task.value }
+        guard let (task, isShared) = probing else { return known ?? .none }
+        let found = isShared ? await CallContext.waiting { await task.value } : await task.value
         state.withLock { state in
             if state.probe == task { state.probe = nil }
             if let found, state.support == nil { state.support = found }

@@ -17,8 +17,8 @@ final class CapabilityProber: Sendable {
     func capabilities(probingIn directory: RemotePath) async throws -> ServerCapabilities {
         let store = changes.server.capabilityStore
         if let capabilities = store.capabilities { return capabilities }
-        let task = probe.withLock { probe in
-            if let probe { return probe }
+        let (task, isShared) = probe.withLock { probe in
+            if let probe { return (probe, true) }
             let task = Task { [changes] in
                 var plain = directory
                 while ServerCapabilities.isOdd(plain) { plain = plain.parent }
@@ -28,9 +28,9 @@ final class CapabilityProber: Sendable {
                 return capabilities
             }
             probe = task
-            return task
+            return (task, false)
         }
-        let result = await CallContext.waiting { await task.result }
+        let result = isShared ? await CallContext.waiting { await task.result } : await task.result
         probe.withLock { if $0 == task { $0 = nil } }
         try Task.checkCancellation()
         return try result.get()

@@ -60,16 +60,16 @@ final class WebDAVServer: Sendable {
     /// - Throws: `notAuthenticated`; `serverUnreachable`, also when the collection does not exist or the server does not speak
     ///   WebDAV. The messages are for users.
     func connect() async throws {
-        let task = state.withLock { state -> Task<Void, any Error>? in
+        let connecting = state.withLock { state -> (task: Task<Void, any Error>, isShared: Bool)? in
             if state.isConnected { return nil }
-            if let task = state.connecting { return task }
+            if let task = state.connecting { return (task, true) }
             let task = Task { try await self.lookUpRoot() }
             state.connecting = task
-            return task
+            return (task, false)
         }
-        guard let task else { return }
+        guard let (task, isShared) = connecting else { return }
         // A cancelled caller does not cancel the task, because others may wait for it.
-        let result = await CallContext.waiting { await task.result }
+        let result = isShared ? await CallContext.waiting { await task.result } : await task.result
         state.withLock { if $0.connecting == task { $0.connecting = nil } }
         try Task.checkCancellation()
         try result.get()
