@@ -80,7 +80,7 @@ final class DeletionGuard: Sendable {
         return hold.map { warning ?? text("\($0.gone)", isOfNearlyAll: $0.isOfNearlyAll) }
     }
 
-    /// Changes the state, and tells when something begins or ends to be held.
+    /// Changes the state, and tells when what is held has changed.
     private func change<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
         let (value, before, after) = state.withLock { state in
             let before = state.hold
@@ -124,25 +124,25 @@ final class DeletionGuard: Sendable {
     /// Whether so many items may be removed. Once they are held, they are also held where more items are known by then.
     func admits(gone: Int, of known: Int) -> Bool {
         let before = state.withLock { $0 }
-        // A small part of what is missing is not removed either.
-        if before.held != nil, !before.isReleased { return false }
         let (gone, known) = (gone + before.removedSingly, known + before.removedSingly)
-        guard gone > Self.mostItems else { return true }
         let isStillHeld = before.hold.map { gone * 2 >= $0.gone } ?? false
-        guard isStillHeld || gone * 100 > known * Self.mostPercent else { return true }
+        let isMuch = gone > Self.mostItems && (isStillHeld || gone * 100 > known * Self.mostPercent)
+        // While this round is held, a small part of what is missing is not removed either.
+        guard isMuch || before.held != nil && !before.isReleased else { return true }
         let isOfNearlyAll = Self.isNearlyAll(gone, of: known) || isStillHeld && before.holdsChanges
         let text = text("\(gone) of \(known)", isOfNearlyAll: isOfNearlyAll)
         let outdated: String?
         let isAdmitted: Bool
         (isAdmitted, outdated) = change { state in
             if state.isReleased { return (true, nil) }
-            state.held = Hold(gone: gone, isOfNearlyAll: isOfNearlyAll)
+            if let held = state.held, held.gone >= gone { return (false, nil) }
+            state.held = Hold(gone: gone, isOfNearlyAll: isOfNearlyAll || state.held?.isOfNearlyAll ?? false)
             defer { state.warning = text }
             return (false, state.warning == text ? nil : state.warning)
         }
         if isAdmitted { return true }
         if let outdated { warnings.withdraw(outdated) }
-        warnings.report(text)
+        if let warning { warnings.report(warning) }
         return false
     }
 
@@ -158,11 +158,7 @@ final class DeletionGuard: Sendable {
     ///   - gone: the number of items that go with it.
     ///   - known: the number of known items; asked for only where it matters.
     func admitsOne(gone: Int, of known: () throws -> Int) rethrows -> Bool {
-        let (isHolding, removed) = change { state in
-            // It is missing in the round that runs, too.
-            if let hold = state.hold { state.held = hold }
-            return (state.hold != nil, state.removedSingly)
-        }
+        let (isHolding, removed) = state.withLock { ($0.hold != nil, $0.removedSingly) }
         if isHolding { return false }
         if removed + gone > Self.mostItems, try !admits(gone: gone, of: known()) { return false }
         state.withLock { $0.removedSingly += gone }
