@@ -59,7 +59,9 @@ public struct FileProviderError: Error, Sendable, CustomStringConvertible {
 
     /// The item was to be deleted from the trash, and is not there any more.
     package static func wasRestored(_ identifier: ItemIdentifier, item: FileProviderItem?) -> FileProviderError {
-        FileProviderError(.deletionRejected, "it was restored from the trash", itemIdentifier: identifier, item: item)
+        let name = item.map { "'\($0.filename)'" } ?? "the item"
+        return FileProviderError(
+            .deletionRejected, "\(name) was restored from the trash", itemIdentifier: identifier, item: item)
     }
 
     /// A system call failed.

@@ -88,8 +88,7 @@ extension FolderWriter {
     /// - Throws: `localVersionConflictingWithServer` if new content is based on another version.
     private func fieldsToStore(
         _ fields: ItemFields, of item: FileProviderItem, at entry: NamedEntry, _ status: FileStatus,
-        _ base: ItemVersion,
-        _ contents: ContentSource?
+        _ base: ItemVersion, _ contents: ContentSource?
     ) throws -> ItemFields {
         if fields.contains(.contents), contents == nil, item.documentSize != 0 {
             throw FileProviderError(.cannotSynchronize, "the content of '\(entry.name)' was not sent")

@@ -182,7 +182,7 @@ final class NewFiles: Sendable {
         }
     }
 
-    /// The rules on which a directory's next file is made, if nothing has changed since it was kept; and whether the name
+    /// The rules by which a directory's next file is made, if nothing has changed since it was kept; and whether the name
     /// is known to be free.
     func rules(of directory: InodeNumber, for name: String, _ ticket: Ticket) -> (CreationRules, isFree: Bool)? {
         state.withLock { state in

@@ -74,8 +74,9 @@ package struct ItemRemoval: RemotePart {
         return try hasLocalWork(item, in: removed(above: item), depth: 0)
     }
 
-    /// The directory that the remote has removed, and that an item is in; without an identifier above the first item.
+    /// The removed directory that contains an item.
     private struct Removed {
+        /// Nil above the item with which the removal begins.
         var identifier: ItemIdentifier?
         /// Whether it, or one above it, was restored from the trash here, and the remote does not know of that.
         var isRestored = false

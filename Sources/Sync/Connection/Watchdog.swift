@@ -5,7 +5,7 @@ import Synchronization
 final class CallProgress: Sendable {
     private struct State {
         var last = ContinuousClock.now
-        /// The number of the call's requests that wait for a connection.
+        /// The number of the call's requests that wait for a connection or for another call.
         var waits = 0
     }
 
@@ -16,7 +16,7 @@ final class CallProgress: Sendable {
         state.withLock { $0.last = .now }
     }
 
-    /// A request of the call begins or ends waiting for a connection. Waiting for other requests counts as progress.
+    /// A request of the call begins or ends waiting for a connection or for another call. That counts as progress.
     func wait(_ isWaiting: Bool) {
         state.withLock { state in
             state.waits += isWaiting ? 1 : -1

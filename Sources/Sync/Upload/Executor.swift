@@ -14,7 +14,9 @@ struct Executor: SyncPart {
     /// Has all directories compared with the remote. Returns at once.
     let compareAll: @Sendable () -> Void
     /// The items at the top of the trash that were there not long ago.
-    let checks = RecentChecks()
+    let checks = RecentChecks(trust: .seconds(2))
+    /// The items that a comparison of all directories was asked for not long ago.
+    private let lookedFor = RecentChecks(trust: .seconds(60))
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
     /// The label of conflict copies.
@@ -221,7 +223,7 @@ struct Executor: SyncPart {
         if try await root.isEmptied() { return try await postpone(sent, failure) }
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
-                if try isToBeLookedFor(sent) { return try await waitForComparison(sent, failure) }
+                if isToBeLookedFor(sent) { return try await waitForComparison(sent) }
                 guard try remoteLookup.mayRemove(identifier) else { return try await postpone(sent, failure) }
                 let row = sent.row
                 return try await commits.commit { try $0.removal.lostOnRemote(row) }
@@ -235,19 +237,20 @@ struct Executor: SyncPart {
         else {
             return try await postpone(sent, failure)
         }
-        if try isToBeLookedFor(sent) { return try await waitForComparison(sent, failure) }
+        if isToBeLookedFor(sent) { return try await waitForComparison(sent) }
         if try await !remoteLookup.remove(missing: parent) { try await postpone(sent, failure) }
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
-    /// has moved what is missing: it is asked for before the first attempt counts.
-    private func isToBeLookedFor(_ sent: SentChange) throws -> Bool {
-        try !calls.provider.features.changeFeed && replica.database.attempts(ofItem: sent.row) == 0
+    /// has moved what is missing: the change waits for one before the item counts as gone.
+    private func isToBeLookedFor(_ sent: SentChange) -> Bool {
+        !calls.provider.features.changeFeed && !lookedFor.hasPassed(sent.item.itemIdentifier)
     }
 
-    private func waitForComparison(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        let time = Replica.now.advanced(by: Self.pauseForComparison)
-        try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
+    private func waitForComparison(_ sent: SentChange) async throws {
+        lookedFor.notePassed(sent.item.itemIdentifier)
+        let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseForComparison))
+        try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
         compareAll()
     }
 

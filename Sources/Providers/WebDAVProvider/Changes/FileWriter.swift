@@ -128,9 +128,15 @@ struct FileWriter: Sendable {
         }
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
-        let mark = attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
+        // Another client may have written as many bytes in the same second.
+        let bytes = contents.size <= LostUploads.mostBytes ? try await Self.bytes(of: contents) : nil
+        let mark =
+            bytes.map { LostUploads.digest(of: $0) }
+            ?? attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
         return try await recordingOutcome(of: contents, mark, at: path, attributes) {
-            if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
+            if let bytes {
+                try await changes.put(.bytes(bytes), at: path, fields)
+            } else if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 try await changes.put(.content(contents), at: path, fields)
             }
             let found = try await OperationLedger.result { try await server.lookUp(path) }
