@@ -71,6 +71,16 @@ extension EngineTests {
             #expect(warnings.texts.isEmpty)
         }
 
+        @Test("CHANGE-4: what was found missing alone and is known again does not count", arguments: [true, false])
+        func returned(isBack: Bool) {
+            let (guardian, _) = make()
+            #expect(guardian.admitsOne("directory", gone: 90, of: { 110 }, isKnown: { _ in false }))
+            #expect(guardian.admitsOne("file", gone: 20, of: { 110 }, isKnown: { _ in isBack }) == isBack)
+            guardian.beginRound()
+            guardian.forgetReturned { _ in isBack }
+            #expect(guardian.admits(gone: 30, of: 110) == isBack)
+        }
+
         @Test("CHANGE-4: what is held is held after a restart", arguments: [false, true])
         func restart(isOfNearlyAll: Bool) throws {
             let kept = Mutex<String?>(nil)
@@ -85,7 +95,7 @@ extension EngineTests {
             #expect(next.holdsChanges == isOfNearlyAll)
             next.beginRound()
             #expect(!next.admits(gone: 200, of: 3000))
-            #expect(!next.admitsOne(gone: 1, of: { 3000 }))
+            #expect(!next.admitsOne("item", gone: 1, of: { 3000 }, isKnown: { _ in false }))
             #expect(next.warning?.contains("have vanished") == true)
         }
 

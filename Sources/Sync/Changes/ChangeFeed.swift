@@ -262,6 +262,7 @@ actor ChangeFeed: SyncPart {
     private func removeVanished(_ vanished: Set<ItemIdentifier>) async throws -> Bool {
         guard !vanished.isEmpty else { return true }
         let (gone, known) = (try replica.database.countVanishing(vanished), try replica.database.countKnown())
+        try guardian.forgetReturned { try replica.database.item($0) != nil }
         guard guardian.admits(gone: gone, of: known) else { return false }
         replica.ordering.report(vanished)
         try await commits.commit { try $0.changes.vanish(vanished) }

@@ -1,3 +1,4 @@
+import FileProvider
 import Synchronization
 
 /// Holds back a round of changes that would remove much of the replica at once: more often the disk or the account
@@ -35,10 +36,13 @@ final class DeletionGuard: Sendable {
         /// Of the round before the one that runs, as long as this one has not come as far.
         var heldBefore: Hold?
         var isReleased = false
-        /// The number of items that were removed one by one since the last round that held nothing.
-        var removedSingly = 0
+        /// The items that were removed one by one since the last round that held nothing, with the number of items that went with
+        /// each.
+        var removed: [ItemIdentifier: Int] = [:]
         /// The warning about the round that is held.
         var warning: String?
+
+        var removedSingly: Int { removed.values.reduce(0, +) }
 
         var holdsChanges: Bool { !isReleased && (held?.isOfNearlyAll ?? false || heldBefore?.isOfNearlyAll ?? false) }
 
@@ -104,7 +108,7 @@ final class DeletionGuard: Sendable {
         let outdated = change { state -> String? in
             state.heldBefore = nil
             guard state.held == nil else { return nil }
-            (state.isReleased, state.removedSingly) = (false, 0)
+            (state.isReleased, state.removed) = (false, [:])
             defer { state.warning = nil }
             return state.warning
         }
@@ -157,12 +161,25 @@ final class DeletionGuard: Sendable {
     /// - Parameters:
     ///   - gone: the number of items that go with it.
     ///   - known: the number of known items; asked for only where it matters.
-    func admitsOne(gone: Int, of known: () throws -> Int) rethrows -> Bool {
+    ///   - isKnown: whether an item is known; likewise.
+    func admitsOne(
+        _ identifier: ItemIdentifier, gone: Int, of known: () throws -> Int, isKnown: (ItemIdentifier) throws -> Bool
+    ) rethrows -> Bool {
         let (isHolding, removed) = state.withLock { ($0.hold != nil, $0.removedSingly) }
         if isHolding { return false }
-        if removed + gone > Self.mostItems, try !admits(gone: gone, of: known()) { return false }
-        state.withLock { $0.removedSingly += gone }
+        if removed + gone > Self.mostItems {
+            let known = try known()
+            if (removed + gone) * 100 > (removed + known) * Self.mostPercent { try forgetReturned(isKnown) }
+            guard admits(gone: gone, of: known) else { return false }
+        }
+        state.withLock { $0.removed[identifier] = gone }
         return true
+    }
+
+    /// Items that are known again were not removed: as a rule they were renamed.
+    func forgetReturned(_ isKnown: (ItemIdentifier) throws -> Bool) rethrows {
+        let returned = try state.withLock { Array($0.removed.keys) }.filter(isKnown)
+        if !returned.isEmpty { state.withLock { state in for item in returned { state.removed[item] = nil } } }
     }
 
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.

@@ -88,7 +88,8 @@ struct RemoteLookup: Sendable {
         let database = context.replica.database
         if try database.item(identifier)?.trash != nil { return true }
         let gone = try database.countVanishing([identifier])
-        return try context.guardian.admitsOne(gone: gone, of: { try database.countKnown() })
+        return try context.guardian.admitsOne(
+            identifier, gone: gone, of: { try database.countKnown() }, isKnown: { try database.item($0) != nil })
     }
 }
 

@@ -53,6 +53,7 @@ actor RootCheck: SyncPart {
         // Counting what is below takes time in a large domain.
         guard missing.count > there.count else { return false }
         let (gone, known) = (try replica.database.countVanishing(missing), try replica.database.countKnown())
+        try guardian.forgetReturned { try replica.database.item($0) != nil }
         guard guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) else { return false }
         onEmptied()
         return true
