@@ -76,7 +76,7 @@ extension SyncEngine {
             if isFailing, let mark = current {
                 if isReadOnly { throw ReadOnlyProvider.refusal }
                 try connection.check()
-                if let obstacle = obstacleToSending { throw obstacle }
+                if let refusal = refusalWhileHeld { throw refusal }
                 if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
             }
             return false
@@ -92,14 +92,14 @@ extension SyncEngine {
         let deadline = time.map { ContinuousClock.now + $0 }
         await uploads.setHurried(true)
         defer { Task { await uploads.setHurried(false) } }
-        // What holds all changes may be over: the caller does not wait for the next look.
-        let look = Task {
+        // The remote may be back: a round finds out, and the caller need not wait for the next poll.
+        let rounds = Task {
             while true {
                 if context.holdsChanges { signal() }
                 try await Task.sleep(for: Self.pauseWhileHeld)
             }
         }
-        defer { look.cancel() }
+        defer { rounds.cancel() }
         return try await replica.database.changes.wait(
             until: deadline, interval: .milliseconds(10), for: isComplete)
     }

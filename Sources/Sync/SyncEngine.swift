@@ -222,7 +222,11 @@ package final class SyncEngine: SyncPart {
     /// Why nothing is sent at present: the domain is read-only, the remote is not asked, or nearly all of it is missing.
     package var obstacleToSending: FileProviderError? {
         if isReadOnly { return ReadOnlyProvider.refusal }
-        if let failure = connection.failure { return failure }
+        return connection.failure ?? refusalWhileHeld
+    }
+
+    /// Why nothing is sent while nearly all is missing on the remote; nil at all other times.
+    var refusalWhileHeld: FileProviderError? {
         guard context.holdsChanges else { return nil }
         return FileProviderError(.cannotSynchronize, context.guardian.warning ?? "nearly all is missing on the remote")
     }

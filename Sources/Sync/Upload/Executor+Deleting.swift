@@ -27,13 +27,12 @@ extension Executor {
             if let trashedTop { try await checkIsInTrash(deletion, below: trashedTop) }
             if !calls.provider.features.conditionalWrites { try await checkIsUnchanged(deletion) }
             // What lies below a trashed directory is in no working set: it is deleted with the directory.
-            var options: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
-            if trashedTop != nil { options.insert(.onlyFromTrash) }
-            let sentOptions = options
+            let extent: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
+            let options = trashedTop == nil ? extent : extent.union(.onlyFromTrash)
             do {
                 try await make(.deleteItem) { provider in
                     try await provider.deleteItem(
-                        identifier: deletion.identifier, baseVersion: deletion.version, options: sentOptions,
+                        identifier: deletion.identifier, baseVersion: deletion.version, options: options,
                         request: request)
                 }
             } catch let error as FileProviderError {
