@@ -194,7 +194,11 @@ extension EngineTests {
                 try await machine.send()
                 #expect(machine.provider.tree.entries().isEmpty)
                 #expect(machine.engine.warnings.texts.contains { $0.contains("no change is sent") })
-                #expect(machine.engine.obstacleToSending?.message.contains("no change is sent") == true)
+                // A caller that would wait for ever is told.
+                let number = try await machine.number("doc/new")
+                await #expect { try await machine.engine.send(number) } throws: {
+                    ($0 as? FileProviderError)?.message.contains("no change is sent") == true
+                }
                 let machine = try machine.crash()
                 try await machine.write("new, too", to: "top")
                 try await machine.send()
