@@ -60,4 +60,19 @@ extension Task where Failure == any Error {
             return try await end.value { end.give(.failure(Swift.CancellationError())) }
         }
     }
+
+    /// Waits until the task has ended, for `patience` at most. The task goes on then.
+    package func wait(atMost patience: Duration) async {
+        let end = OneShot<Void>()
+        Task<Void, Never> {
+            _ = await result
+            end.give(.success(()))
+        }
+        let timer = Task<Void, any Error> {
+            try await Task<Never, Never>.sleep(for: patience)
+            end.give(.success(()))
+        }
+        defer { timer.cancel() }
+        try? await end.value { end.give(.success(())) }
+    }
 }

@@ -130,7 +130,9 @@ package final class SyncEngine: SyncPart {
         listingRetries = ListingRetries(replica: replica)
         let listings = Listings(context, retries: isInteractive ? nil : listingRetries, offers: offers)
         self.listings = listings
-        let downloads = Downloads(context, budget: budget, offers: offers, accounting: accounting)
+        let feed = ChangeFeed(context, listings: listings)
+        self.feed = feed
+        let downloads = Downloads(context, budget: budget, offers: offers, feed: feed, accounting: accounting)
         self.downloads = downloads
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
@@ -143,8 +145,6 @@ package final class SyncEngine: SyncPart {
             context: context, downloads: downloads, listings: listings, directoryPrefetcher: directoryPrefetcher,
             filePrefetcher: filePrefetcher, listingRetries: listingRetries)
         documents = DocumentObserver(context)
-        let feed = ChangeFeed(context, listings: listings)
-        self.feed = feed
 
         early = isInteractive ? nil : EarlyUploads(context)
         uploads = Uploads(

@@ -45,18 +45,21 @@ extension RealMount {
         }
 
         @Test(
-            "PATH-2: what is changed below a directory that another client has moved elsewhere arrives there",
-            arguments: FarRemote.Kind.installed.filter { $0 != .s3 })
-        func movedElsewhere(on kind: FarRemote.Kind) async throws {
+            "PATH-2: what is changed or read below a directory that another client has moved elsewhere is found there",
+            arguments: FarRemote.Kind.installed.filter { $0 != .s3 }, [true, false])
+        func movedElsewhere(on kind: FarRemote.Kind, wasRead: Bool) async throws {
             try await FarRemote.run(kind) { remote, yonder async throws in
                 let folder = try #require(remote.folder).string
                 let fill =
                     "cd \"$1\" && mkdir x y && echo first > x/one && echo second file > x/two && touch -d 2020-01-02 x/* && chmod -R 777 ."
                 #expect(try await Command.shell(fill, folder).status == 0)
                 try await remote.mount(yonder)
-                _ = try await yonder.shell("find . >/dev/null; cat x/* >/dev/null")
+                _ = try await yonder.shell("find . >/dev/null; \(wasRead ? "cat x/*" : "true") >/dev/null")
                 #expect(try await Command.shell("mv \"$1/x\" \"$1/y/x\"", folder).status == 0)
-                try await yonder.shell("echo new > x/new; echo changed >> x/one; mkdir x/made; echo in > x/made/in")
+                let place = wasRead ? "x" : "y/x"
+                let changes =
+                    "echo changed >> x/one; cat \(place)/two; echo new > \(place)/new; mkdir \(place)/made; echo in > \(place)/made/in"
+                #expect(try await yonder.shell(changes) == "second file\n")
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 let found = try await Command.shell("cd \"$1\" && find . -type f | sort && cat y/x/one", folder)
                 #expect(found.output == "./y/x/made/in\n./y/x/new\n./y/x/one\n./y/x/two\nfirst\nchanged\n")

@@ -9,6 +9,9 @@ actor Downloads: ContentEvictor, SyncPart {
     private let budget: CacheBudget
     private let accounting: (any FetchAccounting)?
     private let offers: OfferQueue
+    private let feed: ChangeFeed
+    /// Missing items for which all directories were compared not long ago.
+    private nonisolated let lookedFor = RecentChecks(trust: .seconds(60))
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     /// The effects for files that are open: they are published when the last handle is closed.
@@ -22,10 +25,15 @@ actor Downloads: ContentEvictor, SyncPart {
     /// Lookups of items whose content changed on the remote while it was fetched.
     private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
+    private static let patienceForComparison = Duration.seconds(5)
 
     /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
-    init(_ context: SyncContext, budget: CacheBudget, offers: OfferQueue, accounting: (any FetchAccounting)?) {
+    init(
+        _ context: SyncContext, budget: CacheBudget, offers: OfferQueue, feed: ChangeFeed,
+        accounting: (any FetchAccounting)?
+    ) {
         self.context = context
+        self.feed = feed
         self.budget = budget
         self.offers = offers
         self.accounting = accounting
@@ -56,7 +64,9 @@ actor Downloads: ContentEvictor, SyncPart {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             if failure.code == .malformedResponse { warnings.report(failure.message, of: .content(number)) }
-            if failure.code == .noSuchItem { await confirmGone(number) }
+            if failure.code == .noSuchItem, await isElsewhere(number) {
+                return try await provide(number, version: version, range: range, request: request)
+            }
             if failure.code == .noSuchItem || failure.code == .versionNoLongerAvailable {
                 await releaseOnRemote(number)
             }
@@ -285,14 +295,25 @@ actor Downloads: ContentEvictor, SyncPart {
         }
     }
 
-    /// The provider does not know a file that is shown here. A lookup confirms that before the file is removed.
-    private func confirmGone(_ number: InodeNumber) async {
+    /// The provider does not know a file that is shown here. A lookup confirms that before the file is removed. Where the provider
+    /// does not report changes by itself, only a comparison of all directories tells whether another client has moved it, or a
+    /// directory above it.
+    ///
+    /// - Returns: whether the comparison has found it.
+    private func isElsewhere(_ number: InodeNumber) async -> Bool {
         do {
-            guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return }
-            try await remoteLookup.refresh(identifier, for: FileProviderRequest(reason: .synchronization))
+            guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return false }
+            let request = FileProviderRequest(reason: .synchronization)
+            if !calls.provider.features.changeFeed, !lookedFor.hasPassed(identifier) {
+                lookedFor.notePassed(identifier)
+                await Task { try await feed.refresh() }.wait(atMost: Self.patienceForComparison)
+                if try await remoteLookup.lookUp(identifier, for: request) != nil { return true }
+            }
+            try await remoteLookup.refresh(identifier, for: request)
         } catch {
             warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
         }
+        return false
     }
 
     /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the
