@@ -56,7 +56,8 @@ let targets: [Target] = [
     .target(name: "Replica", dependencies: ["FileNames", "FileProvider", "Syscalls", grdb, sqlite, logging, system]),
     .target(name: "Volume", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", logging, system]),
     .target(
-        name: "Sync", dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", coreMetrics, logging, system]),
+        name: "Sync",
+        dependencies: ["FileNames", "FileProvider", "Replica", "Syscalls", coreMetrics, crypto, logging, system]),
     .target(
         name: "Mount", dependencies: ["FileNames", "FUSE", "FileProvider", "Replica", "Syscalls", "Volume", system]),
 

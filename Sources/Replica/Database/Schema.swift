@@ -25,6 +25,9 @@ enum Schema {
         migrator.registerMigration("0007 deletion.trashedTop") { db in
             try db.execute(sql: "ALTER TABLE deletion ADD COLUMN trashedTop TEXT")
         }
+        migrator.registerMigration("0008 unanswered.digest") { db in
+            try db.execute(sql: "ALTER TABLE unanswered ADD COLUMN digest BLOB")
+        }
         return migrator
     }
 

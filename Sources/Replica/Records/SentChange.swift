@@ -12,6 +12,8 @@ package struct SentChange: Sendable {
     package var fields: ItemFields
     /// The content file's stamp when it was sent.
     package var contentStamp: Int64?
+    /// SHA-256 of the content that is sent; nil for large content, and when none is sent.
+    package var contentDigest: [UInt8]?
     /// Whether it may have been sent before, without an answer.
     package var isReplay: Bool
     /// A time before it was read from the database: every change up to then is part of it.

@@ -73,8 +73,10 @@ package struct OfferAnswers: RemotePart {
     }
 
     /// The remote has something else under the name of an item that was offered.
+    ///
+    /// - Parameter isOwn: whether it is what was sent of the item before.
     package func resolveOffer(
-        _ sent: SentChange, _ offer: Offer, against remote: FileProviderItem, label: String
+        _ sent: SentChange, _ offer: Offer, against remote: FileProviderItem, isOwn: Bool, label: String
     ) throws {
         guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
         let isTaken =
@@ -85,7 +87,7 @@ package struct OfferAnswers: RemotePart {
         guard InodeKind(remote.kind) == item.inode.kind else {
             return try keepBoth(item, and: remote, label: label)
         }
-        switch try verdict(on: item, sent, against: remote) {
+        switch try verdict(on: item, against: remote, isOwn: isOwn) {
         case .theirs, .ours:
             try acknowledgeOffer(sent, offer, as: remote, stillPending: [], isSameContent: false)
         case .both: try keepBoth(item, and: remote, label: label)
@@ -115,7 +117,7 @@ package struct OfferAnswers: RemotePart {
     }
 
     private func verdict(
-        on item: ItemRecord, _ sent: SentChange, against remote: FileProviderItem
+        on item: ItemRecord, against remote: FileProviderItem, isOwn: Bool
     ) throws -> Verdict {
         let wasKnown = item.base.name != nil
         switch item.inode.kind {
@@ -125,9 +127,7 @@ package struct OfferAnswers: RemotePart {
         }
         guard item.inode.content == .materialized else { return .theirs }
         if item.changedFields.contains(.contents) || item.inode.contentStamp != nil {
-            if sent.isReplay, try db.unanswered("item", item.id).contains(where: { $0.matches(remote) }) {
-                return .ours
-            }
+            if isOwn { return .ours }
             let isBase =
                 remote.itemVersion.contentVersion == item.base.version.contentVersion
                 || remote.documentSize == item.base.size && remote.contentModificationDate == item.base.modifiedAt

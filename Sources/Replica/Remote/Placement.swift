@@ -258,7 +258,9 @@ package struct Placement: RemotePart {
             // stands for a placeholder is shown when the search finds that it is not empty.
             let isPlaceholder = ItemIdentifier(rawValue: deletion.identifier).isPlaceholder
             return try deletion.kind == InodeKind(item.kind).rawValue && (isPlaceholder || item.kind != .directory)
-                && db.unanswered("deletion", deletion.id).contains { $0.matches(item) }
+                && db.unanswered("deletion", deletion.id).contains {
+                    $0.matches(item) || $0.mayMatch(item) && $0.hasNearlyTheDate(of: item)
+                }
         }
     }
 

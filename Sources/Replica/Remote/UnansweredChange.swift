@@ -3,20 +3,37 @@ import Foundation
 import GRDB
 
 /// A request that was sent and never answered, because the daemon or the connection ended. The remote may have applied
-/// it: the result is recognized by its size and its time.
+/// it: the result is recognized by its size and its time, or its content.
 package struct UnansweredChange: Hashable, Sendable {
     /// The size of a file. For a symbolic link, a checksum of its target: two targets often have the same length.
     package var size: Int64
     package var modifiedAt: FileTimestamp
+    /// SHA-256 of the content; nil for large content, and when none was sent.
+    package var digest: [UInt8]?
+
+    /// A remote that stores dates cuts them to two seconds at most, as FAT does.
+    private static let coarsestDate = Duration.seconds(2)
 
     /// Whether an item of the remote's is what was sent. A time that the remote has cut does not match, for another machine may
-    /// have written as many bytes in the same second: then both versions are kept, and what was removed here may come back.
+    /// have written as many bytes in the same second: then only the content tells (``mayMatch(_:)``).
     package func matches(_ item: FileProviderItem) -> Bool {
         switch item.kind {
         case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
         case .symbolicLink: Self.size(of: item) == size
         case .directory: true
         }
+    }
+
+    /// Whether an item of the remote's is what was sent if its content is. A remote that stores no dates shows another one.
+    package func mayMatch(_ item: FileProviderItem) -> Bool {
+        digest != nil && item.kind == .file && item.documentSize == size
+    }
+
+    /// Whether the dates are the same where they are cut: another file of the same content is not taken for the one that was
+    /// sent.
+    package func hasNearlyTheDate(of item: FileProviderItem) -> Bool {
+        guard let date = item.contentModificationDate else { return false }
+        return date <= modifiedAt && modifiedAt < date.advanced(by: Self.coarsestDate)
     }
 
     static func size(of item: FileProviderItem) -> Int64 {
@@ -50,8 +67,12 @@ extension ReplicaDatabase {
 extension Database {
     func unanswered(_ owner: String, _ id: Int64) throws -> [UnansweredChange] {
         try Row.fetchAll(
-            cachedStatement(sql: "SELECT size, modifiedAt FROM unanswered WHERE \(owner) = ?"), arguments: [id]
-        ).map { UnansweredChange(size: $0[0], modifiedAt: FileTimestamp(nanosecondsSince1970: $0[1])) }
+            cachedStatement(sql: "SELECT size, modifiedAt, digest FROM unanswered WHERE \(owner) = ?"), arguments: [id]
+        ).map { row in
+            UnansweredChange(
+                size: row[0], modifiedAt: FileTimestamp(nanosecondsSince1970: row[1]),
+                digest: (row[2] as Data?).map { Array($0) })
+        }
     }
 
     /// The answer to a creation has arrived: what was left of earlier attempts is forgotten.

@@ -1,4 +1,5 @@
 import FileProvider
+import Foundation
 import GRDB
 
 /// Local changes that were sent, and what the provider answered.
@@ -22,8 +23,11 @@ package struct UploadAnswers: RemotePart {
             size = base.size
         }
         try db.run(
-            "INSERT INTO unanswered (item, size, modifiedAt) VALUES (?, ?, ?)",
-            [sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970])
+            "INSERT INTO unanswered (item, size, modifiedAt, digest) VALUES (?, ?, ?, ?)",
+            [
+                sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970,
+                sent.contentDigest.map { Data($0) },
+            ])
         return true
     }
 

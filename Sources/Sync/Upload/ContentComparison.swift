@@ -24,6 +24,23 @@ struct ContentComparison: SyncPart {
         }
         return !sink.isDifferent && sink.count == remote.documentSize
     }
+
+    /// - Parameter digests: as ``ContentDigest``.
+    func isAny(of digests: Set<[UInt8]>, _ remote: FileProviderItem) async throws -> Bool {
+        let size = remote.documentSize ?? 0
+        let content = ContentSource(descriptor: try replica.makeScratchFile(), size: size)
+        let sink = DownloadSink(
+            identifier: remote.itemIdentifier, size: size, descriptor: content.descriptor,
+            arrived: { [traffic = calls.traffic] in traffic.receive($0.upperBound - $0.lowerBound) },
+            overflowed: { _ in },
+            paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) {} })
+        _ = try await calls.make(.fetchContents, for: FileProviderRequest(reason: .synchronization)) { provider in
+            try await provider.fetchContents(
+                for: remote.itemIdentifier, version: remote.itemVersion.contentVersion, range: nil,
+                request: FileProviderRequest(reason: .synchronization), into: sink)
+        }
+        return await ContentDigest.of(content).map(digests.contains) ?? false
+    }
 }
 
 /// Compares what comes with a local file.

@@ -6,7 +6,7 @@ import Replica
 extension Executor {
     /// An item of the name is on the remote already.
     func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
-        if let remote, sent.identifier == nil, try isOwnBeforeWriting(remote, sent) {
+        if let remote, sent.identifier == nil, try hasOwnDate(remote, sent), try isBeforeWriting(remote, sent) {
             return try await recognize(remote, sent)
         }
         let remote = try await found(remote, whereWasSent: sent)
@@ -24,7 +24,7 @@ extension Executor {
                 return try await commits.commit { try $0.answers.wait(row, until: Replica.now) }
             }
         }
-        if let remote, sent.identifier == nil, try isOwnBeforeWriting(remote, sent) {
+        if let remote, sent.identifier == nil, try await isOwn(remote, sent), try isBeforeWriting(remote, sent) {
             return try await recognize(remote, sent)
         }
         let label = conflictLabel()
@@ -46,9 +46,8 @@ extension Executor {
         return try !sent.isReplay || replica.database.inode(sent.inode)?.modifiedAt == date
     }
 
-    /// Whether the remote has what was sent before, and the file was written since, perhaps while both were compared.
-    private func isOwnBeforeWriting(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
-        guard try isOwn(remote, sent) else { return false }
+    /// Whether the file was written since that was sent which the remote has, perhaps while both were compared.
+    private func isBeforeWriting(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
         if remote.kind == .file { try commits.noteWritten(sent.inode) }
         return try !isComparable(remote, to: sent)
     }
@@ -75,15 +74,6 @@ extension Executor {
                 itemIdentifier: sent.item.itemIdentifier))
     }
 
-    /// Whether the remote has what was sent of an item before, without an answer, and what was changed here since was
-    /// changed on top of that, or removed, or renamed.
-    func isOwn(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
-        guard remote.kind == sent.item.kind else { return false }
-        var unanswered = try replica.database.unanswered(ofItem: sent.row)
-        if sent.identifier == nil { unanswered += try replica.database.unanswered(ofLeft: sent.item.itemIdentifier) }
-        return unanswered.contains { $0.matches(remote) }
-    }
-
     /// The remote has moved on from what was changed here.
     func conflict(_ sent: SentChange, _ failure: FileProviderError) async throws {
         let request = request
@@ -91,13 +81,15 @@ extension Executor {
         var remote = failure.item
         if remote == nil { remote = try await make(.item) { try await $0.item(for: identifier, request: request) } }
         guard let remote else { return }
-        if try isOwnBeforeWriting(remote, sent) { return try await recognize(remote, sent) }
+        if try hasOwnDate(remote, sent), try isBeforeWriting(remote, sent) { return try await recognize(remote, sent) }
         // Sent before, without an answer, and there it is; or both sides wrote the same.
         if sent.isReplay || isInPlace(remote, of: sent), try await isSame(remote, as: sent) {
             return try await record(
                 .applied(remote, stillPending: [], shouldFetchContent: false), for: sent)
         }
-        if try isOwnBeforeWriting(remote, sent) { return try await recognize(remote, sent) }
+        if try await isOwn(remote, sent), try isBeforeWriting(remote, sent) {
+            return try await recognize(remote, sent)
+        }
         let label = conflictLabel()
         let outcome = try await commits.commit { ingestion in
             try ingestion.answers.noteAnswered(sent)

@@ -19,7 +19,8 @@ extension Executor {
                 known.identifier = found.itemIdentifier
                 known.version = found.itemVersion
             } else if queued.isPlaceholder {
-                try await commits.commit { try $0.answers.acknowledgeDeletion(queued) }
+                // What has its name there was not shown until now.
+                try await commits.commit { try $0.conflicts.bringBack(queued, as: nil) }
                 return queued.identifier
             }
             let deletion = known
@@ -73,15 +74,13 @@ extension Executor {
     /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;
     /// nil when there was no such change, or it did not arrive.
     private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
-        let changes = try replica.database.unanswered(ofDeletion: deletion.id)
-        guard !changes.isEmpty else { return nil }
+        guard try !replica.database.unanswered(ofDeletion: deletion.id).isEmpty else { return nil }
+        var found: FileProviderItem?
         // It may have been moved as well: the provider knows where to.
-        if !deletion.isPlaceholder, let item = try await remoteLookup.lookUp(deletion.identifier, for: request) {
-            return changes.contains { $0.matches(item) } ? item : nil
-        }
-        return try await item(named: deletion.name, in: deletion.parent).flatMap { item in
-            changes.contains { $0.matches(item) } ? item : nil
-        }
+        if !deletion.isPlaceholder { found = try await remoteLookup.lookUp(deletion.identifier, for: request) }
+        if found == nil { found = try await item(named: deletion.name, in: deletion.parent) }
+        guard let found, try await isOwn(found, deletion) else { return nil }
+        return found
     }
 
     /// Looks for a name in a directory on the remote; nil when nothing has it, or the directory is not there.

@@ -110,7 +110,10 @@ extension Executor {
             // Where it was something else is now: where it is, it may be made.
             if offer.isAtOrigin, there.kind != sent.item.kind { return false }
             let label = conflictLabel()
-            try await commits.commit { try $0.offers.resolveOffer(sent, offer, against: there, label: label) }
+            let isOwn = try await sent.isReplay ? isOwn(there, sent) : false
+            try await commits.commit {
+                try $0.offers.resolveOffer(sent, offer, against: there, isOwn: isOwn, label: label)
+            }
             events.tell(.reimported, of: sent.inode, named: there.filename)
         }
         return true
@@ -123,9 +126,8 @@ extension Executor {
         guard let found, found.kind == deletion.kind.itemKind else {
             return try await commits.commit { try $0.offers.notFoundDeleted(deletion) }
         }
-        let isIt =
-            try found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
-            || replica.database.unanswered(ofDeletion: deletion.id).contains { $0.matches(found) }
+        var isIt = found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
+        if !isIt { isIt = try await isOwn(found, deletion) }
         if isIt {
             try await commits.commit { try $0.offers.foundDeleted(deletion, as: found) }
         } else {

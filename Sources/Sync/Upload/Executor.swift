@@ -73,6 +73,7 @@ struct Executor: SyncPart {
             throw written
         }
         sent.contentStamp = opened.stamp
+        sent.contentDigest = await ContentDigest.of(opened.source)
         sent.item.documentSize = opened.size
         if try replica.database.isOpenForWriting(sent.inode) {
             // It was prepared with the date of an earlier write.
@@ -156,9 +157,10 @@ struct Executor: SyncPart {
             if let failure = Self.malformed(item) { return try await postpone(sent, failure) }
             // Created by a call whose response was lost, and since then written by another client: that must not be
             // overwritten.
-            let isForeign =
-                try sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
-                && item.documentSize ?? 0 > 0 && !isOwn(item, sent)
+            let isOther =
+                sent.identifier == nil && sent.isReplay && stillPending.contains(.contents)
+                && item.documentSize ?? 0 > 0
+            let isForeign = try await isOther ? !isOwn(item, sent) : false
             if isForeign, try replica.database.isConflictCopy(row: sent.row) { return try await collision(sent, item) }
             let label = conflictLabel()
             let datesMakeVersions = calls.provider.features.datesMakeVersions

@@ -1,0 +1,23 @@
+import Crypto
+import FileProvider
+
+/// SHA-256 of what a file held when it was sent: the remote's file can be compared with it after the file was written again here,
+/// or removed.
+enum ContentDigest {
+    /// Larger content has none. This much is read and hashed in about the time of one request to a remote nearby.
+    static let mostBytes: Int64 = 16 << 20
+    private static let piece = 1 << 20
+
+    /// - Returns: nil for large content, and for content that was written meanwhile.
+    static func of(_ content: ContentSource) async -> [UInt8]? {
+        guard content.size <= mostBytes else { return nil }
+        let quiet = ContentSource(reading: content)
+        return try? await BlockingWork.run {
+            var hash = SHA256()
+            for offset in stride(from: 0, to: quiet.size, by: piece) {
+                hash.update(data: try quiet.read(at: offset, count: piece))
+            }
+            return Array(hash.finalize())
+        }
+    }
+}
