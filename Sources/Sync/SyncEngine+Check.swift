@@ -21,9 +21,9 @@ extension SyncEngine {
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt.
     package func checkReplica(isRepairing: Bool) async throws -> [CheckFinding] {
         await downloads.settleIdle()
-        let (findings, effects) = try await Task.detached { [replica, open] in
+        let (findings, effects) = try await BlockingWork.run { [replica, open] in
             try replica.check(open: open, isRepairing: isRepairing)
-        }.value
+        }
         commits.publish(effects)
         return findings
     }

@@ -1,4 +1,5 @@
 import Control
+import FileProvider
 import Logging
 import Replica
 
@@ -31,12 +32,12 @@ extension Domains {
         let wasDead = try await detachDeadMount(of: known)
         let directory = store.directory(of: known.name)
         if !wasDead, !known.isToBeMounted { _ = try host(reference) }
-        let pending = try await Task.detached { [logger] in
+        let pending = try await BlockingWork.run { [logger] in
             let replica = try Replica(at: directory, readers: 2, logger: logger)
             defer { try? replica.close() }
             try replica.database.set(.isToBeMounted, to: nil as String?)
             return try replica.database.pendingCounts().items
-        }.value
+        }
         if !wasDead { _ = try host(reference) }
         return UnmountReport(name: known.name, pending: pending)
     }
@@ -48,11 +49,11 @@ extension Domains {
     func detachDeadMount(of known: DomainStore.Known) async throws -> Bool {
         guard let mountpoint = known.mountpoint else { return false }
         let (name, logger) = (known.name, logger)
-        return try await Task.detached {
+        return try await BlockingWork.run {
             let wasThere = try Mountpoint.removeDeadMounts(of: name, on: mountpoint)
             if wasThere { logger.notice("'\(mountpoint)' was a dead mount of '\(name)', and is detached") }
             return wasThere
-        }.value
+        }
     }
 
     /// The name of the domain that a reference names; nil for none. The name of a known domain takes precedence over a path,

@@ -52,7 +52,7 @@ extension Domains {
         if let directory = known.mountpoint { Mountpoint.release(directory) }
         let (store, catalog, logger) = (store, catalog, logger)
         // Copying the kept data blocks on the disk.
-        return try await Task.detached {
+        return try await BlockingWork.run {
             let replica = try openForRemoval(store.directory(of: name), logger)
             var report: RemoveReport
             var folder: KeptFolder?
@@ -91,7 +91,7 @@ extension Domains {
                 logger.warning("'\(rest)' will be deleted at the next start: \(error)")
             }
             return report
-        }.value
+        }
     }
 
     private func knownName(_ reference: DomainReference) throws -> String {
@@ -140,25 +140,26 @@ extension Domains {
         let domain = FileProviderDomain(identifier: name, source: source)
         let options = DomainOptions().merging(arguments)
         try ProviderCatalog.check(options, of: source)
-        let imported = try await Task.detached {
-            let isTaken = try checkFolder(
-                folder, source, directory, isCopied: isCopied, in: store, mounted: mounted)
-            do {
-                try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
-                return try store.importFolder(
-                    FilePath(folder), as: domain, mountpoint: directory, isTaken: isTaken,
-                    logger: logger
+        let imported: ImportedFolder
+        do {
+            let isTaken = try await BlockingWork.run {
+                try checkFolder(folder, source, directory, isCopied: isCopied, in: store, mounted: mounted)
+            }
+            try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
+            imported = try await BlockingWork.run {
+                try store.importFolder(
+                    FilePath(folder), as: domain, mountpoint: directory, isTaken: isTaken, logger: logger
                 ) { now in
                     progress(ControlEvent(path: folder, items: now.items, bytes: now.bytes))
                 }
-            } catch let error as FileProviderError {
-                throw ControlError(.failed, error.message, path: source)
-            } catch let error as ControlError {
-                throw error
-            } catch {
-                throw ControlError(.failed, "cannot be imported and is unchanged: \(error)", path: folder)
             }
-        }.value
+        } catch let error as FileProviderError {
+            throw ControlError(.failed, error.message, path: source)
+        } catch let error as ControlError {
+            throw error
+        } catch {
+            throw ControlError(.failed, "cannot be imported and is unchanged: \(error)", path: folder)
+        }
         let host: DomainHost
         do {
             host = try await begin(

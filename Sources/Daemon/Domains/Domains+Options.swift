@@ -121,7 +121,7 @@ extension Domains {
 
     private func keepOptions(of known: DomainStore.Known) async throws {
         let (store, logger) = (store, logger)
-        try await Task.detached { try store.keepOptions(of: known, logger: logger) }.value
+        try await BlockingWork.run { try store.keepOptions(of: known, logger: logger) }
     }
 
     private static func needsMount(_ what: String, _ name: String) -> ControlError {

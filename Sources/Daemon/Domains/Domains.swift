@@ -260,13 +260,13 @@ actor Domains {
     private func takeOver(_ request: MountRequest, _ previous: PreviousMount) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
         let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
-        return try await Task.detached {
+        return try await BlockingWork.run {
             try DomainHost(
                 domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
                 mountpoint: FilePath(request.mountpoint), options: request.options, previous: previous, policy: policy,
                 ignoredNames: ignoredNames, logger: logger,
                 makeProvider: { try catalog.provider(for: $0, request.options, nil) })
-        }.value
+        }
     }
 
     private func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
@@ -279,7 +279,7 @@ actor Domains {
         }
         let findings = try await tryOut(request, given, isNew: isNew)
         // Opening a replica and mounting block on the disk.
-        return try await Task.detached { [store] in
+        return try await BlockingWork.run { [store] in
             var made: Mountpoint?
             do {
                 // A removal that failed is not finished at the next start when the domain was mounted after it.
@@ -317,7 +317,7 @@ actor Domains {
                 }
                 throw error
             }
-        }.value
+        }
     }
 
     /// Connects to the remote of a domain. A new remote must answer and accept the credentials; a known one may be

@@ -60,9 +60,10 @@ struct TreeRule {
         TreeRule(
             what: "has the name of another",
             query: """
-                SELECT item.id FROM item NOT INDEXED WHERE parent IS NOT NULL AND EXISTS (
-                    SELECT 1 FROM item AS other INDEXED BY itemInParent
-                    WHERE other.parent = item.parent AND other.name = item.name AND other.id < item.id)
+                SELECT id FROM (
+                    SELECT id, row_number() OVER (PARTITION BY parent, name ORDER BY id) AS number
+                    FROM item NOT INDEXED WHERE parent IS NOT NULL)
+                    WHERE number > 1
                 """, isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "is a directory with several names",
