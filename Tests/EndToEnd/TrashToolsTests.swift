@@ -136,6 +136,27 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-3: names of 255 bytes that differ at the end only are in the trash, and come back as they were")
+        func longNames() async throws {
+            try await Installation.run { yonder in
+                let names = ["a", "b"].map { String(repeating: "x", count: 254) + $0 }
+                for name in names { try yonder.write(name, to: name) }
+                try await yonder.mountSource()
+                for name in names { #expect(try await yonder.yonder("trash", "put", yonder[name]).status == 0) }
+                let listed = try await yonder.json([TrashedItem].self, "trash", "list", "mount")
+                #expect(Set(listed.map(\.originalPath)) == Set(names.map { yonder[$0] }))
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                let information = try await yonder.shell("ls .Trash-*/info | wc -L; ls .Trash-*/info | wc -l")
+                #expect(information == "255\n2\n")
+                for item in listed { #expect(try await yonder.yonder("trash", "restore", item.path).status == 0) }
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                for name in names {
+                    #expect(try await Command.run("cat", yonder[name]).output == name)
+                    #expect(try String(contentsOfFile: yonder.source.appending(name).string, encoding: .utf8) == name)
+                }
+            }
+        }
+
         @Test("TRASH-2: what was restored into a directory is there when that is listed from the remote")
         func restoredBeforeListing() async throws {
             try await Installation.run { yonder in

@@ -140,7 +140,7 @@ extension Folder {
         defer { try? information.close() }
         let own = path.last ?? "trashed"
         for number in 1... {
-            let name = number == 1 ? own : Self.numbered(own, number)
+            let name = Self.fitting(own, with: number == 1 ? "" : " \(number)")
             guard (try? FileStatus(of: name, in: trash)) == nil else { continue }
             do throws(Errno) {
                 let file = try information.makeFile(named: Self.informationName(of: name), permissions: 0o600)
@@ -173,21 +173,24 @@ extension Folder {
         return try top.openDirectory(named: Self.trashInformation)
     }
 
-    private static func informationName(of name: String) -> String { shortened(name, for: ".trashinfo") }
+    private static let informationEnding = ".trashinfo"
 
-    /// Returns `name 2.ext` and so on.
-    private static func numbered(_ name: String, _ number: Int) -> String {
+    private static func informationName(of name: String) -> String { shortened(name, for: informationEnding) }
+
+    /// Returns `name.ext`, `name 2.ext` and so on, cut so far that the name of its file in `info` is allowed.
+    private static func fitting(_ name: String, with mark: String) -> String {
+        let limit = FileProviderItem.maximumFilenameLength - informationEnding.utf8.count
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
         let ending = String(name[dot...])
-        guard ending.utf8.count < 200 else { return shortened(name, for: " \(number)") }
-        return shortened(String(name[..<dot]), for: " \(number)" + ending)
+        guard ending.utf8.count < 200 else { return shortened(name, for: mark, atMost: limit) }
+        return shortened(String(name[..<dot]), for: mark + ending, atMost: limit)
     }
 
-    private static func shortened(_ name: String, for ending: String) -> String {
+    private static func shortened(
+        _ name: String, for ending: String, atMost limit: Int = FileProviderItem.maximumFilenameLength
+    ) -> String {
         var name = name
-        while FileNameText.byteCount(of: name + ending) > FileProviderItem.maximumFilenameLength {
-            name.unicodeScalars.removeLast()
-        }
+        while FileNameText.byteCount(of: name + ending) > limit { name.unicodeScalars.removeLast() }
         return name + ending
     }
 

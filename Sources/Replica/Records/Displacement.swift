@@ -8,24 +8,29 @@ enum Displacement {
 
     static func isDisplaced(_ name: String) -> Bool { name.utf8.first == 0x2F }
 
-    /// `name (2).ext`, and so on: never longer than Linux allows.
-    static func decorated(_ name: String, number: Int) -> String { Self.name(name, with: " (\(number))") }
+    /// The bytes of the longest name on Linux.
+    static let mostBytes = 255
 
-    /// A name with something added before its ending.
-    static func name(_ name: String, with suffix: String) -> String {
+    /// `name (2).ext`, and so on: never longer than allowed.
+    static func decorated(_ name: String, number: Int, atMost limit: Int = mostBytes) -> String {
+        Self.name(name, with: " (\(number))", atMost: limit)
+    }
+
+    /// A name with something added before its ending, and cut there where it is longer than allowed.
+    static func name(_ name: String, with suffix: String, atMost limit: Int = mostBytes) -> String {
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
         var stem = String(name[..<dot])
         let ending = String(name[dot...])
-        guard FileNameText.byteCount(of: ending) + suffix.utf8.count < 255 else {
-            return decoratedWhole(name, suffix: suffix)
+        guard FileNameText.byteCount(of: ending) + suffix.utf8.count < limit else {
+            return decoratedWhole(name, suffix: suffix, atMost: limit)
         }
-        while FileNameText.byteCount(of: stem + suffix + ending) > 255 { stem.unicodeScalars.removeLast() }
+        while FileNameText.byteCount(of: stem + suffix + ending) > limit { stem.unicodeScalars.removeLast() }
         return stem + suffix + ending
     }
 
-    private static func decoratedWhole(_ name: String, suffix: String) -> String {
+    private static func decoratedWhole(_ name: String, suffix: String, atMost limit: Int) -> String {
         var stem = name
-        while FileNameText.byteCount(of: stem + suffix) > 255 { stem.unicodeScalars.removeLast() }
+        while FileNameText.byteCount(of: stem + suffix) > limit { stem.unicodeScalars.removeLast() }
         return stem + suffix
     }
 }

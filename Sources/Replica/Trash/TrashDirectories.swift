@@ -74,10 +74,15 @@ struct TrashDirectories {
             owner: user, group: group)
     }
 
-    /// A name that nothing has in a trash: the item's own, or `name (2).ext`.
+    /// A name that nothing has in a trash: the item's own, or `name (2).ext`. It is cut so far that Linux allows the name of its
+    /// file in `info`, which has to be `NAME.trashinfo`.
     func freeName(for name: String, in trash: Trash) throws -> String {
+        let limit = Displacement.mostBytes - Self.informationEnding.utf8.count
         for number in 1... {
-            let candidate = number == 1 ? name : Displacement.decorated(name, number: number)
+            let candidate =
+                number == 1
+                ? Displacement.name(name, with: "", atMost: limit)
+                : Displacement.decorated(name, number: number, atMost: limit)
             guard try db.item(named: candidate, in: trash.files) == nil,
                 try db.item(named: Self.informationName(of: candidate), in: trash.information) == nil
             else { continue }
@@ -88,9 +93,10 @@ struct TrashDirectories {
 
     // MARK: - info
 
-    /// A name in `info` may be too long for Linux where the item's own is not: it is cut, and told apart by its number.
+    private static let informationEnding = ".trashinfo"
+
     static func informationName(of name: String) -> String {
-        Displacement.name(name + ".trashinfo", with: "")
+        Displacement.name(name + informationEnding, with: "")
     }
 
     /// Says where a trashed item was, unless that is said already.
