@@ -220,6 +220,26 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "TRASH-9: a directory that was removed here and trashed by another client is in the trash, with what is new in it"
+        )
+        func removedHereAndTrashedThere() async throws {
+            try await Self.run { mount async throws in
+                _ = try await Command.run("cat", mount["d/inner"])
+                await mount.host.engine.pause(true)
+                #expect(try await Command.run("rm", "-r", mount["d"]).status == 0)
+                mount.provider.change { tree in
+                    tree.addFile("late", in: "d", content: RemoteContent("late"), identifier: "late")
+                    tree.trash("d")
+                }
+                await mount.host.engine.pause(false)
+                #expect(try await eventually { try await mount.isThere(mount.trashed("d/late")) })
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["late"] != nil)
+                #expect(mount.provider.tree["d"]?.isTrashed == true)
+            }
+        }
+
         @Test("TRASH-6: what was restored here stays, although another client has emptied the trash meanwhile")
         func restoredHere() async throws {
             try await Self.run { mount async throws in

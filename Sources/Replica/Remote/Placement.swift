@@ -227,12 +227,13 @@ package struct Placement: RemotePart {
     /// known version, says that it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
         let deletion = try db.one(
-            "SELECT baseContentVersion, kind, id, baseParent FROM deletion WHERE identifier = ?",
+            "SELECT baseContentVersion, kind, id, trashedTop FROM deletion WHERE identifier = ?",
             [item.itemIdentifier.rawValue],
-            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, ItemIdentifier(rawValue: $0[3])) })
-        guard let (version, kind, id, parent) = deletion else { return try isToBeLookedFor(item) }
-        if parent == .trashContainer, !item.isTrashed {
-            // Another client has restored what was to be deleted from the trash.
+            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?) })
+        guard let (version, kind, id, trashedTop) = deletion else { return try isToBeLookedFor(item) }
+        if item.isTrashed ? trashedTop == nil : trashedTop == item.itemIdentifier.rawValue {
+            // Another client has restored what was to be deleted from the trash, or moved to the trash, with what it has put in,
+            // what was removed here.
             try db.deleteDeletions(below: item.itemIdentifier, areAll: true)
             try db.deleteDeletion(item.itemIdentifier)
             return false

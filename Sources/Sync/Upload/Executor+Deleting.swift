@@ -28,7 +28,7 @@ extension Executor {
             if let trashedTop { try await checkIsInTrash(deletion, below: trashedTop) }
             if !calls.provider.features.conditionalWrites { try await checkIsUnchanged(deletion) }
             // What lies below a trashed directory is in no working set: it is deleted with the directory.
-            let extent: DeleteItemOptions = deletion.parent == .trashContainer ? .recursive : []
+            let extent: DeleteItemOptions = trashedTop == deletion.identifier ? .recursive : []
             let options = trashedTop == nil ? extent : extent.union(.onlyFromTrash)
             do {
                 try await make(.deleteItem) { provider in
