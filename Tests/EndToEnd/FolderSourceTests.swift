@@ -83,6 +83,60 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "FOLDER-9: a domain whose folder is missing when the daemon starts is mounted, and goes on once it is there"
+        )
+        func isMissingAtTheStart() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("here", to: "file")
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat file") == "here")
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let away = yonder.directory["away"].string
+                try FileManager.default.moveItem(atPath: yonder.source.string, toPath: away)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.shell("cat file; echo new > new") == "here")
+                #expect(
+                    try await eventually(within: .seconds(10)) { try await yonder.status().connection == .offline })
+                try FileManager.default.moveItem(atPath: away, toPath: yonder.source.string)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("new") == "new\n")
+                #expect(try await yonder.differences() == "")
+            }
+        }
+
+        @Test(
+            "FOLDER-9: a folder that was writable takes changes once it is so again, also over a restart",
+            .enabled(if: getuid() == 0, "only root can mount"))
+        func isReadOnlyAtTheStart() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("here", to: "file")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let source = yonder.source.string
+                #expect(
+                    try await Command.shell(
+                        "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"", source
+                    ).status == 0)
+                do {
+                    #expect(try await yonder.yonder("mount", "mount").status == 0)
+                    try await yonder.shell("echo new > new; echo more >> file")
+                    #expect(
+                        try await eventually(within: .seconds(10)) {
+                            try await yonder.pending()["new"]?.error?.message.contains("ead-only") == true
+                        })
+                } catch {
+                    _ = try await Command.run("umount", "-l", source)
+                    throw error
+                }
+                #expect(try await Command.run("umount", "-l", source).status == 0)
+                #expect(try await yonder.yonder("retry", "mount").status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("new") == "new\n")
+                #expect(yonder.sourceText("file") == "heremore\n")
+            }
+        }
+
         @Test("Issue 14, 1.9: a source that is replaced is not touched, status and why say so, and it comes back")
         func aReplacedSource() async throws {
             try await Installation.run { yonder in

@@ -29,7 +29,8 @@ final class Folder: Sendable {
     /// Without symbolic links.
     let path: FilePath
     let isOnNetwork: Bool
-    /// Whether the file system is mounted read-only.
+    /// Whether the file system has never been seen writable. One that is mounted read-only after an error is still a remote that
+    /// can be written: changes wait until it is writable again.
     let isReadOnly: Bool
     let manager: any FileProviderManager
     let calls = BlockingCalls()
@@ -42,6 +43,8 @@ final class Folder: Sendable {
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
+    /// Whether files that were being written in place wait until the folder is there.
+    let isToBeFinished: Atomic<Bool>
     /// The result of the last search of the trash.
     let knownTrash = Mutex<KnownTrash?>(nil)
     let unanswered = Mutex(UnansweredFiles())
@@ -51,37 +54,41 @@ final class Folder: Sendable {
     /// Finds items that were moved into directories that were never listed.
     let index = FolderIndex()
 
-    /// - Throws: `serverUnreachable` with the reason if the folder does not exist. If another folder has replaced the
-    ///   known one, each call reports that. The errors of the store.
+    /// - Throws: `serverUnreachable` with the reason if a folder that was never mounted does not exist. If a known folder is
+    ///   missing, or another one has replaced it, each call reports that. The errors of the store.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.leftoverAge = leftoverAge
         self.manager = manager
-        let known = try manager.store.get(SourceRecord.key, in: SourceRecord.namespace)
+        let stored = try manager.store.get(SourceRecord.key, in: SourceRecord.namespace)
+        let known = stored?.source == path.string ? stored : nil
+        var record: SourceRecord
         do throws(Errno) {
-            let place: FilePath
-            if let known, known.source == path.string {
-                place = FilePath(known.path)
-            } else {
-                place = try path.resolvingLinks()
-            }
-            self.path = place
+            let place = if let known { FilePath(known.path) } else { try path.resolvingLinks() }
             let root =
-                known == nil
+                stored == nil
                 ? try FileDescriptor.openDirectory(notFollowing: place) : try FileDescriptor.openDirectory(place)
             defer { try? root.close() }
-            isReadOnly = (try? root.fileSystemStatistics().isReadOnly) ?? false
-            capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
-            isOnNetwork = root.isOnNetworkFileSystem
             let found = try SourceIdentity(of: root)
-            source = Mutex(
-                SourceRecord(source: path.string, path: place.string, identity: known?.identity ?? found))
+            record = SourceRecord(source: path.string, path: place.string, identity: stored?.identity ?? found)
+            record.isReadOnly = known?.isReadOnly != false && (try? root.fileSystemStatistics().isReadOnly) ?? false
+            isOnNetwork = root.isOnNetworkFileSystem
+            isToBeFinished = Atomic(false)
         } catch {
             if error.isShortageHere { throw FileProviderError.shortageHere(error) }
-            throw FileProviderError(
-                .serverUnreachable, "the source '\(path)' cannot be opened: \(error)", errno: error)
+            guard let known else {
+                throw FileProviderError(
+                    .serverUnreachable, "the source '\(path)' cannot be opened: \(error)", errno: error)
+            }
+            record = known
+            isOnNetwork = known.identity.isOnNetwork
+            isToBeFinished = Atomic(true)
         }
-        if known?.source != path.string { keep(source.withLock { $0 }) }
-        finishWritingInPlace()
+        self.path = FilePath(record.path)
+        isReadOnly = record.isReadOnly ?? false
+        capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
+        source = Mutex(record)
+        if known?.source != record.source || known?.isReadOnly != record.isReadOnly { keep(record) }
+        if !isToBeFinished.load(ordering: .relaxed) { finishWritingInPlace() }
     }
 
     var items: FolderItems {

@@ -38,6 +38,8 @@ struct SourceRecord: Codable, Sendable {
     /// The source with its symbolic links resolved at the first mount.
     var path: String
     var identity: SourceIdentity
+    /// Whether the file system was mounted read-only whenever the domain was mounted.
+    var isReadOnly: Bool?
 
     static let namespace = ProviderStoreNamespace<SourceRecord>("folder.source")
     static let key: ProviderStoreKey = "root"
