@@ -116,6 +116,36 @@ extension RealMount {
             }
         }
 
+        @Test("PIN-1 and PIN-5: a file that takes another's place in the source is pinned and here as that was")
+        func replacedInTheSource() async throws {
+            try await Installation.run { yonder in
+                for name in ["pinned", "read", "remote"] { try yonder.write("old", to: name) }
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pin", yonder["pinned"]).status == 0)
+                #expect(try await yonder.yonder("favorite", yonder["pinned"]).status == 0)
+                #expect(try await yonder.yonder("tag", "--set", "red", yonder["pinned"]).status == 0)
+                #expect(try await yonder.shell("cat read; ls") == "oldpinned\nread\nremote\n")
+                #expect(
+                    try await eventually { try await content("pinned", of: yonder) == "materialized" })
+                for name in ["pinned", "read", "remote"] {
+                    try yonder.write("newer", to: ".new")
+                    _ = try await Command.run(
+                        "mv", yonder.source.appending(".new").string, yonder.source.appending(name).string)
+                }
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        for name in ["pinned", "read"] {
+                            let info = try await yonder.info(name)
+                            guard info.size == 5, info.content == "materialized" else { return false }
+                        }
+                        return true
+                    })
+                let info = try await yonder.info("pinned")
+                #expect(info.policy == "keepDownloaded" && info.favoriteRank != nil && info.tags == ["red"])
+                #expect(try await content("remote", of: yonder) == "dataless")
+            }
+        }
+
         @Test("PIN-3: what was uploaded can be evicted at once") func evictsAfterUploads() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "there")

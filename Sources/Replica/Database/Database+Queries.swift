@@ -23,6 +23,15 @@ extension Database {
         try one(Self.itemByName, [directory.rawValue, name], Rows.item)
     }
 
+    /// Another item that the remote has at a place.
+    func item(
+        named name: String, inRemote directory: ItemIdentifier, except other: ItemRecord
+    ) throws -> ItemRecord? {
+        try one(
+            Self.items + "WHERE item.baseParent = ? AND item.baseName = ? AND item.id <> ?",
+            [directory.rawValue, name, other.id], Rows.item)
+    }
+
     func hasItem(named name: String, in directory: InodeNumber) throws -> Bool {
         try one(
             "SELECT 1 FROM item WHERE parent = ? AND name = ?", [directory.rawValue, name], { _ in true }) ?? false

@@ -80,7 +80,7 @@ package struct ContentVersions: RemotePart {
     }
 
     /// Whether the content of an item is to be fetched as soon as the remote has changed it, because it was here.
-    private func isFetchedAgain(_ item: ItemRecord) throws -> Bool {
+    func isFetchedAgain(_ item: ItemRecord) throws -> Bool {
         let hadContent = try item.inode.content == .materialized && db.hasContentFile(item.inode.number)
         return try (hadContent || db.isFetchedAgain(item.inode.number)) && item.base.size > 0
             && db.effectivePolicy(of: item) == .lazy

@@ -79,6 +79,19 @@ extension Database {
         return changesCount > 0
     }
 
+    /// Gives an item the policy, rank and tags that another was given here, as far as it has none.
+    func handOnMarks(of row: Int64, to successor: Int64) throws {
+        try run(
+            """
+            UPDATE item SET userPolicy = COALESCE(item.userPolicy, old.userPolicy),
+                favoriteRank = COALESCE(item.favoriteRank, old.favoriteRank),
+                tagData = COALESCE(item.tagData, old.tagData),
+                heldFields = item.heldFields | (old.heldFields & \(field: .favoriteRank) | old.heldFields & \(field: .tagData))
+            FROM item AS old WHERE old.id = ? AND item.id = ?
+                AND (old.userPolicy IS NOT NULL OR old.favoriteRank IS NOT NULL OR old.tagData IS NOT NULL)
+            """, [row, successor])
+    }
+
     // MARK: - When it is sent
 
     /// The provider is asked to store an item: until the answer it may have it.
