@@ -182,12 +182,6 @@ package final class SyncEngine: SyncPart {
     /// The content bytes received and sent since the domain was mounted.
     package var traffic: ContentTraffic { calls.traffic }
 
-    /// Warnings for the user.
-    package var warnings: Warnings { context.warnings }
-
-    /// The warning about removals on the remote that are held here; nil when none are.
-    package var heldRemovals: String? { context.guardian.warning }
-
     /// Whether the provider tells of changes by itself.
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }
 
@@ -217,18 +211,6 @@ package final class SyncEngine: SyncPart {
             }
             await budget.start(evictor: downloads)
         }
-    }
-
-    /// Why nothing is sent at present: the domain is read-only, the remote is not asked, or nearly all of it is missing.
-    package var obstacleToSending: FileProviderError? {
-        if isReadOnly { return ReadOnlyProvider.refusal }
-        return connection.failure ?? refusalWhileHeld
-    }
-
-    /// Why nothing is sent while nearly all is missing on the remote; nil at all other times.
-    var refusalWhileHeld: FileProviderError? {
-        guard context.holdsChanges else { return nil }
-        return FileProviderError(.cannotSynchronize, context.guardian.warning ?? "nearly all is missing on the remote")
     }
 
     /// A domain that was read-only when it was mounted last may be written again: what was refused for that is tried now.

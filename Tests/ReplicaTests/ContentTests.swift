@@ -152,7 +152,7 @@ import Testing
         let (_, effects) = try replica.change(open: fixture.open, changingNames: false) {
             try $0.contents.endWriting(old)
         }
-        #expect(effects.defects.count == 1)
+        #expect(effects.conflictCopies.count == 1)
         let copy = try #require(try replica.database.items(in: .root).first { $0.inode.number == old })
         #expect(copy.name.hasPrefix("a (conflicted copy of "))
         #expect(copy.identifier == nil)

@@ -20,6 +20,9 @@ extension EngineTests {
                 let texts = machine.engine.warnings.texts
                 let words = "conflict: 'a' was changed here and on the remote: what was written here is"
                 #expect(texts.contains { $0.hasPrefix(words) }, "\(texts)")
+                #expect(try machine.engine.currentWarnings() == texts)
+                try await machine.remove("a (conflicted copy)")
+                #expect(try machine.engine.currentWarnings() == [])
                 #expect(!texts.contains { $0.contains(Self.formerWords) || $0.contains("cannot be shown") }, "\(texts)")
             }
         }

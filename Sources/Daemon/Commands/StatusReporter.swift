@@ -44,7 +44,7 @@ struct StatusReporter: Sendable {
             pending: DomainStatus.Pending(items: pending.items, bytes: pending.bytes),
             failed: try host.replica.database.failedChangeCount(),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
-            warnings: host.engine.warnings.texts + damage,
+            warnings: try host.engine.currentWarnings() + damage,
             reimport: try host.replica.database.reimports.progress().map {
                 DomainStatus.Reimport(done: $0.done, total: $0.total, isCounting: $0.isCounting)
             },

@@ -157,12 +157,12 @@ package struct ContentChanges: LocalPart {
         try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, at: now)
         try db.link(number, at: now)
         try db.forgetNameless(number)
-        transaction.effects.conflictCopies.append(number)
         try touch(parent)
         tellKernelOfName(name, in: parent)
         tellKernel([.attributes(number)])
-        report(
-            "'\(place.name)' was changed here and on the remote: what was written here is '\(name)'")
+        reportConflict(
+            number,
+            "conflict: '\(place.name)' was changed here and on the remote: what was written here is '\(name)'")
     }
 }
 

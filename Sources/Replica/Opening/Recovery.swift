@@ -136,7 +136,7 @@ struct Recovery {
                     try db.setContentStamp(of: number, to: nil)
                 }
             }
-            return transaction.effects.defects
+            return transaction.effects.texts
         }
     }
 
@@ -170,7 +170,7 @@ struct Recovery {
                 withdrawals.begin()
                 let transaction = LocalTransaction(db: db, open: open, contents: contents, withdrawals: withdrawals)
                 try end(in: transaction)
-                return transaction.effects.defects
+                return transaction.effects.texts
             }
         }
     }

@@ -10,10 +10,13 @@ package struct ReplicaEffects: Sendable {
     package var defects: [String] = []
     /// Defects of earlier transactions that are over.
     package var endedDefects: [String] = []
-    /// The inodes of conflict copies that were made.
-    package var conflictCopies: [InodeNumber] = []
+    /// The conflict copies that were made, each with what happened.
+    package var conflictCopies: [(number: InodeNumber, text: String)] = []
 
     package init() {}
+
+    /// What the user should know of both.
+    var texts: [String] { defects + conflictCopies.map(\.text) }
 
     package mutating func append(_ other: ReplicaEffects) {
         invalidations += other.invalidations

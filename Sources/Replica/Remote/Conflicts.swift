@@ -50,8 +50,8 @@ package struct Conflicts: RemotePart {
         tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ])
-        transaction.effects.conflictCopies.append(item.inode.number)
-        report(
+        reportConflict(
+            item.inode.number,
             "conflict: '\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
         if let split = try db.item(id: row) {
             try placement.update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
@@ -90,8 +90,9 @@ package struct Conflicts: RemotePart {
         tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ])
-        transaction.effects.conflictCopies.append(item.inode.number)
-        report("conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
+        reportConflict(
+            item.inode.number,
+            "conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
         if let remote, let directory = try db.item(remote.parentItemIdentifier) {
             try placement.place(remote, in: directory.inode.number)
         } else {

@@ -88,5 +88,12 @@ extension TransactionPart {
     /// Tells the user.
     func report(_ text: String) { transaction.effects.defects.append(text) }
 
+    /// A conflict copy was made.
+    ///
+    /// - Parameter text: what happened, as long as there is the copy.
+    func reportConflict(_ copy: InodeNumber, _ text: String) {
+        transaction.effects.conflictCopies.append((copy, text))
+    }
+
     func reportEnd(of text: String) { transaction.effects.endedDefects.append(text) }
 }

@@ -71,7 +71,10 @@ final class Commits: Sendable {
     func publish(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report(defect) }
         for defect in effects.endedDefects { warnings.withdraw(defect) }
-        for number in effects.conflictCopies { onConflict(number) }
+        for copy in effects.conflictCopies {
+            warnings.report(copy.text, of: .conflict(copy.number))
+            onConflict(copy.number)
+        }
         if !effects.invalidations.isEmpty { kernel.forget(effects) }
         onPublish()
     }

@@ -18,6 +18,8 @@ package final class Warnings: Sendable {
         case comparison(InodeNumber)
         /// To read a file's content.
         case content(InodeNumber)
+        /// To resolve a conflict: its copy is not there any more.
+        case conflict(InodeNumber)
     }
 
     private struct Entry {
@@ -77,6 +79,14 @@ package final class Warnings: Sendable {
                 if entry.causes.isEmpty, !entry.stays { state.entries.remove(at: index) }
             }
         }
+    }
+
+    /// Conflicts without a copy are resolved.
+    ///
+    /// - Parameter copies: the conflict copies that there are.
+    func endConflicts(without copies: Set<InodeNumber>) {
+        let causes = state.withLock { $0.entries.flatMap(\.causes) }
+        for case .conflict(let number) in causes where !copies.contains(number) { succeeded(.conflict(number)) }
     }
 
     /// The newest hundred, oldest first.

@@ -1,0 +1,29 @@
+import FileProvider
+import Replica
+
+/// What is wrong, for the user.
+extension SyncEngine {
+    /// Warnings for the user.
+    package var warnings: Warnings { context.warnings }
+
+    /// The texts of the warnings; of conflicts as long as there are copies.
+    package func currentWarnings() throws -> [String] {
+        warnings.endConflicts(without: Set(try replica.database.conflictCopies().map(\.item.inode.number)))
+        return warnings.texts
+    }
+
+    /// The warning about removals on the remote that are held here; nil when none are.
+    package var heldRemovals: String? { context.guardian.warning }
+
+    /// Why nothing is sent at present: the domain is read-only, the remote is not asked, or nearly all of it is missing.
+    package var obstacleToSending: FileProviderError? {
+        if isReadOnly { return ReadOnlyProvider.refusal }
+        return connection.failure ?? refusalWhileHeld
+    }
+
+    /// Why nothing is sent while nearly all is missing on the remote; nil at all other times.
+    var refusalWhileHeld: FileProviderError? {
+        guard context.holdsChanges else { return nil }
+        return FileProviderError(.cannotSynchronize, context.guardian.warning ?? "nearly all is missing on the remote")
+    }
+}
