@@ -54,6 +54,37 @@ import Testing
         await program.dispose()
     }
 
+    @Test("the example of FTP looks again after an upload, and replaces nothing that was written meanwhile")
+    func ftpLooksAgain() async throws {
+        let program = """
+            import io, sys
+            sys.stdin = io.StringIO()
+            names = {"__name__": "example"}
+            exec(open(sys.argv[1]).read(), names)
+            calls = []
+            class Connection:
+                base = ""
+                def storbinary(self, *rest, **more): calls.append("store")
+                def rename(self, *rest): calls.append("rename")
+                def delete(self, name): calls.append("delete " + name[:17])
+            # Written between the daemon's look and the end of the upload.
+            names["stat"] = lambda ftp, path: {"name": path, "kind": "file", "tag": "theirs"}
+            for condition in [{"ifAbsent": True}, {"ifTag": "mine"}]:
+                try:
+                    names["write"](Connection(), "file", {"from": "/dev/null", "call": 1, **condition})
+                except names["Failure"] as failure:
+                    calls.append(failure.data["code"])
+            print(calls)
+            """
+        let outcome = try await Command.python(program, examples.appending("yonder-provider-ftp").string)
+        #expect(
+            outcome.output == """
+                ['store', 'delete /.yonder-partial-', 'filenameCollision', 'store', 'delete /.yonder-partial-', \
+                'localVersionConflictingWithServer']
+
+                """, "\(outcome.errors)")
+    }
+
     /// Runs a check against a program of `Examples/Programs`.
     private func run(
         _ check: ProviderConformance.Check, _ name: String, _ source: String, secrets: [String: String] = [:]
@@ -62,9 +93,10 @@ import Testing
         try await ProviderConformance { try await ProgramUnderTest(source, factory, settings) }.run(check)
     }
 
+    private let examples = FilePath(#filePath).removingLastComponent().appending("../../Examples/Programs")
+
     private func example(_ name: String, secrets: [String: String]) -> (ProgramProviderFactory, ProviderSettings) {
-        let examples = FilePath(#filePath).removingLastComponent().appending("../../Examples/Programs")
-        return (
+        (
             ProgramProviderFactory(program: examples.appending("yonder-provider-\(name)").string),
             ProviderSettings(
                 options: [:], secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
