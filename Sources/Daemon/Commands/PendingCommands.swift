@@ -52,7 +52,10 @@ enum EventReporter {
                 group.addTask {
                     let resolver = PathResolver(host: host)
                     for await event in host.engine.events {
-                        let path = event.number.flatMap { resolver.path(of: $0) } ?? event.name
+                        let directory = event.directory.flatMap { resolver.path(of: $0) }
+                        let path =
+                            event.number.flatMap { resolver.path(of: $0) } ?? directory.map { "\($0)/\(event.name)" }
+                            ?? event.name
                         progress(
                             ControlEvent(
                                 path: path, items: 1, bytes: event.bytes, kind: event.kind.rawValue,

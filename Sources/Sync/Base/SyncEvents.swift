@@ -33,6 +33,8 @@ package struct SyncEvent: Sendable {
     package var kind: Kind
     /// The inode that it is about; nil for what has none any more.
     package var number: InodeNumber?
+    /// The directory that held what has none any more, if that is known here.
+    package var directory: InodeNumber?
     /// The name that it has or had.
     package var name: String
     package var bytes: Int64
@@ -58,12 +60,15 @@ final class SyncEvents: Sendable {
     }
 
     func tell(
-        _ kind: SyncEvent.Kind, of number: InodeNumber?, named name: String, bytes: Int64 = 0, process: String? = nil
+        _ kind: SyncEvent.Kind, of number: InodeNumber?, in directory: InodeNumber? = nil, named name: String,
+        bytes: Int64 = 0, process: String? = nil
     ) {
         Counter(label: "yonder_events_total", dimensions: [("domain", domain), ("kind", kind.rawValue)]).increment()
         let listeners = state.withLock { Array($0.listeners.values) }
         guard !listeners.isEmpty else { return }
-        let event = SyncEvent(kind: kind, number: number, name: name, bytes: bytes, process: process, time: Replica.now)
+        let event = SyncEvent(
+            kind: kind, number: number, directory: directory, name: name, bytes: bytes, process: process,
+            time: Replica.now)
         for listener in listeners { listener.yield(event) }
     }
 

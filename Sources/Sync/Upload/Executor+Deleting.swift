@@ -40,7 +40,8 @@ extension Executor {
                 guard error.code == .noSuchItem else { throw error }
             }
             try await commits.commit { try $0.answers.acknowledgeDeletion(deletion) }
-            events.tell(.deleted, of: nil, named: deletion.name)
+            let directory = try replica.database.item(deletion.parent)?.inode.number
+            events.tell(.deleted, of: nil, in: directory, named: deletion.name)
         } catch {
             await failed(known, error)
         }
