@@ -3,6 +3,7 @@
 package struct MountArguments: Codable, Hashable, Sendable {
     /// Nil for a known domain.
     package var source: String?
+    /// The mount point. For a known domain that is named by a path: the path.
     package var directory: String?
     /// The domain's name; nil for one derived from the directory.
     package var name: String?

@@ -34,7 +34,10 @@ struct Yonder: AsyncParsableCommand {
                 Glibc.exit(64)
             }
         }
-        if let word = arguments.first, !word.hasPrefix("-"), word != "help", !names.contains(word) {
+        let isHelp = arguments.first == "help" && arguments.count > 1
+        if let word = isHelp ? arguments[1] : arguments.first, !word.hasPrefix("-"), word != "help",
+            !names.contains(word)
+        {
             let suggestion = CommandNames.suggestion(for: word, among: names).map { "; did you mean '\($0)'?" }
             Output.complain("there is no command '\(word)'" + (suggestion ?? "; 'yonder --help' lists all"))
             Glibc.exit(64)

@@ -15,6 +15,8 @@ struct ItemCommands: Sendable {
         case .createDirectories(let paths):
             return try await each(paths) { path in
                 let (directory, name) = try Self.split(path)
+                let top = try await domains.mountedHost(of: path)
+                if top.mountpoint.string.utf8.elementsEqual(path.utf8) { throw FileProviderError.posix(.fileExists) }
                 let (host, parent) = try await findDirectory(directory)
                 let made = try host.createDirectory(withName: name, inParentItemIdentifier: parent)
                 return (host, made.itemIdentifier)
@@ -122,17 +124,19 @@ struct ItemCommands: Sendable {
 
     /// The item at a path. Only directories that the database does not know are listed, so that known paths work
     /// offline.
-    private func find(_ path: String) async throws -> (DomainHost, ItemRecord) {
+    private func find(_ path: String, followsLast: Bool = false) async throws -> (DomainHost, ItemRecord) {
         let host = try await domains.mountedHost(of: path)
+        var resolver = PathResolver(host: host, followsLast: followsLast)
         do {
-            return (host, try await PathResolver(host: host).item(at: path))
+            return (host, try await resolver.item(at: path))
         } catch is ControlError {
-            return (host, try await PathResolver(host: host, lists: true).item(at: path))
+            resolver.lists = true
+            return (host, try await resolver.item(at: path))
         }
     }
 
     private func findDirectory(_ path: String) async throws -> (DomainHost, ItemIdentifier) {
-        let (host, item) = try await find(path)
+        let (host, item) = try await find(path, followsLast: true)
         guard item.inode.kind == .directory else { throw ControlError(.failed, "not a directory", path: path) }
         return (host, item.localIdentifier)
     }

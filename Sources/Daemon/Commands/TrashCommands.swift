@@ -47,7 +47,7 @@ struct TrashCommands: Sendable {
                 guard try await domains.mountedHost(of: directory) === host else {
                     throw ControlError(.failed, "not in the same domain as '\(reference.text)'", path: directory)
                 }
-                let item = try await PathResolver(host: host, lists: true).item(at: directory)
+                let item = try await PathResolver(host: host, lists: true, followsLast: true).item(at: directory)
                 guard item.inode.kind == .directory else {
                     throw ControlError(.failed, "not a directory", path: directory)
                 }

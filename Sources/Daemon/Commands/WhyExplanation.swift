@@ -36,8 +36,10 @@ struct WhyExplanation: Sendable {
             lines.append("It was not fetched for \(reader), which has reached its fetch budget.")
         }
         if let held = host.engine.heldRemovals { lines.append("Removals on the remote are held: \(held).") }
-        if let failure = host.engine.connection.failure {
-            lines.append("Missing content cannot be fetched now: \(failure.message) (\(failure.code)).")
+        let isMissing = item.inode.content != .materialized
+        if isMissing || !item.changedFields.isEmpty, let failure = host.engine.connection.failure {
+            let what = isMissing ? "Missing content cannot be fetched" : "It cannot be sent"
+            lines.append("\(what) now: \(failure.message) (\(failure.code)).")
         }
         if let failure {
             let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"

@@ -10,6 +10,8 @@ struct PathResolver: Sendable {
     let host: DomainHost
     /// Whether directories on the path that have not been listed are listed; otherwise the resolution fails.
     var lists = false
+    /// Whether a symbolic link that is the last component is followed, too.
+    var followsLast = false
 
     /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
@@ -20,7 +22,7 @@ struct PathResolver: Sendable {
         var name: String?
     }
 
-    /// The inode at an absolute path. Symbolic links are followed, except for the last component.
+    /// The inode at an absolute path. Symbolic links are followed, as ``followsLast`` says also the last component.
     ///
     /// - Throws: `failed` if the item does not exist or is not known yet; the errors of listing.
     func inode(at path: String) async throws -> InodeRecord {
@@ -45,7 +47,7 @@ struct PathResolver: Sendable {
             }
             guard let directory = walked.last?.inode else { break }
             let inode = try await child(name, of: directory, path)
-            guard inode.kind == .symbolicLink, !names.isEmpty else {
+            guard inode.kind == .symbolicLink, followsLast || !names.isEmpty else {
                 walked.append(Step(inode: inode, name: name))
                 continue
             }

@@ -194,7 +194,7 @@ private func plan(_ arguments: RemoveArguments, _ unsynced: UnsyncedSummary, _ n
     guard keep == .none, unsynced.isAnything, !arguments.isForced else { return keep }
     throw ControlError(
         .failed,
-        "\(unsynced.items + unsynced.recovered) changes are on this machine alone; "
+        "not on the remote: \(unsynced.items + unsynced.recovered) of the items here; "
             + "'--keep dirty' keeps them, '--force' lets them go", path: name)
 }
 

@@ -198,7 +198,10 @@ actor Domains {
     /// Determines the domain of a mount command, its mount point and its options.
     func request(for arguments: MountArguments) throws -> MountRequest {
         guard let source = arguments.source, let directory = arguments.directory else {
-            guard let name = arguments.name, let known = try store.domainOrItsRemains(named: name) else {
+            let place = arguments.directory.map { DomainReference(text: arguments.name ?? $0, path: $0) }
+            guard let name = place.flatMap({ self.name(of: $0) }) ?? arguments.name,
+                let known = try store.domainOrItsRemains(named: name)
+            else {
                 throw ControlError(
                     .failed, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
                     path: arguments.name)

@@ -70,6 +70,9 @@ final class KeptFolder {
 
     private static func begin(_ work: FilePath, in path: FilePath) throws -> FileLock {
         do {
+            if let there = try? FileStatus(at: path), there.kind != .directory {
+                throw ControlError(.failed, "it is not a directory", path: path.string)
+            }
             try FileManager.default.createDirectory(
                 atPath: path.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             try empty(path)

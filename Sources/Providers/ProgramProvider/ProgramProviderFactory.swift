@@ -97,7 +97,7 @@ package struct ProgramProviderFactory: ProviderFactory {
         levels: [String]
     ) throws(FileProviderError) -> ProgramHost.Launch {
         guard let named = ProgramSource(source) else {
-            throw FileProviderError(.providerNotFound, "'\(source)' is no NAME:ANYTHING")
+            throw FileProviderError(.providerNotFound, "'\(source)' is neither a program nor NAME:ANYTHING")
         }
         guard let program = program ?? named.program(in: settings.environment()) else {
             throw FileProviderError(

@@ -56,6 +56,7 @@ package struct ProviderDescriptor: Hashable, Sendable {
         let flag = flag ?? "--\(name)"
         let owners = all.filter { $0.option(name) != nil }.map(\.sources)
         guard !owners.isEmpty else {
+            if descriptor.options.isEmpty { return "\(flag) is no option" }
             return "\(flag) is no option; 'yonder providers \(descriptor.name)' lists those of such a source"
         }
         return "\(flag) is for \(owners.joined(separator: " and "))"

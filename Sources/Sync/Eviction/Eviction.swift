@@ -77,7 +77,7 @@ struct Eviction: SyncPart {
             // One word for all of it, and not one for every child.
             if let item = try replica.database.item(ofInode: inode.number),
                 try replica.effectivePolicy(of: item) == .keepDownloaded
-                    || replica.database.isInTrash(inode.number)
+                    || item.trashRole != .none || replica.database.isInTrash(inode.number)
             {
                 report.refusals.append((inode.number, .nonEvictable))
                 return .refused

@@ -48,8 +48,8 @@ extension Yonder {
             if report.files > 0 {
                 summary += ", \(Output.count(report.files, "file")) (\(ByteText.text(report.bytes)))"
             }
-            summary +=
-                left > 0 ? "; \(Output.count(left, "problem"))" : mended.isEmpty ? "; all is well" : "; all is well now"
+            let verdict = report.notCompared == nil ? "all is well" : "nothing is wrong here"
+            summary += left > 0 ? "; \(Output.count(left, "problem"))" : "; \(verdict)\(mended.isEmpty ? "" : " now")"
             return mended.map { "mended: \($0.path.map(Output.shown) ?? report.name): \($0.message)" } + [summary]
         }
     }

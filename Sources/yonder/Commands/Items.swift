@@ -78,7 +78,7 @@ extension Yonder {
             } else if let data = item.tagData {
                 marks.append("tag data of \(data.count) bytes")
             }
-            if let time = item.lastUsed { marks.append("used \(time)") }
+            if let time = item.lastUsed { marks.append("used \(time.prefix(19))Z") }
             return marks.isEmpty ? [] : ["[" + marks.joined(separator: "; ") + "]"]
         }
 

@@ -155,6 +155,11 @@ extension Yonder {
                     !foreground, !moveFound
                 else { throw ValidationError("--all takes no other options") }
             }
+            if source?.isEmpty == true { throw ValidationError("the source is empty") }
+            for (flag, rate) in [("--limit-up", limitUp), ("--limit-down", limitDown)] {
+                guard case .value(let rate) = rate, rate.bytes < ByteRate.least else { continue }
+                throw ValidationError("\(flag) takes at least 32K: servers end slower transfers")
+            }
             if dir == nil, name != nil { throw ValidationError("--name needs SOURCE and DIR") }
             if dir != nil, let source { try remote.check(for: source) }
             if let name = ignore.first(where: { $0.contains("/") }) {
@@ -164,8 +169,11 @@ extension Yonder {
 
         /// The message of this command, without credentials from a terminal.
         func arguments() throws -> MountArguments {
+            let place = source.flatMap {
+                $0.contains("/") || [".", ".."].contains($0) ? AbsolutePath(argument: $0) : nil
+            }
             var arguments = MountArguments(
-                source: dir == nil ? nil : try source.map(SourcePath.resolving), directory: dir?.text,
+                source: dir == nil ? nil : try source.map(SourcePath.resolving), directory: (dir ?? place)?.text,
                 name: dir == nil ? source : name)
             arguments.cacheLimit = cacheLimit?.given(\.bytes)
             arguments.pollSeconds = poll?.given { $0 }

@@ -12,13 +12,13 @@ extension Yonder {
             let list = ListOutput<PendingItem>(Output(domain.output)) { item in
                 let reason = item.error.map { error in
                     let tries = [
-                        error.attempts > 0 ? "\(error.attempts) times" : nil,
+                        error.attempts > 0 ? Output.count(error.attempts, "time") : nil,
                         error.nextTry.map { "next try \($0)" },
                     ].compactMap(\.self)
                     return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
                 }
-                return [item.fields.joined(separator: ","), Output.shown(item.path)]
-                    + (reason.map { [Output.shown($0)] } ?? [])
+                let indented = reason.map { "\n  " + Output.shown($0) } ?? ""
+                return [Self.words(of: item), Output.shown(item.path) + indented]
             }
             let result = try await DaemonConnection().perform(
                 .pending(domain.name),
@@ -26,6 +26,17 @@ extension Yonder {
             guard case .pending(let items) = result else { throw unexpected(result) }
             try list.add(items)
             try list.finish()
+        }
+
+        private static let words = [
+            "filename": "name", "parentItemIdentifier": "place", "lastUsedDate": "use", "tagData": "tags",
+            "favoriteRank": "rank", "creationDate": "created", "contentModificationDate": "date",
+            "extendedAttributes": "attributes", "permissions": "mode", "ownership": "owner",
+        ]
+
+        private static func words(of item: PendingItem) -> String {
+            if item.identifier == nil, item.inode != nil { return "new" }
+            return item.fields.map { words[$0] ?? $0 }.joined(separator: ",")
         }
     }
 

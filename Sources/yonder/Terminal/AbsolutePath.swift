@@ -19,12 +19,19 @@ struct AbsolutePath: ExpressibleByArgument {
     /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
 
-    /// Makes a path absolute and resolves symbolic links outside of Yonder's mounts, except for the last component.
+    /// Makes a path absolute and resolves symbolic links outside of Yonder's mounts, a last component only if it leads into one.
     /// Paths in a mount are not accessed, because that could list directories.
     static func resolving(_ text: String) -> String {
         let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
         let mounts = mounts().map(\.path)
-        var waiting = components(start)
+        let followed = walk(components(start), followsLast: true, mounts)
+        return followed.isInMount ? followed.path : walk(components(start), followsLast: false, mounts).path
+    }
+
+    private static func walk(
+        _ names: [String], followsLast: Bool, _ mounts: [String]
+    ) -> (path: String, isInMount: Bool) {
+        var waiting = names
         var path: [String] = []
         var links = 0
         while !waiting.isEmpty {
@@ -36,8 +43,10 @@ struct AbsolutePath: ExpressibleByArgument {
             path.append(name)
             let current = "/" + path.joined(separator: "/")
             // The daemon resolves the rest.
-            if mounts.contains(where: { $0.utf8.elementsEqual(current.utf8) }) { return joined(path, waiting) }
-            guard !waiting.isEmpty, links < mostLinks,
+            if mounts.contains(where: { $0.utf8.elementsEqual(current.utf8) }) {
+                return (joined(path, waiting), true)
+            }
+            guard followsLast || !waiting.isEmpty, links < mostLinks,
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current)
             else { continue }
             links += 1
@@ -45,7 +54,7 @@ struct AbsolutePath: ExpressibleByArgument {
             if target.utf8.first == UInt8(ascii: "/") { path = [] }
             waiting = components(target) + waiting
         }
-        return "/" + path.joined(separator: "/")
+        return ("/" + path.joined(separator: "/"), false)
     }
 
     /// Appends the rest of a path to a mount point and resolves `.` and `..` lexically.

@@ -64,10 +64,11 @@ struct ByteCount: ExpressibleByArgument {
 /// Bytes a second such as `2M`. Slower transfers than 32K would be ended by servers, which wait only some seconds for more.
 struct ByteRate: ExpressibleByArgument {
     let bytes: Int64
+    static let least: Int64 = 32 << 10
 
     init?(argument: String) {
         let text = argument.hasSuffix("/s") ? String(argument.dropLast(2)) : argument
-        guard let bytes = ByteText.bytes(text), bytes >= 32 << 10 else { return nil }
+        guard let bytes = ByteText.bytes(text) else { return nil }
         self.bytes = bytes
     }
 }

@@ -10,6 +10,8 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
     private let given: [String: String]
     /// The secrets that are to be read from standard input, in the order of the descriptors.
     private let secrets: [ProviderOption]
+    /// A value of `--option` that is none.
+    private let malformed: String?
 
     /// The options by name. An option of several kinds of remote is one flag.
     private static let all: [(option: ProviderOption, help: String)] = {
@@ -37,12 +39,14 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
     init() {
         given = [:]
         secrets = []
+        malformed = nil
     }
 
     init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Key.self)
         var given: [String: String] = [:]
         var secrets: [ProviderOption] = []
+        var malformed: String?
         for (option, _) in Self.all {
             let key = Key(stringValue: option.flag)
             if option.isSecret {
@@ -53,7 +57,8 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         }
         for text in try values.decode(Option<[String]>.self, forKey: Self.option).wrappedValue {
             guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
-                throw ValidationError("--option takes NAME=VALUE, and '\(text)' is not")
+                malformed = malformed ?? text
+                continue
             }
             given[String(text[..<equals])] = String(text[text.index(after: equals)...])
         }
@@ -62,6 +67,15 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         }
         self.given = given
         self.secrets = secrets
+        self.malformed = malformed
+    }
+
+    // An error of the decoder would be shown as an internal one.
+    func validate() throws {
+        guard let malformed else { return }
+        throw ValidationError(
+            "--option (-o) takes NAME=VALUE of the source, and '\(malformed)' is not; mount options are --read-only and so on"
+        )
     }
 
     private static let option = Key(stringValue: "option")

@@ -1,0 +1,57 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// How items and domains are named on the command line.
+    @Suite struct NamedPaths {
+        @Test("CMD-1: a symbolic link to a mount, into it or in it names what it leads to") func links() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "directory/file")
+                try await yonder.mountSource()
+                try await yonder.shell("ls directory; ln -s directory inside")
+                let (mount, inside) = (yonder.directory["mount-link"].string, yonder.directory["inside-link"].string)
+                for (link, target) in [(mount, yonder.mount.string), (inside, yonder["directory"])] {
+                    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+                }
+                for words in [["status", mount], ["wait", mount + "/"], ["ls", inside], ["info", inside + "/file"]] {
+                    let outcome = try await yonder.yonder(words[0], words[1])
+                    #expect(outcome.status == 0, "\(words): \(outcome.errors)")
+                }
+                #expect(try await yonder.yonder("mkdir", yonder["inside/new"]).status == 0)
+                #expect(try await yonder.isThere(yonder["directory/new"]))
+                // A link in the mount is an item of its own.
+                #expect(try await yonder.info("inside").kind == "symlink")
+                #expect(try await yonder.yonder("unmount", mount).status == 0)
+            }
+        }
+
+        @Test("MOUNT-1: a known domain is mounted by the path of its directory") func mountsByPath() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let path = yonder.mount.string
+                #expect(try await yonder.yonder("unmount", path).status == 0)
+                #expect(try await yonder.yonder("mount", path).status == 0)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                let none = try await yonder.yonder("mount", yonder.directory["other"].string)
+                #expect(none.status == 1 && none.errors.contains("no such domain"), "\(none.errors)")
+            }
+        }
+
+        @Test(
+            "CMD-1: a mistake in the arguments is said in words",
+            arguments: [
+                ("help nonsense", "there is no command 'nonsense'"), ("mount S D -o foo", "takes NAME=VALUE"),
+                ("mount ''", "the source is empty"), ("mount S D --limit-up 1", "at least 32K"),
+                ("provider check nonsense", "neither a program nor"),
+            ])
+        func mistakes(line: String, words: String) async throws {
+            let outcome = try await Command.shell("\"$0\" \(line)".replacing("$0", with: Installation.program))
+            #expect(outcome.status != 0 && outcome.errors.contains(words), "\(outcome.errors)")
+            #expect(!outcome.errors.contains("Internal error"))
+        }
+    }
+}
