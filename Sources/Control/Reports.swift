@@ -4,12 +4,17 @@ package struct DomainSummary: Codable, Hashable, Sendable {
     package var source: String
     @ExplicitNull package var mountpoint: String?
     package var isMounted: Bool
+    /// Whether the next daemon mounts it. Nil from an older daemon.
+    package var isToBeMounted: Bool?
 
-    package init(name: String, source: String, mountpoint: String?, isMounted: Bool) {
+    package init(
+        name: String, source: String, mountpoint: String?, isMounted: Bool, isToBeMounted: Bool? = nil
+    ) {
         self.name = name
         self.source = source
         self.mountpoint = mountpoint
         self.isMounted = isMounted
+        self.isToBeMounted = isToBeMounted
     }
 }
 

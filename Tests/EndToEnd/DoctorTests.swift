@@ -129,6 +129,20 @@ extension RealMount {
             }
         }
 
+        @Test("DOCTOR-1: a domain that is to be mounted and is not is told") func notMounted() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                #expect(try await Command.run("umount", yonder.mount.string).status == 0)
+                #expect(
+                    try await eventually {
+                        try await findings(yonder).all.contains { $0.advice?.hasPrefix("yonder mount 'mount'") == true }
+                    })
+                // It is not mounted, and will not be.
+                #expect(try await yonder.yonder("unmount", "mount").status == 69)
+                #expect(try await !findings(yonder).all.contains { $0.subject == "mount" })
+            }
+        }
+
         @Test("DOCTOR-1: directories that others can write are told") func laxDirectories() async throws {
             try await Installation.run { yonder in
                 let state = try yonder.directory.makeDirectory("state").string

@@ -219,7 +219,9 @@ struct DaemonService: ControlService {
         let mounted = await domains.mounted.map(DomainSummary.init)
         let (known, unreadable) = domains.store.all()
         let others = known.filter { known in !mounted.contains { $0.name == known.name } }.map {
-            DomainSummary(name: $0.name, source: $0.source, mountpoint: $0.mountpoint, isMounted: false)
+            DomainSummary(
+                name: $0.name, source: $0.source, mountpoint: $0.mountpoint, isMounted: false,
+                isToBeMounted: $0.isToBeMounted)
         }
         guard unreadable.isEmpty || !mounted.isEmpty || !others.isEmpty else {
             throw ControlError(.failed, unreadable.joined(separator: "; "))

@@ -69,6 +69,8 @@ extension ReaderStatus {
 
 extension DomainSummary {
     init(_ host: DomainHost) {
-        self.init(name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true)
+        self.init(
+            name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true,
+            isToBeMounted: true)
     }
 }

@@ -19,6 +19,13 @@ struct DaemonExamination {
             guard case .status(let report) = answer else { return [] }
             let mounted = Set(report.domains.map(\.mountpoint))
             var findings = daemon(report) + (await dead(except: mounted))
+            if case .domains(let known) = try await client.perform(.domains) {
+                findings += known.filter { !$0.isMounted && $0.isToBeMounted == true }.map {
+                    .warning(
+                        $0.name, "it is not mounted, though it is to be",
+                        "yonder mount '\($0.name)', or yonder unmount '\($0.name)'")
+                }
+            }
             for domain in report.domains { findings += await DomainExamination(domain: domain).findings() }
             return findings
         } catch let error as ControlError where error.code == .unavailable {
