@@ -48,6 +48,47 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CONFLICT-3: a provider that knows its items by path is told where one is that has no row here and is compared"
+        )
+        func placeOfCompared() async throws {
+            try await Machine.run { machine in
+                try await machine.write("mine", to: "file")
+                machine.provider.changeSilently {
+                    _ = $0.addFile("file", content: RemoteContent("them"), identifier: "theirs")
+                }
+                let gate = machine.provider.faults.hold(.fetch)
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                #expect(try machine.replica.database.remoteItems.path(of: "theirs") == ["file"])
+                gate.open()
+                try await sending.value
+            }
+        }
+
+        @Test(
+            "SEND-14: a file that another machine has put in the place of a removed one is shown, also without another change"
+        )
+        func replacedMeanwhile() async throws {
+            try await Machine.run { machine in
+                try await machine.write("base", to: "file")
+                try await machine.drain()
+                machine.provider.faults.add(.fail(FileProviderError(.timedOut)), to: .modify, times: 1)
+                try await machine.write("mine", to: "file")
+                let time = try await machine.record("file").modifiedAt
+                try await machine.send(passes: 1)
+                try await machine.remove("file")
+                machine.provider.change { tree in
+                    tree.identifier(at: "file").map { tree.delete($0) }
+                    let there = tree.addFile("file", content: RemoteContent("them"), identifier: "other")
+                    tree.edit(there) { $0.contentModificationDate = FileTimestamp(seconds: time.seconds) }
+                }
+                try await machine.drain()
+                #expect(try await machine.names(in: .root) == ["file"])
+                #expect(try await machine.read("file") == "them")
+            }
+        }
+
         @Test("SEND-14: another machine's file of the same second and size is shown in the place of the removed one")
         func otherThanRemoved() async throws {
             try await Machine.run { machine in

@@ -21,7 +21,7 @@ package struct RemoteItems: Sendable {
     fileprivate let database: ReplicaDatabase
 
     /// The names from the remote's root down to an item, as the provider last gave them; also of one that was removed
-    /// here and that the remote still has.
+    /// here and that the remote still has, or that is about to be read (``UnplacedItems``).
     package func path(of identifier: ItemIdentifier) throws -> [String]? {
         try path(of: identifier, from: .rootContainer)
     }
@@ -31,14 +31,15 @@ package struct RemoteItems: Sendable {
             var names: [String] = []
             var current = identifier
             while current != top {
-                guard
-                    let (name, parent) = try db.one(
-                        """
-                        SELECT baseName, baseParent FROM item WHERE identifier = ?1
-                        UNION ALL SELECT baseName, baseParent FROM deletion WHERE identifier = ?1
-                        """, [current.rawValue], { ($0[0] as String?, $0[1] as String?) }),
-                    let name, let parent
-                else { return nil }
+                let known = try db.one(
+                    """
+                    SELECT baseName, baseParent FROM item WHERE identifier = ?1
+                    UNION ALL SELECT baseName, baseParent FROM deletion WHERE identifier = ?1
+                    """, [current.rawValue], { ($0[0] as String?, $0[1] as String?) })
+                let unplaced = known == nil ? database.unplacedItems.place(of: current) : nil
+                guard let name = known?.0 ?? unplaced?.name, let parent = known?.1 ?? unplaced?.parent.rawValue else {
+                    return nil
+                }
                 names.append(name)
                 guard names.count <= Self.deepestPath else { return nil }
                 current = ItemIdentifier(parent)

@@ -17,6 +17,7 @@ package final class ReplicaDatabase: Sendable {
     let newFiles = NewFiles()
     let group = WriteGroup()
     let uncommitted = UncommittedChanges()
+    package let unplacedItems = UnplacedItems()
     /// Notified after each commit, and by Sync after changes of other state that the same tasks wait for.
     package let changes = ChangeSignal()
     /// The creation log: files that were created and are not in the database yet.

@@ -28,6 +28,13 @@ enum Schema {
         migrator.registerMigration("0008 unanswered.digest") { db in
             try db.execute(sql: "ALTER TABLE unanswered ADD COLUMN digest BLOB")
         }
+        migrator.registerMigration("0009 deletion.trashedTop of old rows") { db in
+            try db.execute(
+                sql: """
+                    UPDATE deletion SET trashedTop = identifier
+                    WHERE trashedTop IS NULL AND baseParent = 'yonder.trash'
+                    """)
+        }
         return migrator
     }
 

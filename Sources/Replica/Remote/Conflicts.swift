@@ -114,6 +114,13 @@ package struct Conflicts: RemotePart {
         }
     }
 
+    /// What has the name of a removed item on the remote, and may be another client's, was not shown as long as the deletion was
+    /// pending: the directory is compared again.
+    package func compareLater(_ directory: ItemIdentifier) throws {
+        guard let directory = try db.item(directory) else { return }
+        try db.noteIncompleteIfListed(directory.inode.number)
+    }
+
     /// The inode number that a removed item had, if nothing is left of the inode: it has no other name, and no process has
     /// it open.
     private func freedNumber(of deletion: PendingDeletion) throws -> InodeNumber? {

@@ -260,7 +260,7 @@ package struct Placement: RemotePart {
             let isPlaceholder = ItemIdentifier(rawValue: deletion.identifier).isPlaceholder
             return try deletion.kind == InodeKind(item.kind).rawValue && (isPlaceholder || item.kind != .directory)
                 && db.unanswered("deletion", deletion.id).contains {
-                    $0.matches(item) || $0.mayMatch(item) && $0.hasNearlyTheDate(of: item)
+                    $0.matches(item) || $0.hasComparableContent(item) && $0.matchesTruncatedDate(of: item)
                 }
         }
     }

@@ -15,7 +15,7 @@ package struct UnansweredChange: Hashable, Sendable {
     private static let coarsestDate = Duration.seconds(2)
 
     /// Whether an item of the remote's is what was sent. A time that the remote has cut does not match, for another machine may
-    /// have written as many bytes in the same second: then only the content tells (``mayMatch(_:)``).
+    /// have written as many bytes in the same second: the contents have to be compared (``hasComparableContent(_:)``).
     package func matches(_ item: FileProviderItem) -> Bool {
         switch item.kind {
         case .file: item.documentSize == size && item.contentModificationDate == modifiedAt
@@ -24,14 +24,14 @@ package struct UnansweredChange: Hashable, Sendable {
         }
     }
 
-    /// Whether an item of the remote's is what was sent if its content is. A remote that stores no dates shows another one.
-    package func mayMatch(_ item: FileProviderItem) -> Bool {
+    /// Whether the digest shows if an item of the remote's is what was sent, whatever its date.
+    package func hasComparableContent(_ item: FileProviderItem) -> Bool {
         digest != nil && item.kind == .file && item.documentSize == size
     }
 
     /// Whether the dates are the same where they are cut: another file of the same content is not taken for the one that was
     /// sent.
-    package func hasNearlyTheDate(of item: FileProviderItem) -> Bool {
+    package func matchesTruncatedDate(of item: FileProviderItem) -> Bool {
         guard let date = item.contentModificationDate else { return false }
         return date <= modifiedAt && modifiedAt < date.advanced(by: Self.coarsestDate)
     }

@@ -8,38 +8,46 @@ import SystemPackage
 struct ContentComparison: SyncPart {
     let context: SyncContext
 
+    /// Whether the remote has the content of a file here.
     func isEqual(_ remote: FileProviderItem, to number: InodeNumber) async throws -> Bool {
-        let local = try replica.openContent(of: number)
-        defer { try? local.close() }
-        let sink = ComparingSink(local: local, traffic: calls.traffic)
-        let request = FileProviderRequest(reason: .synchronization)
+        let sink = ComparingSink(local: try replica.openContent(of: number), traffic: calls.traffic)
         do {
-            _ = try await calls.make(.fetchContents, for: request) { provider in
-                try await provider.fetchContents(
-                    for: remote.itemIdentifier, version: remote.itemVersion.contentVersion, range: nil,
-                    request: request, into: sink)
-            }
+            try await fetch(remote, into: sink, sink.progress)
         } catch {
             guard sink.isDifferent else { throw error }
         }
         return !sink.isDifferent && sink.count == remote.documentSize
     }
 
-    /// - Parameter digests: as ``ContentDigest``.
-    func isAny(of digests: Set<[UInt8]>, _ remote: FileProviderItem) async throws -> Bool {
+    /// Whether the remote has content with one of the digests of ``ContentDigest``.
+    func hasDigest(in digests: Set<[UInt8]>, _ remote: FileProviderItem) async throws -> Bool {
         let size = remote.documentSize ?? 0
         let content = ContentSource(descriptor: try replica.makeScratchFile(), size: size)
+        let (progress, traffic) = (CallProgress(), calls.traffic)
         let sink = DownloadSink(
             identifier: remote.itemIdentifier, size: size, descriptor: content.descriptor,
-            arrived: { [traffic = calls.traffic] in traffic.receive($0.upperBound - $0.lowerBound) },
+            // A call that was given up may write on: it keeps the file open.
+            arrived: { [content] range in
+                withExtendedLifetime(content) { progress.advance() }
+                traffic.receive(range.upperBound - range.lowerBound)
+            },
             overflowed: { _ in },
-            paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) {} })
-        _ = try await calls.make(.fetchContents, for: FileProviderRequest(reason: .synchronization)) { provider in
-            try await provider.fetchContents(
-                for: remote.itemIdentifier, version: remote.itemVersion.contentVersion, range: nil,
-                request: FileProviderRequest(reason: .synchronization), into: sink)
-        }
+            paced: { try await traffic.receiving.pass($0) { progress.advance() } })
+        try await fetch(remote, into: sink, progress)
         return await ContentDigest.of(content).map(digests.contains) ?? false
+    }
+
+    private func fetch(
+        _ remote: FileProviderItem, into sink: any ContentSink, _ progress: CallProgress
+    ) async throws {
+        replica.database.unplacedItems.add(remote)
+        defer { replica.database.unplacedItems.remove(remote.itemIdentifier) }
+        let request = FileProviderRequest(reason: .synchronization)
+        _ = try await calls.make(.fetchContents, for: request, progress: progress) { provider in
+            try await provider.fetchContents(
+                for: remote.itemIdentifier, version: remote.itemVersion.contentVersion, range: nil, request: request,
+                into: sink)
+        }
     }
 }
 
@@ -52,8 +60,10 @@ private final class ComparingSink: ContentSink {
 
     private struct Different: Error {}
 
+    /// Open as long as a call may write to the sink, also one that was given up.
     private let local: FileDescriptor
     private let traffic: ContentTraffic
+    let progress = CallProgress()
     private let state = Mutex(State())
     private static let piece: Int64 = 1 << 20
 
@@ -61,6 +71,8 @@ private final class ComparingSink: ContentSink {
         self.local = local
         self.traffic = traffic
     }
+
+    deinit { try? local.close() }
 
     var isDifferent: Bool { state.withLock { $0.isDifferent } }
     var count: Int64 { state.withLock { $0.count } }
@@ -82,6 +94,7 @@ private final class ComparingSink: ContentSink {
 
     private func note(_ isEqual: Bool, count: Int64) throws {
         traffic.receive(count)
+        progress.advance()
         state.withLock { state in
             state.count += count
             if !isEqual { state.isDifferent = true }

@@ -8,7 +8,8 @@ enum ContentDigest {
     static let mostBytes: Int64 = 16 << 20
     private static let piece = 1 << 20
 
-    /// - Returns: nil for large content, and for content that was written meanwhile.
+    /// - Returns: nil for large content, and for a file that has become shorter. That of a file that is written meanwhile is of no
+    ///   use; the upload fails as well.
     static func of(_ content: ContentSource) async -> [UInt8]? {
         guard content.size <= mostBytes else { return nil }
         let quiet = ContentSource(reading: content)

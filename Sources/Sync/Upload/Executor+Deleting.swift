@@ -13,6 +13,7 @@ extension Executor {
                 try await find(queued)
                 return queued.identifier
             }
+            let mayHideOther = try !replica.database.unanswered(ofDeletion: queued.id).isEmpty
             if let found = try await unansweredItem(of: queued) {
                 // A provider that knows only paths asks where it is.
                 try await commits.commit { try $0.offers.foundDeleted(queued, as: found) }
@@ -39,8 +40,11 @@ extension Executor {
             } catch let error as FileProviderError {
                 guard error.code == .noSuchItem else { throw error }
             }
-            try await commits.commit { try $0.answers.acknowledgeDeletion(deletion) }
-            let directory = try replica.database.item(deletion.parent)?.inode.number
+            try await commits.commit { ingestion in
+                try ingestion.answers.acknowledgeDeletion(deletion)
+                if mayHideOther { try ingestion.conflicts.compareLater(deletion.parent) }
+            }
+            let directory = (try? replica.database.item(deletion.parent))?.inode.number
             events.tell(.deleted, of: nil, in: directory, named: deletion.name)
         } catch {
             await failed(known, error)

@@ -21,7 +21,7 @@ extension Executor {
     func isOwn(_ remote: FileProviderItem, _ deletion: PendingDeletion) async throws -> Bool {
         let changes = try replica.database.unanswered(ofDeletion: deletion.id)
         if changes.contains(where: { $0.matches(remote) }) { return true }
-        return try await hasContent(remote, ofAny: changes.filter { $0.hasNearlyTheDate(of: remote) })
+        return try await hasContent(remote, ofAny: changes.filter { $0.matchesTruncatedDate(of: remote) })
     }
 
     private func unanswered(_ remote: FileProviderItem, _ sent: SentChange) throws -> [UnansweredChange] {
@@ -32,12 +32,12 @@ extension Executor {
     }
 
     private func hasContent(_ remote: FileProviderItem, ofAny changes: [UnansweredChange]) async throws -> Bool {
-        let digests = Set(changes.filter { $0.mayMatch(remote) }.compactMap(\.digest))
+        let digests = Set(changes.filter { $0.hasComparableContent(remote) }.compactMap(\.digest))
         guard !digests.isEmpty else { return false }
         do {
-            return try await ContentComparison(context: context).isAny(of: digests, remote)
+            return try await ContentComparison(context: context).hasDigest(in: digests, remote)
         } catch let error as FileProviderError where error.code == .noSuchItem {
-            // Another client has removed it, or the provider cannot read an item that was never listed.
+            // Another client has removed it.
             return false
         }
     }
