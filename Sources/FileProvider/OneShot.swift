@@ -61,18 +61,15 @@ extension Task where Failure == any Error {
         }
     }
 
-    /// Waits until the task has ended, for `patience` at most. The task goes on then.
-    package func wait(atMost patience: Duration) async {
-        let end = OneShot<Void>()
-        Task<Void, Never> {
-            _ = await result
-            end.give(.success(()))
-        }
+    /// The result; nil if the task has not ended in time. It goes on in that case.
+    package func result(within limit: Duration) async -> Result<Success, any Error>? {
+        let end = OneShot<Result<Success, any Error>?>()
+        Task<Void, Never> { end.give(.success(await result)) }
         let timer = Task<Void, any Error> {
-            try await Task<Never, Never>.sleep(for: patience)
-            end.give(.success(()))
+            try await Task<Never, Never>.sleep(for: limit)
+            end.give(.success(nil))
         }
         defer { timer.cancel() }
-        try? await end.value { end.give(.success(())) }
+        return try? await end.value { end.give(.success(nil)) }
     }
 }

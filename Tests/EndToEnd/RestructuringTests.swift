@@ -57,8 +57,10 @@ extension RealMount {
                 _ = try await yonder.shell("find . >/dev/null; \(wasRead ? "cat x/*" : "true") >/dev/null")
                 #expect(try await Command.shell("mv \"$1/x\" \"$1/y/x\"", folder).status == 0)
                 let place = wasRead ? "x" : "y/x"
+                // Several wait for one comparison.
                 let changes =
-                    "echo changed >> x/one; cat \(place)/two; echo new > \(place)/new; mkdir \(place)/made; echo in > \(place)/made/in"
+                    "cat x/two >/dev/null & cat x/two & echo changed >> x/one; wait; echo new > \(place)/new; "
+                    + "mkdir \(place)/made; echo in > \(place)/made/in"
                 #expect(try await yonder.shell(changes) == "second file\n")
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 let found = try await Command.shell("cd \"$1\" && find . -type f | sort && cat y/x/one", folder)

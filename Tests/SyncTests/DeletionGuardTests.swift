@@ -171,7 +171,7 @@ extension EngineTests {
             }
         }
 
-        /// A remote without a change feed that holds a directory of 150 files, and nothing else.
+        /// A remote that holds a directory of 150 files, and nothing else.
         private static func runOnDirectory(
             changeFeed: Bool = false, _ test: (Machine) async throws -> Void
         ) async throws {

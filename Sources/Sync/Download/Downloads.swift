@@ -10,8 +10,8 @@ actor Downloads: ContentEvictor, SyncPart {
     private let accounting: (any FetchAccounting)?
     private let offers: OfferQueue
     private let feed: ChangeFeed
-    /// Missing items for which all directories were compared not long ago.
-    private nonisolated let lookedFor = RecentChecks(trust: .seconds(60))
+    /// The comparison of all directories that readers of missing files wait for.
+    private var comparison: Task<Void, any Error>?
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     /// The effects for files that are open: they are published when the last handle is closed.
@@ -25,7 +25,7 @@ actor Downloads: ContentEvictor, SyncPart {
     /// Lookups of items whose content changed on the remote while it was fetched.
     private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
-    private static let patienceForComparison = Duration.seconds(5)
+    private static let comparisonTimeout = Duration.seconds(5)
 
     /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
     init(
@@ -47,6 +47,14 @@ actor Downloads: ContentEvictor, SyncPart {
     func provide(
         _ number: InodeNumber, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest
     ) async throws(FileProviderError) {
+        try await provide(number, version: version, range: range, request: request, searchesMissing: true)
+    }
+
+    /// - Parameter searchesMissing: whether a file that the provider does not find is searched for.
+    private func provide(
+        _ number: InodeNumber, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
+        searchesMissing: Bool
+    ) async throws(FileProviderError) {
         var latest: Download?
         do {
             try await offers.settle(number)
@@ -64,8 +72,9 @@ actor Downloads: ContentEvictor, SyncPart {
         } catch {
             let failure = ProviderCalls.failure(from: error)
             if failure.code == .malformedResponse { warnings.report(failure.message, of: .content(number)) }
-            if failure.code == .noSuchItem, await isElsewhere(number) {
-                return try await provide(number, version: version, range: range, request: request)
+            if failure.code == .noSuchItem, await findAgainOrRemove(number, searches: searchesMissing) {
+                return try await provide(
+                    number, version: version, range: range, request: request, searchesMissing: false)
             }
             if failure.code == .noSuchItem || failure.code == .versionNoLongerAvailable {
                 await releaseOnRemote(number)
@@ -295,25 +304,45 @@ actor Downloads: ContentEvictor, SyncPart {
         }
     }
 
-    /// The provider does not know a file that is shown here. A lookup confirms that before the file is removed. Where the provider
-    /// does not report changes by itself, only a comparison of all directories tells whether another client has moved it, or a
-    /// directory above it.
+    /// The provider does not know a file that is shown here. Where it does not report changes by itself, only a comparison of all
+    /// directories tells whether another client has moved the file, or a directory above it. Otherwise a lookup confirms that the
+    /// file is gone, before it is removed.
     ///
-    /// - Returns: whether the comparison has found it.
-    private func isElsewhere(_ number: InodeNumber) async -> Bool {
+    /// - Returns: whether a search has found it, and its content can be asked for again.
+    private func findAgainOrRemove(_ number: InodeNumber, searches: Bool) async -> Bool {
         do {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return false }
             let request = FileProviderRequest(reason: .synchronization)
-            if !calls.provider.features.changeFeed, !lookedFor.hasPassed(identifier) {
-                lookedFor.notePassed(identifier)
-                await Task { try await feed.refresh() }.wait(atMost: Self.patienceForComparison)
+            // While removals are held, every file may be missing, and a comparison for each would change nothing.
+            if searches, !calls.provider.features.changeFeed, guardian.warning == nil {
+                // One that goes on, or has failed, does not show that the file is gone.
+                guard await compareAll() else { return false }
                 if try await remoteLookup.lookUp(identifier, for: request) != nil { return true }
             }
             try await remoteLookup.refresh(identifier, for: request)
         } catch {
+            if Task.isCancelled { return false }
             warnings.report("inode \(number) seems to be gone from the remote and cannot be looked up: \(error)")
         }
         return false
+    }
+
+    /// Compares all directories with the remote. Callers that come meanwhile wait for the same comparison.
+    ///
+    /// - Returns: whether it has ended well in time; it goes on otherwise.
+    private func compareAll() async -> Bool {
+        let running: Task<Void, any Error>
+        if let comparison {
+            running = comparison
+        } else {
+            running = Task {
+                defer { comparison = nil }
+                try await feed.refresh()
+            }
+            comparison = running
+        }
+        guard case .success = await running.result(within: Self.comparisonTimeout) else { return false }
+        return true
     }
 
     /// The remote has moved on: what is here may be of two versions and is not trusted. The item is looked up, so that the
