@@ -83,26 +83,57 @@ extension RealMount {
             }
         }
 
+        /// Ends the daemon, and starts another by mounting another domain.
+        private func restart(_ yonder: Installation, _ between: () async throws -> Void) async throws {
+            #expect(try await yonder.yonder("shutdown").status == 0)
+            try await between()
+            let (source, other) = (yonder.directory["extra"].string, yonder.directory["other"].string)
+            try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: true)
+            #expect(try await yonder.yonder("mount", source, other, "--name", "other").status == 0)
+            #expect(
+                try await eventually {
+                    try await yonder.json([DomainSummary].self, "domains").first { $0.name == "mount" }?.isMounted
+                        == true
+                })
+        }
+
         @Test(
-            "FOLDER-9: a domain whose folder is missing when the daemon starts is mounted, and goes on once it is there"
-        )
-        func isMissingAtTheStart() async throws {
+            "FOLDER-9: a domain whose folder is missing when the daemon starts is mounted, and goes on once it is there",
+            arguments: [true, false])
+        func isMissingAtTheStart(hasEmptyDirectory: Bool) async throws {
             try await Installation.run { yonder in
                 try yonder.write("here", to: "file")
                 try await yonder.mountSource()
                 #expect(try await yonder.shell("cat file") == "here")
-                #expect(try await yonder.yonder("shutdown").status == 0)
-                let away = yonder.directory["away"].string
-                try FileManager.default.moveItem(atPath: yonder.source.string, toPath: away)
-                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                let (source, away) = (yonder.source.string, yonder.directory["away"].string)
+                try await restart(yonder) {
+                    try FileManager.default.moveItem(atPath: source, toPath: away)
+                    // Where its disk is mounted as a rule.
+                    if hasEmptyDirectory {
+                        try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: false)
+                    }
+                }
                 #expect(try await yonder.shell("cat file; echo new > new") == "here")
                 #expect(
-                    try await eventually(within: .seconds(10)) { try await yonder.status().connection == .offline })
-                try FileManager.default.moveItem(atPath: away, toPath: yonder.source.string)
-                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                    try await eventually(within: .seconds(10)) {
+                        let report = try await yonder.json(StatusReport.self, "status", "mount")
+                        return report.domains.first?.connection == .offline
+                    })
+                if hasEmptyDirectory { #expect(rmdir(source) == 0) }
+                try FileManager.default.moveItem(atPath: away, toPath: source)
+                #expect(try await yonder.yonder("wait", "mount", "--timeout", "30").status == 0)
                 #expect(yonder.sourceText("new") == "new\n")
                 #expect(try await yonder.differences() == "")
             }
+        }
+
+        private func makeSourceReadOnly(_ yonder: Installation) async throws {
+            let line = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\""
+            #expect(try await Command.shell(line, yonder.source.string).status == 0)
+        }
+
+        private func makeSourceWritable(_ yonder: Installation) async throws {
+            #expect(try await Command.run("umount", "-l", yonder.source.string).status == 0)
         }
 
         @Test(
@@ -112,28 +143,45 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write("here", to: "file")
                 try await yonder.mountSource()
-                #expect(try await yonder.yonder("shutdown").status == 0)
-                let source = yonder.source.string
-                #expect(
-                    try await Command.shell(
-                        "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"", source
-                    ).status == 0)
                 do {
-                    #expect(try await yonder.yonder("mount", "mount").status == 0)
+                    try await restart(yonder) { try await makeSourceReadOnly(yonder) }
                     try await yonder.shell("echo new > new; echo more >> file")
                     #expect(
                         try await eventually(within: .seconds(10)) {
                             try await yonder.pending()["new"]?.error?.message.contains("ead-only") == true
                         })
                 } catch {
-                    _ = try await Command.run("umount", "-l", source)
+                    try await makeSourceWritable(yonder)
                     throw error
                 }
-                #expect(try await Command.run("umount", "-l", source).status == 0)
-                #expect(try await yonder.yonder("retry", "mount").status == 0)
-                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                try await makeSourceWritable(yonder)
+                #expect(try await yonder.yonder("wait", "mount", "--timeout", "60").status == 0)
                 #expect(yonder.sourceText("new") == "new\n")
                 #expect(yonder.sourceText("file") == "heremore\n")
+            }
+        }
+
+        @Test(
+            "FOLDER-9: a folder that was never writable is a read-only remote until it is",
+            .enabled(if: getuid() == 0, "only root can mount"))
+        func neverWritable() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("here", to: "file")
+                try await makeSourceReadOnly(yonder)
+                do {
+                    try await yonder.mountSource()
+                    let written = try await Command.shell("echo new > \"$1\"/new", yonder.mount.string)
+                    #expect(written.errors.contains("Read-only file system"), "\(written.errors)")
+                    #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                } catch {
+                    try await makeSourceWritable(yonder)
+                    throw error
+                }
+                try await makeSourceWritable(yonder)
+                try await yonder.mountSource()
+                try await yonder.shell("echo new > new")
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("new") == "new\n")
             }
         }
 

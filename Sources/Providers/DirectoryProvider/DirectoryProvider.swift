@@ -11,7 +11,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     private static let chunk: Int64 = 1 << 20
 
     /// - Parameters:
-    ///   - root: the folder, which must exist.
+    ///   - root: the folder, which must exist when it is used for the first time.
     ///   - leftoverAge: the age in seconds after which a file of an interrupted change is removed.
     /// - Throws: `serverUnreachable` with the reason.
     package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {

@@ -19,7 +19,7 @@ extension Folder {
         do {
             let found = try SourceIdentity(of: root)
             if found != source.withLock({ $0.identity }) { try accept(found, root) }
-            if isToBeFinished.exchange(false, ordering: .relaxed) { finishWritingInPlace() }
+            if hasUnfinishedEdits.exchange(false, ordering: .relaxed) { finishWritingInPlace() }
             return root
         } catch {
             try? root.close()

@@ -43,8 +43,8 @@ final class Folder: Sendable {
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
-    /// Whether files that were being written in place wait until the folder is there.
-    let isToBeFinished: Atomic<Bool>
+    /// Whether files that were being written in place are to be completed once the folder is there.
+    let hasUnfinishedEdits: Atomic<Bool>
     /// The result of the last search of the trash.
     let knownTrash = Mutex<KnownTrash?>(nil)
     let unanswered = Mutex(UnansweredFiles())
@@ -69,10 +69,20 @@ final class Folder: Sendable {
                 ? try FileDescriptor.openDirectory(notFollowing: place) : try FileDescriptor.openDirectory(place)
             defer { try? root.close() }
             let found = try SourceIdentity(of: root)
-            record = SourceRecord(source: path.string, path: place.string, identity: stored?.identity ?? found)
-            record.isReadOnly = known?.isReadOnly != false && (try? root.fileSystemStatistics().isReadOnly) ?? false
-            isOnNetwork = root.isOnNetworkFileSystem
-            isToBeFinished = Atomic(false)
+            if let known, !known.identity.isSameDirectory(as: found) {
+                // The empty directory on which its disk is not mounted says nothing of the folder.
+                record = known
+                isOnNetwork = known.identity.isOnNetwork
+                hasUnfinishedEdits = Atomic(true)
+            } else {
+                record = SourceRecord(source: path.string, path: place.string, identity: stored?.identity ?? found)
+                record.isReadOnly = known?.isReadOnly
+                if let statistics = try? root.fileSystemStatistics(), known?.isReadOnly != false {
+                    record.isReadOnly = statistics.isReadOnly
+                }
+                isOnNetwork = root.isOnNetworkFileSystem
+                hasUnfinishedEdits = Atomic(false)
+            }
         } catch {
             if error.isShortageHere { throw FileProviderError.shortageHere(error) }
             guard let known else {
@@ -81,14 +91,14 @@ final class Folder: Sendable {
             }
             record = known
             isOnNetwork = known.identity.isOnNetwork
-            isToBeFinished = Atomic(true)
+            hasUnfinishedEdits = Atomic(true)
         }
         self.path = FilePath(record.path)
         isReadOnly = record.isReadOnly ?? false
         capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
         source = Mutex(record)
         if known?.source != record.source || known?.isReadOnly != record.isReadOnly { keep(record) }
-        if !isToBeFinished.load(ordering: .relaxed) { finishWritingInPlace() }
+        if !hasUnfinishedEdits.load(ordering: .relaxed) { finishWritingInPlace() }
     }
 
     var items: FolderItems {

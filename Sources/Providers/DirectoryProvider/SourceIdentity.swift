@@ -38,7 +38,7 @@ struct SourceRecord: Codable, Sendable {
     /// The source with its symbolic links resolved at the first mount.
     var path: String
     var identity: SourceIdentity
-    /// Whether the file system was mounted read-only whenever the domain was mounted.
+    /// Whether the file system was mounted read-only whenever the domain was mounted; nil when that is not known.
     var isReadOnly: Bool?
 
     static let namespace = ProviderStoreNamespace<SourceRecord>("folder.source")
