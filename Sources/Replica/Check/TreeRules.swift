@@ -58,14 +58,6 @@ struct TreeRule {
                     OR instr(name, char(0)) > 0)
                 """, isAboutItems: true, mending: .dropItem),
         TreeRule(
-            what: "has the name of another",
-            query: """
-                SELECT id FROM (
-                    SELECT id, row_number() OVER (PARTITION BY parent, name ORDER BY id) AS number
-                    FROM item NOT INDEXED WHERE parent IS NOT NULL)
-                    WHERE number > 1
-                """, isAboutItems: true, mending: .dropItem),
-        TreeRule(
             what: "is a directory with several names",
             query: """
                 SELECT item.id FROM item JOIN inode ON inode.number = item.inode
