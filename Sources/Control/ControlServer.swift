@@ -184,6 +184,8 @@ package final class ControlServer: Sendable {
                 return AnswerMessage.error(ControlError(.failed, "\(error)"))
             }
         }
+        // A client that has gone away is noticed first where something is written to it.
+        defer { work.cancel() }
         try await withTaskCancellationHandler {
             for await event in events { try await outbound.write(Wire.encode(AnswerMessage.event(event))) }
             try await outbound.write(Wire.encode(await work.value))

@@ -16,6 +16,8 @@ struct ItemBatch {
         var batch = ItemBatch()
         var refusals: [Refusal] = []
         for request in requests {
+            // The client may have been interrupted.
+            try Task.checkCancellation()
             do {
                 try await body(request, &batch)
             } catch let error as ControlError {
