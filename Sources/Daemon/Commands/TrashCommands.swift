@@ -99,10 +99,7 @@ struct TrashCommands: Sendable {
         // A name may also be that of a file in the working directory.
         var found: [(DomainHost, ItemRecord)] = []
         for host in await domains.mounted {
-            for item in try host.replica.database.trashedItems()
-            where item.name.utf8.elementsEqual(reference.text.utf8) {
-                found.append((host, item))
-            }
+            found += try host.replica.database.trashedItems(named: reference.text).map { (host, $0) }
         }
         guard let first = found.first else { throw absent }
         guard found.count == 1 else {

@@ -148,6 +148,8 @@ private struct PendingReader {
     let now = FileTimestamp.now
     /// By directory: files come many to a directory.
     private var ancestors: [ItemIdentifier: Set<ItemIdentifier>] = [:]
+    /// The directory that holds another; nil for one that is not known. The levels of a deep tree have their ancestors in common.
+    private var parents: [ItemIdentifier: ItemIdentifier?] = [:]
 
     init(db: Database, contents: ContentStore) {
         self.db = db
@@ -235,16 +237,22 @@ private struct PendingReader {
         var found: Set<ItemIdentifier> = []
         var current = directory
         while current != .rootContainer, found.insert(current).inserted {
-            let parent = try db.one(
-                """
-                SELECT baseParent FROM item WHERE identifier = ?1
-                UNION ALL SELECT baseParent FROM deletion WHERE identifier = ?1
-                """, [current.rawValue], { $0[0] as String? })
-            guard let parent, let parent else { break }
-            current = ItemIdentifier(parent)
+            guard let parent = try parent(of: current) else { break }
+            current = parent
         }
         ancestors[directory] = found
         return found
+    }
+
+    private mutating func parent(of directory: ItemIdentifier) throws -> ItemIdentifier? {
+        if let known = parents[directory] { return known }
+        let parent = try db.one(
+            """
+            SELECT baseParent FROM item WHERE identifier = ?1
+            UNION ALL SELECT baseParent FROM deletion WHERE identifier = ?1
+            """, [directory.rawValue], { ($0[0] as String?).map { ItemIdentifier($0) } })
+        parents[directory] = .some(parent ?? nil)
+        return parent ?? nil
     }
 
     /// A directory, or the nearest one above it that is not to be deleted.

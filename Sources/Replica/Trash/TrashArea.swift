@@ -87,10 +87,15 @@ extension Database {
 
 extension ReplicaDatabase {
     /// The trashed items, in the order in which they were trashed.
-    package func trashedItems() throws -> [ItemRecord] {
+    ///
+    /// - Parameter name: their name in the trash; nil for all.
+    package func trashedItems(named name: String? = nil) throws -> [ItemRecord] {
         try read { db in
-            try Int64.fetchAll(
-                db.cachedStatement(sql: "SELECT id FROM item WHERE trashedAt IS NOT NULL ORDER BY trashedAt, id")
+            try db.all(
+                """
+                SELECT id FROM item INDEXED BY trashedItem WHERE trashedAt IS NOT NULL AND (?1 IS NULL OR name = ?1)
+                ORDER BY trashedAt, id
+                """, [name], { $0[0] as Int64 }
             ).compactMap { try db.item(id: $0) }
         }
     }
