@@ -1,14 +1,19 @@
 import FileProvider
 import Replica
 
-/// What is wrong, for the user.
+/// Warnings, and the reasons why nothing is sent.
 extension SyncEngine {
     /// Warnings for the user.
     package var warnings: Warnings { context.warnings }
 
-    /// The texts of the warnings; of conflicts as long as there are copies.
+    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed.
     package func currentWarnings() throws -> [String] {
-        warnings.endConflicts(without: Set(try replica.database.conflictCopies().map(\.item.inode.number)))
+        // In this order: a conflict that is found meanwhile keeps its warning.
+        let reported = warnings.conflictCopies
+        if !reported.isEmpty {
+            let copies = Set(try replica.database.conflictCopies().map(\.item.inode.number))
+            for number in reported where !copies.contains(number) { warnings.succeeded(.conflict(number)) }
+        }
         return warnings.texts
     }
 

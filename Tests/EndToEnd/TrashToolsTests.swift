@@ -146,8 +146,13 @@ extension RealMount {
                 let listed = try await yonder.json([TrashedItem].self, "trash", "list", "mount")
                 #expect(Set(listed.map(\.originalPath)) == Set(names.map { yonder[$0] }))
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
-                let information = try await yonder.shell("ls .Trash-*/info | wc -L; ls .Trash-*/info | wc -l")
-                #expect(information == "255\n2\n")
+                // In the mount's trash and in the source's.
+                let line =
+                    "cd \"$1\"/.Trash-*/ && [ \"$(ls files | sed 's/$/.trashinfo/')\" = \"$(ls info)\" ] && ls info | wc -Ll"
+                for top in [yonder.mount.string, yonder.source.string] {
+                    let counts = try await Command.shell(line, top)
+                    #expect(counts.output.split(separator: " ").joined(separator: " ") == "2 255\n", "\(counts)")
+                }
                 for item in listed { #expect(try await yonder.yonder("trash", "restore", item.path).status == 0) }
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 for name in names {

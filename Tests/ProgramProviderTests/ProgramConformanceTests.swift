@@ -63,13 +63,14 @@ import Testing
             exec(open(sys.argv[1]).read(), names)
             calls = []
             class Connection:
-                base = ""
+                base, sock = "", True
                 def storbinary(self, *rest, **more): calls.append("store")
                 def rename(self, *rest): calls.append("rename")
                 def delete(self, name): calls.append("delete " + name[:17])
             # Written between the daemon's look and the end of the upload.
             names["stat"] = lambda ftp, path: {"name": path, "kind": "file", "tag": "theirs"}
-            for condition in [{"ifAbsent": True}, {"ifTag": "mine"}]:
+            names["date"] = lambda *rest: None
+            for condition in [{"ifAbsent": True}, {"ifTag": "mine"}, {"ifTag": "theirs"}]:
                 try:
                     names["write"](Connection(), "file", {"from": "/dev/null", "call": 1, **condition})
                 except names["Failure"] as failure:
@@ -80,7 +81,7 @@ import Testing
         #expect(
             outcome.output == """
                 ['store', 'delete /.yonder-partial-', 'filenameCollision', 'store', 'delete /.yonder-partial-', \
-                'localVersionConflictingWithServer']
+                'localVersionConflictingWithServer', 'store', 'rename']
 
                 """, "\(outcome.errors)")
     }

@@ -70,7 +70,7 @@ final class KeptFolder {
 
     private static func begin(_ work: FilePath, in path: FilePath) throws -> FileLock {
         do {
-            if let there = try? FileStatus(at: path), there.kind != .directory {
+            if let there = try? FileStatus(following: path), there.kind != .directory {
                 throw ControlError(.failed, "it is not a directory", path: path.string)
             }
             try FileManager.default.createDirectory(

@@ -5,8 +5,8 @@ package struct ReplicaEffects: Sendable {
     /// The last of the invalidations that the transaction has recorded, for ``ReplicaDatabase/forgetInvalidations(upTo:)``; 0 if it
     /// has recorded none.
     package var lastInvalidation: Int64 = 0
-    /// What the user should know: what the provider gave and cannot be shown, what is in conflict, what was lost. Each is a
-    /// sentence that can stand alone.
+    /// What the user should know: what the provider gave and cannot be shown, what was lost. Each is a sentence that can stand
+    /// alone.
     package var defects: [String] = []
     /// Defects of earlier transactions that are over.
     package var endedDefects: [String] = []
@@ -15,7 +15,7 @@ package struct ReplicaEffects: Sendable {
 
     package init() {}
 
-    /// What the user should know of both.
+    /// The messages for the user.
     var texts: [String] { defects + conflictCopies.map(\.text) }
 
     package mutating func append(_ other: ReplicaEffects) {

@@ -13,20 +13,22 @@ package struct ItemRemoval: RemotePart {
     package func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
         if try keepLocalWork(in: item) { return }
-        try handOn(item)
+        try transferMarks(of: item)
         try discard(item)
     }
 
-    /// What the remote has in the place of an item, after an atomic save there for example, takes over what was said of the item
-    /// here, and is here if the item was.
-    private func handOn(_ item: ItemRecord) throws {
+    /// Gives the policy, rank and tags of an item to the one that has its name on the remote now, after an atomic save there for
+    /// example. If the item's content was here, the other's is fetched.
+    private func transferMarks(of item: ItemRecord) throws {
         guard let directory = item.base.parent, let name = item.base.name,
             let successor = try db.item(named: name, inRemote: directory, except: item),
             successor.inode.kind == item.inode.kind, successor.trash == nil, item.trash == nil
         else { return }
-        try db.handOnMarks(of: item.id, to: successor.id)
-        guard successor.inode.kind == .file, successor.inode.content != .materialized else { return }
-        try db.setFetchedAgain(versions.isFetchedAgain(item), successor.inode.number)
+        try db.transferMarks(of: item.id, to: successor.id)
+        guard successor.inode.kind == .file, successor.inode.content != .materialized,
+            try versions.isFetchedAgain(item)
+        else { return }
+        try db.setFetchedAgain(true, successor.inode.number)
     }
 
     /// Removes an item and all below it, whatever was changed there.

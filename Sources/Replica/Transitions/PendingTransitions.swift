@@ -80,7 +80,7 @@ extension Database {
     }
 
     /// Gives an item the policy, rank and tags that another was given here, as far as it has none.
-    func handOnMarks(of row: Int64, to successor: Int64) throws {
+    func transferMarks(of row: Int64, to successor: Int64) throws {
         try run(
             """
             UPDATE item SET userPolicy = COALESCE(item.userPolicy, old.userPolicy),

@@ -90,7 +90,7 @@ extension TransactionPart {
 
     /// A conflict copy was made.
     ///
-    /// - Parameter text: what happened, as long as there is the copy.
+    /// - Parameter text: the warning, which ends when the copy is removed or renamed.
     func reportConflict(_ copy: InodeNumber, _ text: String) {
         transaction.effects.conflictCopies.append((copy, text))
     }

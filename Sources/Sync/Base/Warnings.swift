@@ -18,7 +18,7 @@ package final class Warnings: Sendable {
         case comparison(InodeNumber)
         /// To read a file's content.
         case content(InodeNumber)
-        /// To resolve a conflict: its copy is not there any more.
+        /// To resolve a conflict, that is, to remove or rename its copy.
         case conflict(InodeNumber)
     }
 
@@ -81,12 +81,11 @@ package final class Warnings: Sendable {
         }
     }
 
-    /// Conflicts without a copy are resolved.
-    ///
-    /// - Parameter copies: the conflict copies that there are.
-    func endConflicts(without copies: Set<InodeNumber>) {
-        let causes = state.withLock { $0.entries.flatMap(\.causes) }
-        for case .conflict(let number) in causes where !copies.contains(number) { succeeded(.conflict(number)) }
+    /// The conflict copies that warnings are about.
+    var conflictCopies: [InodeNumber] {
+        state.withLock { $0.entries.flatMap(\.causes) }.compactMap { cause in
+            if case .conflict(let number) = cause { number } else { nil }
+        }
     }
 
     /// The newest hundred, oldest first.

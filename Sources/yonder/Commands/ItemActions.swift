@@ -11,7 +11,7 @@ extension Yonder {
             name: .customLong("field"), parsing: .singleValue,
             help: ArgumentHelp(
                 "Upload this field of the items themselves, changed or not: contents, permissions and so on, as "
-                    + "'yonder pending' names them. May be repeated.", valueName: "field"))
+                    + "'yonder pending --json' names them. May be repeated.", valueName: "field"))
         var fields: [String] = []
 
         @OptionGroup var items: ItemArguments
@@ -28,7 +28,7 @@ extension Yonder {
         @OptionGroup var items: ItemArguments
 
         var verb: String { "made" }
-        var request: ControlCommand { .items(.createDirectories(paths: items.texts)) }
+        var request: ControlCommand { .items(.createDirectories(paths: items.themselves)) }
     }
 
     struct Rename: ItemCommand {
@@ -43,7 +43,7 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         var verb: String { "renamed" }
-        var request: ControlCommand { .items(.rename(path: path.text, name: name)) }
+        var request: ControlCommand { .items(.rename(path: path.itself, name: name)) }
     }
 
     struct Move: ItemCommand {
@@ -62,7 +62,7 @@ extension Yonder {
 
         var verb: String { "moved" }
         var request: ControlCommand {
-            .items(.move(paths: paths.dropLast().map(\.text), directory: paths.last?.text ?? ""))
+            .items(.move(paths: paths.dropLast().map(\.itself), directory: paths.last?.text ?? ""))
         }
     }
 
@@ -82,7 +82,7 @@ extension Yonder {
 
         var verb: String { "added" }
         var request: ControlCommand {
-            .items(.importDocuments(files: paths.dropLast().map(\.text), directory: paths.last?.text ?? ""))
+            .items(.importDocuments(files: paths.dropLast().map(\.itself), directory: paths.last?.text ?? ""))
         }
     }
 
@@ -93,7 +93,7 @@ extension Yonder {
         @OptionGroup var items: ItemArguments
 
         var verb: String { "deleted" }
-        var request: ControlCommand { .items(.delete(paths: items.texts)) }
+        var request: ControlCommand { .items(.delete(paths: items.themselves)) }
     }
 
     struct Favorite: ItemListCommand {

@@ -17,7 +17,7 @@ extension Yonder.Trash {
         @OptionGroup var items: ItemArguments
 
         var verb: String { "trashed" }
-        var request: ControlCommand { .trash(.put(paths: items.texts)) }
+        var request: ControlCommand { .trash(.put(paths: items.themselves)) }
     }
 
     struct TrashList: AsyncParsableCommand {

@@ -6,7 +6,10 @@ import Syscalls
 
 /// A path that the user has named, made absolute for the daemon.
 struct AbsolutePath: ExpressibleByArgument {
+    /// A symbolic link outside of all mounts that leads into one is followed, also as the last component.
     let text: String
+    /// For commands that remove or move the item: a link that is the last component is not followed.
+    let itself: String
 
     static var defaultCompletionKind: CompletionKind { .file() }
 
@@ -14,6 +17,7 @@ struct AbsolutePath: ExpressibleByArgument {
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         text = Self.resolving(argument)
+        itself = Self.resolving(argument, followsLast: false)
     }
 
     /// The kernel's limit of symbolic links in one path.
@@ -21,11 +25,14 @@ struct AbsolutePath: ExpressibleByArgument {
 
     /// Makes a path absolute and resolves symbolic links outside of Yonder's mounts, a last component only if it leads into one.
     /// Paths in a mount are not accessed, because that could list directories.
-    static func resolving(_ text: String) -> String {
+    static func resolving(_ text: String) -> String { resolving(text, followsLast: true) }
+
+    private static func resolving(_ text: String, followsLast: Bool) -> String {
         let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
         let mounts = mounts().map(\.path)
-        let followed = walk(components(start), followsLast: true, mounts)
-        return followed.isInMount ? followed.path : walk(components(start), followsLast: false, mounts).path
+        let followed = followsLast ? walk(components(start), followsLast: true, mounts) : nil
+        if let followed, followed.isInMount { return followed.path }
+        return walk(components(start), followsLast: false, mounts).path
     }
 
     private static func walk(

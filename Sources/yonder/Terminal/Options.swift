@@ -16,6 +16,9 @@ struct ItemArguments: ParsableArguments {
     @OptionGroup var output: OutputOptions
 
     var texts: [String] { paths.map(\.text) }
+
+    /// As ``AbsolutePath/itself``.
+    var themselves: [String] { paths.map(\.itself) }
 }
 
 /// The item that a command describes.

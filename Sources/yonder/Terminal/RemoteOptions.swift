@@ -10,7 +10,7 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
     private let given: [String: String]
     /// The secrets that are to be read from standard input, in the order of the descriptors.
     private let secrets: [ProviderOption]
-    /// A value of `--option` that is none.
+    /// A value of `--option` that is not NAME=VALUE.
     private let malformed: String?
 
     /// The options by name. An option of several kinds of remote is one flag.
