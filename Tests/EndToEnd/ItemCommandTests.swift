@@ -100,6 +100,30 @@ extension RealMount {
             }
         }
 
+        @Test("ERROR-2: a command that takes item by item ends when it is interrupted") func interrupted() async throws
+        {
+            try await Installation.run { yonder in
+                for number in 0..<1500 { try yonder.write("", to: "d/\(number)") }
+                try await yonder.mountSource()
+                func left() async throws -> Int {
+                    try await Command.shell("ls \"$1\" | wc -l", yonder["d"]).output.split(separator: "\n").first
+                        .flatMap { Int($0) } ?? -1
+                }
+                #expect(try await left() == 1500)
+                let deleting = try await BackgroundProgram(
+                    "sh", "-c", "exec '\(Installation.program)' delete \"$1\"/*", "sh", yonder["d"],
+                    environment: yonder.environment)
+                defer { deleting.kill() }
+                #expect(try await eventually(within: .seconds(30)) { try await left() < 1500 })
+                deleting.kill()
+                try await Task.sleep(for: .milliseconds(500))
+                let ended = try await left()
+                #expect(ended > 0)
+                try await Task.sleep(for: .seconds(1))
+                #expect(try await left() == ended)
+            }
+        }
+
         @Test("SEND-8: what is to be deleted is listed with its path, also below a directory that is removed here")
         func pathsOfDeletions() async throws {
             try await Installation.run { yonder in

@@ -254,5 +254,23 @@ extension RealMount {
                 #expect(try await !yonder.isThere(yonder.remoteTrash("info/d.trashinfo")))
             }
         }
+
+        @Test("TRASH-6: what another program trashes is in the trash here, also where nothing was listed before")
+        func unlistedSource() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("one", to: "d/one")
+                try await yonder.mountSource()
+                let trash =
+                    "cd \"$1\" && mkdir -p .Trash-$(id -u)/files .Trash-$(id -u)/info && mv d/one .Trash-$(id -u)/files/one"
+                #expect(try await Command.shell(trash, yonder.source.string).status == 0)
+                #expect(
+                    try await eventually {
+                        try await yonder.json([TrashedItem].self, "trash", "list").map(\.path) == [
+                            yonder.trashed("one")
+                        ]
+                    })
+                #expect(try await Command.run("cat", yonder.trashed("one")).output == "one")
+            }
+        }
     }
 }

@@ -90,6 +90,7 @@ final class FolderEnumerator: FileProviderEnumerator {
         }
         if page == .initial {
             watcher?.watch(directory, as: container)
+            if container == .rootContainer { watcher?.findTrash(of: folder) }
             return Progress(stream: try DirectoryStream(of: directory))
         }
         guard let reached, reached.token == page else { throw FileProviderError(.pageExpired) }

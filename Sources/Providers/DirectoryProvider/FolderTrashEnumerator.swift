@@ -27,6 +27,11 @@ final class FolderTrashEnumerator: FileProviderEnumerator {
 
     private func read() async throws {
         try await folder.reading(.trashContainer) { [self] folder, cancellation in
+            // The trash may be made later.
+            if let watcher, let root = try? folder.openRoot() {
+                watcher.watch(root, as: .rootContainer)
+                try? root.close()
+            }
             watcher?.watchTrash(of: folder)
             let found = try folder.trashedItems(checking: cancellation.check)
             items.withLock { $0 = found }
@@ -36,10 +41,15 @@ final class FolderTrashEnumerator: FileProviderEnumerator {
 
 extension FolderWatcher {
     /// Watches the trash directories.
-    func watchTrash(of folder: Folder) {
+    ///
+    /// - Returns: whether one was not watched before.
+    @discardableResult
+    func watchTrash(of folder: Folder) -> Bool {
+        var isAnyNew = false
         for trash in (try? folder.openTrashes()) ?? [] {
-            watch(trash, as: .trashContainer)
+            if watch(trash, as: .trashContainer) { isAnyNew = true }
             try? trash.close()
         }
+        return isAnyNew
     }
 }

@@ -31,10 +31,13 @@ final class FolderWatcher: Sendable {
     }
 
     /// Watches a directory from now on.
-    func watch(_ directory: FileDescriptor, as identifier: ItemIdentifier) {
+    ///
+    /// - Returns: whether it was not watched before, and is now.
+    @discardableResult
+    func watch(_ directory: FileDescriptor, as identifier: ItemIdentifier) -> Bool {
         do throws(Errno) {
             let watch = try inotify.watch(directory)
-            watches.withLock { $0.directories[watch] = identifier }
+            return watches.withLock { $0.directories.updateValue(identifier, forKey: watch) } == nil
         } catch {
             let isFirst = watches.withLock { watches in
                 watches.isIncomplete = true
@@ -49,7 +52,15 @@ final class FolderWatcher: Sendable {
                     "not all directories of the source can be watched (\(error)): they are compared every ten seconds\(hint)"
                 )
             }
+            return false
         }
+    }
+
+    /// The root is watched from now on: a trash that was made before, since the trash was listed, is watched and reported.
+    func findTrash(of folder: Folder) {
+        guard watchTrash(of: folder) else { return }
+        log.append([ChangeLog.Place(Folder.ownTrash, in: .rootContainer)])
+        manager.signalEnumerator()
     }
 
     /// Watches a new directory and reports the items that were added to it since.

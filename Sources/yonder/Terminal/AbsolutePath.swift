@@ -29,7 +29,7 @@ struct AbsolutePath: ExpressibleByArgument {
 
     private static func resolving(_ text: String, followsLast: Bool) -> String {
         let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
-        let mounts = mounts().map(\.path)
+        let mounts = mountsAtStart
         let followed = followsLast ? walk(components(start), followsLast: true, mounts) : nil
         if let followed, followed.isInMount { return followed.path }
         return walk(components(start), followsLast: false, mounts).path
@@ -85,6 +85,9 @@ struct AbsolutePath: ExpressibleByArgument {
                 || domain.path.utf8.starts(with: (mount.path + "/").utf8)
         }
     }
+
+    /// The mount points when the first path was resolved: a command may have thousands of paths.
+    private static let mountsAtStart = mounts().map(\.path)
 
     /// Yonder's mounts.
     private static func mounts() -> [(source: String, path: String)] {
