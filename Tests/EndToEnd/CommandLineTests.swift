@@ -17,7 +17,7 @@ extension RealMount {
                     domains == [
                         DomainSummary(
                             name: "mount", source: yonder.source.string, mountpoint: yonder.mount.string,
-                            isMounted: true)
+                            isMounted: true, isToBeMounted: true)
                     ])
                 let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
                 #expect(table.contains("//yonder/mount \(yonder.mount) fuse.yonder "))
