@@ -86,7 +86,7 @@ extension Database {
             UPDATE item SET userPolicy = COALESCE(item.userPolicy, old.userPolicy),
                 favoriteRank = COALESCE(item.favoriteRank, old.favoriteRank),
                 tagData = COALESCE(item.tagData, old.tagData),
-                heldFields = item.heldFields | (old.heldFields & \(field: .favoriteRank) | old.heldFields & \(field: .tagData))
+                heldFields = item.heldFields | (old.heldFields & \(field: [.favoriteRank, .tagData]))
             FROM item AS old WHERE old.id = ? AND item.id = ?
                 AND (old.userPolicy IS NOT NULL OR old.favoriteRank IS NOT NULL OR old.tagData IS NOT NULL)
             """, [row, successor])
