@@ -184,7 +184,7 @@ package final class ControlServer: Sendable {
                 return AnswerMessage.error(ControlError(.failed, "\(error)"))
             }
         }
-        // A client that has gone away is noticed first where something is written to it.
+        // Writing to a client that has gone away throws, perhaps before the end of its connection is seen.
         defer { work.cancel() }
         try await withTaskCancellationHandler {
             for await event in events { try await outbound.write(Wire.encode(AnswerMessage.event(event))) }

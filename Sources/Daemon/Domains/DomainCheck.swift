@@ -35,7 +35,7 @@ struct DomainCheck: Sendable {
     func check(in directory: FilePath, source: String) async -> CheckReport {
         var report = CheckReport(name: name)
         do {
-            let findings = try ReplicaInspection.findings(in: directory)
+            let findings = try await BlockingWork.run { try ReplicaInspection.findings(in: directory) }
             guard findings.allSatisfy(\.isMended) || isRepairing else {
                 report.add(findings, in: nil, below: nil)
                 report.notCompared = "the database has problems; 'yonder check \(name) --repair' repairs them"
@@ -67,7 +67,9 @@ struct DomainCheck: Sendable {
         }
         do {
             logger.warning("'\(name)': \(text); a new one is made from the remote")
-            let findings = try ReplicaRebuild.run(in: directory, logger: logger)
+            let findings = try await BlockingWork.run { [logger] in
+                try ReplicaRebuild.run(in: directory, logger: logger)
+            }
             report.problems.append(.init(kind: "database", path: nil, inode: nil, message: text, isMended: true))
             report.add(findings, in: nil, below: nil)
             // The damaged database may have contained the source.
@@ -83,10 +85,10 @@ struct DomainCheck: Sendable {
 
     /// Opens a replica without mounting it.
     private func compare(in directory: FilePath, source: String, _ report: inout CheckReport) async throws {
-        let replica = try Replica(at: directory, logger: logger)
+        let replica = try await BlockingWork.run { [logger] in try Replica(at: directory, logger: logger) }
         defer { try? replica.close() }
         if isRepairing {
-            let (findings, _) = try replica.check(open: NothingOpen(), isRepairing: true)
+            let (findings, _) = try await BlockingWork.run { try replica.check(open: NothingOpen(), isRepairing: true) }
             report.add(findings, in: replica, below: nil)
         } else {
             report.add(replica.findings.map { CheckFinding(.contents, $0, isMended: true) }, in: nil, below: nil)

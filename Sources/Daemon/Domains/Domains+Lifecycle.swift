@@ -106,9 +106,9 @@ extension Domains {
     private func refuseOpenFiles(of host: DomainHost) async throws {
         for number in host.volume.openNumbers {
             let path = PathResolver(host: host).path(of: number) ?? "inode \(number)"
-            let holders = await Task.detached {
+            let holders = try await BlockingWork.run {
                 OpenHolders(mountpoint: host.mountpoint.string, inode: number).find()
-            }.value
+            }
             let who = holders.isEmpty ? "" : " by " + holders.map(\.description).joined(separator: ", ")
             throw ControlError(.failed, "it is open\(who); close it, or remove with --force", path: path)
         }

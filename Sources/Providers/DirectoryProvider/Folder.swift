@@ -70,7 +70,7 @@ final class Folder: Sendable {
             defer { try? root.close() }
             let found = try SourceIdentity(of: root)
             if let known, !known.identity.isSameDirectory(as: found) {
-                // The empty directory on which its disk is not mounted says nothing of the folder.
+                // A mount point without its disk says nothing about the folder.
                 record = known
                 isOnNetwork = known.identity.isOnNetwork
                 hasUnfinishedEdits = Atomic(true)
