@@ -83,10 +83,8 @@ extension RealMount {
             }
         }
 
-        /// Ends the daemon, and starts another by mounting another domain.
-        private func restart(_ yonder: Installation, _ between: () async throws -> Void) async throws {
-            #expect(try await yonder.yonder("shutdown").status == 0)
-            try await between()
+        /// Starts a daemon by mounting another domain, and waits until it has mounted the first one again.
+        private func startDaemon(_ yonder: Installation) async throws {
             let (source, other) = (yonder.directory["extra"].string, yonder.directory["other"].string)
             try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: true)
             #expect(try await yonder.yonder("mount", source, other, "--name", "other").status == 0)
@@ -106,13 +104,13 @@ extension RealMount {
                 try await yonder.mountSource()
                 #expect(try await yonder.shell("cat file") == "here")
                 let (source, away) = (yonder.source.string, yonder.directory["away"].string)
-                try await restart(yonder) {
-                    try FileManager.default.moveItem(atPath: source, toPath: away)
-                    // Where its disk is mounted as a rule.
-                    if hasEmptyDirectory {
-                        try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: false)
-                    }
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                try FileManager.default.moveItem(atPath: source, toPath: away)
+                // The mount point of a disk that is not mounted.
+                if hasEmptyDirectory {
+                    try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: false)
                 }
+                try await startDaemon(yonder)
                 #expect(try await yonder.shell("cat file; echo new > new") == "here")
                 #expect(
                     try await eventually(within: .seconds(10)) {
@@ -127,13 +125,20 @@ extension RealMount {
             }
         }
 
-        private func makeSourceReadOnly(_ yonder: Installation) async throws {
+        /// Mounts the source read-only during `body`, and makes it writable again also when that fails.
+        private func withReadOnlySource(
+            _ yonder: Installation, _ body: () async throws -> Void
+        ) async throws {
+            let source = yonder.source.string
             let line = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\""
-            #expect(try await Command.shell(line, yonder.source.string).status == 0)
-        }
-
-        private func makeSourceWritable(_ yonder: Installation) async throws {
-            #expect(try await Command.run("umount", "-l", yonder.source.string).status == 0)
+            #expect(try await Command.shell(line, source).status == 0)
+            do {
+                try await body()
+            } catch {
+                _ = try await Command.run("umount", "-l", source)
+                throw error
+            }
+            #expect(try await Command.run("umount", "-l", source).status == 0)
         }
 
         @Test(
@@ -143,18 +148,15 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write("here", to: "file")
                 try await yonder.mountSource()
-                do {
-                    try await restart(yonder) { try await makeSourceReadOnly(yonder) }
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                try await withReadOnlySource(yonder) {
+                    try await startDaemon(yonder)
                     try await yonder.shell("echo new > new; echo more >> file")
                     #expect(
                         try await eventually(within: .seconds(10)) {
                             try await yonder.pending()["new"]?.error?.message.contains("ead-only") == true
                         })
-                } catch {
-                    try await makeSourceWritable(yonder)
-                    throw error
                 }
-                try await makeSourceWritable(yonder)
                 #expect(try await yonder.yonder("wait", "mount", "--timeout", "60").status == 0)
                 #expect(yonder.sourceText("new") == "new\n")
                 #expect(yonder.sourceText("file") == "heremore\n")
@@ -167,17 +169,12 @@ extension RealMount {
         func neverWritable() async throws {
             try await Installation.run { yonder in
                 try yonder.write("here", to: "file")
-                try await makeSourceReadOnly(yonder)
-                do {
+                try await withReadOnlySource(yonder) {
                     try await yonder.mountSource()
                     let written = try await Command.shell("echo new > \"$1\"/new", yonder.mount.string)
                     #expect(written.errors.contains("Read-only file system"), "\(written.errors)")
                     #expect(try await yonder.yonder("unmount", "mount").status == 0)
-                } catch {
-                    try await makeSourceWritable(yonder)
-                    throw error
                 }
-                try await makeSourceWritable(yonder)
                 try await yonder.mountSource()
                 try await yonder.shell("echo new > new")
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
