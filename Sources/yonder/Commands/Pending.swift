@@ -35,7 +35,7 @@ extension Yonder {
         ]
 
         private static func words(of item: PendingItem) -> String {
-            if item.identifier == nil, item.inode != nil { return "new" }
+            if item.identifier == nil, item.fields.contains("filename") { return "new" }
             return item.fields.map { words[$0] ?? $0 }.joined(separator: ",")
         }
     }
