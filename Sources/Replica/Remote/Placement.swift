@@ -232,8 +232,8 @@ package struct Placement: RemotePart {
             { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?) })
         guard let (version, kind, id, trashedTop) = deletion else { return try isToBeLookedFor(item) }
         if item.isTrashed ? trashedTop == nil : trashedTop == item.itemIdentifier.rawValue {
-            // Another client has restored what was to be deleted from the trash, or moved to the trash, with what it has put in,
-            // what was removed here.
+            // Another client has restored what was to be deleted from the trash, or has trashed what was removed here, which may
+            // hold items of that client.
             try db.deleteDeletions(below: item.itemIdentifier, areAll: true)
             try db.deleteDeletion(item.itemIdentifier)
             return false

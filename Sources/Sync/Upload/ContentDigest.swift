@@ -4,7 +4,7 @@ import FileProvider
 /// SHA-256 of what a file held when it was sent: the remote's file can be compared with it after the file was written again here,
 /// or removed.
 enum ContentDigest {
-    /// Larger content has none. This much is read and hashed in about the time of one request to a remote nearby.
+    /// Larger content has none: reading it once more would delay its upload.
     static let mostBytes: Int64 = 16 << 20
     private static let piece = 1 << 20
 

@@ -46,7 +46,7 @@ extension Executor {
         return try !sent.isReplay || replica.database.inode(sent.inode)?.modifiedAt == date
     }
 
-    /// Whether the file was written since that was sent which the remote has, perhaps while both were compared.
+    /// Whether the file was written after what the remote has was sent, perhaps while both were compared.
     private func isBeforeWriting(_ remote: FileProviderItem, _ sent: SentChange) throws -> Bool {
         if remote.kind == .file { try commits.noteWritten(sent.inode) }
         return try !isComparable(remote, to: sent)
