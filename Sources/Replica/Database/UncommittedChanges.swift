@@ -23,6 +23,8 @@ final class UncommittedChanges: Sendable {
         var lastSequence: Int64 = 0
         /// Whether the open transaction has them: SQLite itself rolls back after some errors.
         var isApplied = true
+        /// Whether a change in it has failed after its first statement: each of the next has a savepoint then.
+        var hasFailed = false
         var isScheduled = false
     }
 
@@ -112,6 +114,9 @@ final class UncommittedChanges: Sendable {
 
     /// Makes a change: when this returns it survives the daemon's death.
     ///
+    /// A savepoint for each change would cost more than some of the changes: SQLite copies every page that is changed in one.
+    /// After a change that fails halfway, which few do, all before it are made again.
+    ///
     /// - Throws: what `body` throws, or the database or the log says: nothing of the change is made then.
     func change<Value>(in db: Database, _ body: (Database) throws -> Value) throws -> Value {
         try apply(in: db)
@@ -119,19 +124,18 @@ final class UncommittedChanges: Sendable {
             try db.run("BEGIN IMMEDIATE", [])
             hasBegun.store(true, ordering: .releasing)
         }
-        let size = state.withLock { $0.log?.size ?? 0 }
+        let (size, hasSavepoint) = state.withLock { ($0.log?.size ?? 0, $0.hasFailed) }
+        let (recorder, before) = (RedoRecorder(), db.totalChangesCount)
         do {
-            try db.run("SAVEPOINT change", [])
-            let recorder = RedoRecorder()
-            let before = db.totalChangesCount
+            if hasSavepoint { try db.run("SAVEPOINT change", []) }
             let value = try RedoRecorder.$current.withValue(recorder) { try body(db) }
             assert(db.totalChangesCount - before == recorder.changedRows, "a statement was not recorded")
             try append(recorder.statements)
-            try db.run("RELEASE change", [])
+            if hasSavepoint { try db.run("RELEASE change", []) }
             endIfEmpty(in: db)
             return value
         } catch {
-            takeBack(to: size, in: db)
+            takeBack(to: size, hasChanged: db.totalChangesCount != before, hasSavepoint: hasSavepoint, in: db)
             throw error
         }
     }
@@ -154,6 +158,7 @@ final class UncommittedChanges: Sendable {
         state.withLock { state in
             state.records = []
             state.log?.clear()
+            state.hasFailed = false
         }
         hasBegun.store(false, ordering: .releasing)
     }
@@ -194,11 +199,16 @@ final class UncommittedChanges: Sendable {
     }
 
     /// Takes the change back that has failed.
-    private func takeBack(to size: Int64, in db: Database) {
-        if db.isInsideTransaction,
-            (try? db.run("ROLLBACK TO change", [])) == nil || (try? db.run("RELEASE change", [])) == nil
-        {
-            try? db.run("ROLLBACK", [])
+    private func takeBack(to size: Int64, hasChanged: Bool, hasSavepoint: Bool, in db: Database) {
+        if db.isInsideTransaction {
+            if hasSavepoint {
+                if (try? db.run("ROLLBACK TO change", [])) == nil || (try? db.run("RELEASE change", [])) == nil {
+                    try? db.run("ROLLBACK", [])
+                }
+            } else if hasChanged {
+                try? db.run("ROLLBACK", [])
+                state.withLock { $0.hasFailed = !$0.records.isEmpty }
+            }
         }
         state.withLock { state in
             // It was appended when only its release has failed.
