@@ -263,6 +263,7 @@ package final class SyncEngine: SyncPart {
         await listings.stop()
         await downloads.stopAll()
         await accessTimes.write()
+        await closedFiles.stop()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [provider = calls.provider] in await provider.invalidate() }
             group.addTask { try? await Task.sleep(for: patience) }

@@ -1,5 +1,5 @@
 /// Changes that programs make here one after the other, such as those of `rm -r` or `tar`. While they make them they get most of
-/// the machine, and at first all of it: what is sent meanwhile costs them more time than it wins.
+/// the machine, and at first all of it: what is sent or tidied meanwhile costs them more time than it wins.
 struct BurstOfChanges: Sendable {
     private var count = 0
     private var first: ContinuousClock.Instant
@@ -7,9 +7,9 @@ struct BurstOfChanges: Sendable {
 
     /// Programs count as busy for this long after their last change.
     static let quiet = Duration.milliseconds(250)
-    /// Fewer changes are sent at once.
+    /// Fewer changes have no precedence.
     static let least = 32
-    /// What is changed for longer than this is sent meanwhile.
+    /// After this what waits is begun, although there are more changes.
     static let longestPrecedence = Duration.seconds(3)
 
     init(at now: ContinuousClock.Instant = .now) {
@@ -28,7 +28,7 @@ struct BurstOfChanges: Sendable {
     /// Whether programs are changing something right now.
     func isOn(at now: ContinuousClock.Instant) -> Bool { now - last < Self.quiet }
 
-    /// Until when nothing is begun to be sent, if there are no more changes; nil when it can begin now.
+    /// Until when what can wait is not begun, if there are no more changes; nil when it can begin now.
     func endOfPrecedence(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard count >= Self.least, isOn(at: now), now - first < Self.longestPrecedence else { return nil }
         return min(last + Self.quiet, first + Self.longestPrecedence)
