@@ -7,7 +7,7 @@ import Testing
 @testable import Sync
 
 extension EngineTests {
-    /// Programs save by renaming a new file over the old one.
+    /// Programs save by renaming a new file over the old one, or by renaming the old one, writing a new one and removing the old one.
     @Suite struct SavingTests {
         @Test("SEND-6: of the file that was saved over no attribute stays, on the remote either, nor comes back")
         func attributesGoWithTheOldFile() async throws {
@@ -27,6 +27,49 @@ extension EngineTests {
                 let remote = try #require(machine.provider.tree.entries()["a"])
                 #expect(remote.content == "new")
                 #expect(machine.provider.tree["a"]?.extendedAttributes == [:])
+                #expect(try await machine.complaints() == [])
+            }
+        }
+
+        @Test("SEND-6: a file whose backup is removed after it was written anew is still the remote's item, and is pinned still",
+            arguments: ["a~", "d/a~"])
+        func backupIsRemoved(backup: String) async throws {
+            let fill: (inout RemoteTree) -> Void = { tree in
+                ScriptRun.fill(&tree)
+                tree.edit("a") { $0.extendedAttributes = ["k": [1]] }
+            }
+            try await Machine.run(fill: fill) { machine in
+                let old = try await machine.item("a")
+                #expect(try machine.replica.setPolicy(.keepDownloaded, of: old.inode.number))
+                try await machine.rename("a", to: backup)
+                try await machine.write("new", to: "a")
+                try await machine.setPermissions(of: "a", to: 0o600)
+                let new = try await machine.number("a")
+                try await machine.remove(backup)
+                let saved = try await machine.item("a")
+                #expect(saved.identifier == old.identifier && saved.inode.number == new)
+                #expect(try machine.replica.effectivePolicy(of: saved) == .keepDownloaded)
+                machine.provider.log.clear()
+                try await machine.drain()
+                #expect(machine.provider.log.calls.allSatisfy { $0.kind != .create && $0.kind != .delete })
+                let remote = try #require(machine.provider.tree["a"])
+                #expect(machine.provider.tree.entries()["a"]?.content == "new")
+                #expect(remote.extendedAttributes == [:] && remote.permissions == 0o600)
+                #expect(try await machine.complaints() == [])
+            }
+        }
+
+        @Test("SEND-6: a backup that the remote has already is removed there") func backupWasSent() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
+                let old = try await machine.item("a")
+                try await machine.rename("a", to: "a~")
+                try await machine.drain()
+                try await machine.write("new", to: "a")
+                try await machine.remove("a~")
+                try await machine.drain()
+                #expect(try await machine.item("a").identifier != old.identifier)
+                #expect(machine.provider.tree["a"] == nil && machine.provider.tree.entries()["a~"] == nil)
+                #expect(machine.provider.tree.entries()["a"]?.content == "new")
                 #expect(try await machine.complaints() == [])
             }
         }

@@ -177,7 +177,7 @@ package struct NameChanges: LocalPart {
         let item = try child(name, of: parent)
         guard item.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
         let isOurs = try db.exclusion(of: item) == .name
-        try remove(item)
+        if try !endSave(byRemoving: item) { try remove(item) }
         try touch(directory, isOurs: isOurs)
         return item.inode.number
     }
@@ -251,6 +251,23 @@ package struct NameChanges: LocalPart {
         return try !item.isExcluded && exclusions.exclusion(ofNew: name, in: directory) == .none
     }
 
+    /// A file that was renamed is removed, and a new one has its old name: an editor has saved, and kept a backup meanwhile. The
+    /// remote's item keeps its name and identifier, and gets the new content.
+    ///
+    /// - Returns: false when this is not the case, and nothing was done.
+    private func endSave(byRemoving backup: ItemRecord) throws -> Bool {
+        guard backup.identifier != nil, !backup.isToBeOffered, !backup.wasSent, backup.trash == nil,
+            !backup.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]),
+            backup.capabilities.isSuperset(of: [.allowsDeleting, .allowsWriting]),
+            let name = backup.base.name, let parent = try backup.base.parent.flatMap({ try db.item($0) })?.inode.number,
+            let item = try db.item(named: name, in: parent), isNewFile(item, over: backup)
+        else { return false }
+        try db.deleteItem(item.id)
+        try place(backup, named: name, in: parent)
+        try setContent(of: backup, to: item)
+        return true
+    }
+
     private func replace(
         _ target: ItemRecord?, by item: ItemRecord, named name: String, in parent: InodeNumber
     ) throws {
@@ -261,10 +278,7 @@ package struct NameChanges: LocalPart {
             } else if item.inode.kind == .directory {
                 throw LocalObstacle.refused(.notDirectory)
             }
-            if item.identifier == nil, !item.isToBeOffered, !item.wasSent, !item.isExcluded,
-                target.identifier != nil || target.isToBeOffered,
-                item.inode.kind == .file, target.inode.kind == .file
-            {
+            if target.identifier != nil || target.isToBeOffered, isNewFile(item, over: target) {
                 return try save(item, over: target)
             }
             try remove(target)
@@ -272,9 +286,21 @@ package struct NameChanges: LocalPart {
         try place(item, named: name, in: parent)
     }
 
+    /// Whether an item is a file that the remote does not know, and another one is a file as well.
+    private func isNewFile(_ item: ItemRecord, over target: ItemRecord) -> Bool {
+        item.identifier == nil && !item.isToBeOffered && !item.wasSent && !item.isExcluded
+            && item.inode.kind == .file && target.inode.kind == .file
+    }
+
     /// An item that the remote knows takes the content of one that it does not, which is gone then.
     private func save(_ item: ItemRecord, over target: ItemRecord) throws {
         guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
+        try db.deleteItem(item.id)
+        try setContent(of: target, to: item)
+    }
+
+    /// Precondition: the row of the new item was deleted.
+    private func setContent(of target: ItemRecord, to item: ItemRecord) throws {
         // The version that is replaced is the local one, even if the remote has reported a newer one of an open file.
         let isUnchanged = !target.changedFields.contains(.contents) && target.inode.linkCount == 1
         let origin = isUnchanged ? target.inode.contentVersion : target.base.version.contentVersion
@@ -283,7 +309,6 @@ package struct NameChanges: LocalPart {
         ])
         // A new file has none of those that the remote keeps with the old one.
         if try !db.extendedAttributes(of: target.inode.number).isEmpty { fields.insert(.extendedAttributes) }
-        try db.deleteItem(item.id)
         try db.saveOver(target, with: item, fields: fields, origin: origin, at: now)
         try dropName(of: target)
     }
