@@ -59,6 +59,24 @@ extension EngineTests {
             }
         }
 
+        @Test("PIN-1: a file that is written anew is pinned as its backup is") func backupStays() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
+                let old = try await machine.item("a")
+                #expect(try machine.replica.setPolicy(.keepDownloaded, of: old.inode.number))
+                try await machine.rename("a", to: "a~")
+                try await machine.write("new", to: "a")
+                try await machine.write("another", to: "b")
+                for name in ["a", "a~", "b"] {
+                    let policy = try machine.replica.effectivePolicy(of: try await machine.item(name))
+                    #expect((policy == .keepDownloaded) == (name != "b"), "\(name)")
+                }
+                try await machine.drain()
+                #expect(try machine.replica.effectivePolicy(of: try await machine.item("a")) == .keepDownloaded)
+                #expect(machine.provider.tree.entries()["a"]?.content == "new")
+                #expect(try await machine.complaints() == [])
+            }
+        }
+
         @Test("SEND-6: a backup that the remote has already is removed there") func backupWasSent() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 let old = try await machine.item("a")

@@ -31,7 +31,9 @@ extension Database {
                 (item.kind.itemKind == nil ? .unwanted : item.exclusion).rawValue, item.madeAt.nanosecondsSince1970,
                 item.role.rawValue,
             ])
-        return lastInsertedRowID
+        let row = lastInsertedRowID
+        if item.kind == .file { try keepPinned(row, named: item.name, in: item.parent) }
+        return row
     }
 
     /// Inserts an item of the remote's, with nothing pending.

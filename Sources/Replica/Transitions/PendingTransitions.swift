@@ -92,6 +92,24 @@ extension Database {
             """, [row, successor])
     }
 
+    /// Pins a new file if a pinned one had its name and was renamed, and the remote does not know of that yet: an editor saves,
+    /// and keeps the old file as a backup.
+    func keepPinned(_ row: Int64, named name: String, in parent: InodeNumber) throws {
+        let isAnyPinned = try one(
+            """
+            SELECT 1 FROM item INDEXED BY keptItem
+            WHERE COALESCE(userPolicy, policy) = \(policy: .keepDownloaded) LIMIT 1
+            """, [], { _ in true })
+        guard isAnyPinned == true else { return }
+        try run(
+            """
+            UPDATE item SET userPolicy = old.userPolicy FROM item AS old
+            WHERE item.id = ? AND old.baseParent = (SELECT identifier FROM item WHERE inode = ?) AND old.baseName = ?
+                AND old.userPolicy = \(policy: .keepDownloaded)
+                AND old.changedFields & \(field: [.filename, .parentItemIdentifier]) <> 0
+            """, [row, parent.rawValue, name])
+    }
+
     // MARK: - When it is sent
 
     /// The provider is asked to store an item: until the answer it may have it.
