@@ -17,7 +17,12 @@ final class ClosedFiles: @unchecked Sendable {
     private let volume: Volume
     private let passthrough: Passthrough
     private let queue = DispatchQueue(label: "yonder.closed")
+    private var lastDrained = DispatchTime(uptimeNanoseconds: 0)
     private static let pause = DispatchTimeInterval.milliseconds(1)
+    /// Soon after another batch. The transaction that records a batch puts the new files that wait into the database, also those
+    /// whose makers are still at work on them.
+    private static let busyPause = DispatchTimeInterval.milliseconds(20)
+    private static let busyFor = DispatchTimeInterval.milliseconds(100)
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
     private static let batchSize = 128
 
@@ -43,11 +48,13 @@ final class ClosedFiles: @unchecked Sendable {
         let isFull = waiting.count >= Self.batchSize
         let isFirst = !isScheduled
         isScheduled = true
+        let now = DispatchTime.now()
+        let pause = now < lastDrained + Self.busyFor ? Self.busyPause : Self.pause
         lock.unlock()
         if isFull {
             queue.async { self.drain() }
         } else if isFirst {
-            queue.asyncAfter(deadline: .now() + Self.pause) { self.drain() }
+            queue.asyncAfter(deadline: now + pause) { self.drain() }
         }
     }
 
@@ -61,6 +68,7 @@ final class ClosedFiles: @unchecked Sendable {
         let batch = waiting
         waiting = []
         isScheduled = false
+        lastDrained = .now()
         lock.unlock()
         guard !batch.isEmpty, !volume.closeWritten(batch, registry: passthrough.registry) else { return }
         lock.lock()
