@@ -28,6 +28,27 @@ extension RealMount {
             }
         }
 
+        @Test("of two domains that are to be mounted on one directory at the same time, one is") func onePlace()
+            async throws
+        {
+            try await Installation.run { yonder in
+                for name in ["one", "two"] { try yonder.write(name, to: "\(name)/file") }
+                for _ in 0..<3 {
+                    async let one = yonder.yonder(
+                        "mount", yonder.source.appending("one").string, yonder.mount.string, "--name", "one")
+                    async let two = yonder.yonder(
+                        "mount", yonder.source.appending("two").string, yonder.mount.string, "--name", "two")
+                    let outcomes = try await [one, two]
+                    #expect(outcomes.map(\.status).sorted() == [0, 1])
+                    #expect(outcomes.contains { $0.errors.contains("is mounted there") })
+                    let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
+                    let lines = table.split(separator: "\n")
+                    #expect(lines.filter { $0.contains(" \(yonder.mount) fuse.yonder ") }.count == 1)
+                    #expect(try await yonder.yonder("unmount", yonder.mount.string).status == 0)
+                }
+            }
+        }
+
         @Test(
             "CMD-8: a common mistake is answered with what to type",
             arguments: [

@@ -90,6 +90,9 @@ actor Domains {
         try ProviderCatalog.check(request.options, of: request.source)
         await acquire(request.name)
         defer { release(request.name) }
+        // Another domain may be about to be mounted there. A path is no name of a domain.
+        await acquire(request.mountpoint)
+        defer { release(request.mountpoint) }
         guard !isShuttingDown else { throw Self.shutdownError }
         // No program can reach a detached mount by a path.
         if let host = hosts[request.name], host.isDetached {
