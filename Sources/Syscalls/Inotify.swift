@@ -6,7 +6,7 @@ import SystemPackage
 
 /// Watches directories for changes. (inotify)
 ///
-/// One thread reads; watches are added and removed from any.
+/// One thread waits; watches are added and removed, and events read, from any.
 package final class Inotify: Sendable {
     /// An event in a watched directory.
     package struct Event: Hashable, Sendable {
@@ -78,8 +78,8 @@ package final class Inotify: Sendable {
     /// Waits for events.
     ///
     /// - Parameter milliseconds: the timeout; nil for none.
-    /// - Returns: the events, none after the timeout; nil after ``stop()``.
-    package func wait(milliseconds: Int32?) -> [Event]? {
+    /// - Returns: whether there are any, before the timeout; nil after ``stop()``.
+    package func wait(milliseconds: Int32?) -> Bool? {
         var ready = [
             pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0),
             pollfd(fd: wakeUp.readEnd.rawValue, events: Int16(POLLIN), revents: 0),
@@ -88,10 +88,11 @@ package final class Inotify: Sendable {
             guard Errno.current == .interrupted else { return nil }
         }
         if ready[1].revents != 0 { return nil }
-        return ready[0].revents != 0 ? readEvents() : []
+        return ready[0].revents != 0
     }
 
-    private func readEvents() -> [Event] {
+    /// The next events, as many as fit into a buffer; none when there are none now.
+    package func next() -> [Event] {
         var events: [Event] = []
         withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 8) { buffer in
             let count = read(descriptor.rawValue, buffer.baseAddress, buffer.count)

@@ -22,7 +22,7 @@ extension RealMount {
 
             /// All events up to now.
             var events: [Inotify.Event] {
-                let new = inotify.wait(milliseconds: 0) ?? []
+                let new = inotify.next()
                 return seen.withLock { seen in
                     seen += new
                     return seen

@@ -14,6 +14,7 @@ struct FolderChanges: FileProviderEnumerator {
     func currentSyncAnchor() async throws -> SyncAnchor? { log.anchor }
 
     func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
+        watcher?.catchUp()
         guard let logged = log.places(since: anchor, limit: max(1, suggestedBatchSize)) else {
             throw FileProviderError(.syncAnchorExpired)
         }

@@ -18,7 +18,12 @@ final class FolderWatcher: Sendable {
     private let log: ChangeLog
     private let manager: any FileProviderManager
     private let watches = Mutex(Watches())
+    /// Events that are read and not in the log.
+    private let gathered = Mutex<[Inotify.Event]>([])
     private static let gatheringMilliseconds: Int32 = 15
+    /// A program that changes files all the time must not delay what others have changed.
+    private static let longestGathering = Duration.milliseconds(100)
+    private static let mostGathered = 4096
     private static let comparingMilliseconds: Int32 = 10_000
 
     init(log: ChangeLog, manager: any FileProviderManager) throws(Errno) {
@@ -79,8 +84,8 @@ final class FolderWatcher: Sendable {
     private func run() {
         while true {
             let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
-            guard var events = inotify.wait(milliseconds: pause) else { return }
-            if events.isEmpty {
+            guard let isReady = inotify.wait(milliseconds: pause) else { return }
+            guard isReady else {
                 // The wait was ended without a timeout.
                 guard pause != nil else { continue }
                 log.reset()
@@ -88,12 +93,36 @@ final class FolderWatcher: Sendable {
                 continue
             }
             // Most changes cause several events, which are collected.
-            while let more = inotify.wait(milliseconds: Self.gatheringMilliseconds), !more.isEmpty {
-                events += more
-                if events.count > 4096 { break }
-            }
-            take(events)
+            let end = ContinuousClock.now + Self.longestGathering
+            repeat {
+                let count = gathered.withLock { events in
+                    events += inotify.next()
+                    return events.count
+                }
+                if count > Self.mostGathered || ContinuousClock.now > end { break }
+            } while inotify.wait(milliseconds: Self.gatheringMilliseconds) == true
+            takeGathered()
             manager.signalEnumerator()
+        }
+    }
+
+    /// Logs all that was changed before the call.
+    func catchUp() {
+        gathered.withLock { events in
+            while events.count <= Self.mostGathered {
+                let next = inotify.next()
+                if next.isEmpty { break }
+                events += next
+            }
+        }
+        takeGathered()
+    }
+
+    private func takeGathered() {
+        // Whoever takes events has logged them before others find none.
+        gathered.withLock { events in
+            take(events)
+            events = []
         }
     }
 

@@ -1,0 +1,38 @@
+import DirectoryProvider
+import FileProvider
+import FileProviderTesting
+import Foundation
+import TestSupport
+import Testing
+
+/// The change feed of a folder.
+@Suite struct FolderChangeTests {
+    @Test("CHANGE-1: what has changed is reported at once, also while a program changes another file all the time")
+    func busyWriter() async throws {
+        try await FolderRemote.run { remote, session in
+            for directory in ["busy", "quiet"] {
+                try await remote.makeDirectory(directory)
+                try await remote.write([1], to: "\(directory)/file")
+                let item = try await session.find(directory)
+                let enumerator = try session.provider.enumerator(for: item.itemIdentifier, request: session.request)
+                _ = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+            }
+            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+            var anchor = try #require(try await feed.currentSyncAnchor())
+            let writer = Task {
+                while !Task.isCancelled {
+                    try await remote.write([2], to: "busy/file")
+                    try await Task.sleep(for: .milliseconds(2))
+                }
+            }
+            defer { writer.cancel() }
+            try await Task.sleep(for: .milliseconds(30))
+            for number in 0..<10 {
+                try await remote.write([3], to: "quiet/new\(number)")
+                let changes = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+                #expect(changes.updated.contains { $0.filename == "new\(number)" })
+                anchor = changes.anchor
+            }
+        }
+    }
+}
