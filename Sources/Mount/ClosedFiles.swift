@@ -22,6 +22,7 @@ final class ClosedFiles: @unchecked Sendable {
     /// Soon after another batch. The transaction that records a batch puts the new files that wait into the database, also those
     /// whose makers are still at work on them.
     private static let busyPause = DispatchTimeInterval.milliseconds(20)
+    /// A batch counts as another's successor for so long.
     private static let busyFor = DispatchTimeInterval.milliseconds(100)
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
     private static let batchSize = 128

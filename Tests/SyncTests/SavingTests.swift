@@ -31,7 +31,8 @@ extension EngineTests {
             }
         }
 
-        @Test("SEND-6: a file whose backup is removed after it was written anew is still the remote's item, and is pinned still",
+        @Test(
+            "SEND-6: a file whose backup is removed after it was written anew is the same item, and pinned, still",
             arguments: ["a~", "d/a~"])
         func backupIsRemoved(backup: String) async throws {
             let fill: (inout RemoteTree) -> Void = { tree in
