@@ -304,9 +304,9 @@ actor Downloads: ContentEvictor, SyncPart {
         }
     }
 
-    /// The provider does not know a file that is shown here. What has changed on the remote is taken in first: another client may
-    /// have put another file in its place, or moved it or a directory above it. Where the provider reports no changes by itself,
-    /// that is a comparison of all directories. Then a lookup confirms that the file is gone, before it is removed.
+    /// The provider does not know a file that is shown here. Where it does not report changes by itself, only a comparison of all
+    /// directories tells whether another client has moved the file, or a directory above it. Otherwise a lookup confirms that the
+    /// file is gone, before it is removed.
     ///
     /// - Returns: whether a search has found it, and its content can be asked for again.
     private func findAgainOrRemove(_ number: InodeNumber, searches: Bool) async -> Bool {
@@ -314,7 +314,7 @@ actor Downloads: ContentEvictor, SyncPart {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return false }
             let request = FileProviderRequest(reason: .synchronization)
             // While removals are held, every file may be missing, and a comparison for each would change nothing.
-            if searches, guardian.warning == nil {
+            if searches, !calls.provider.features.changeFeed, guardian.warning == nil {
                 // One that goes on, or has failed, does not show that the file is gone.
                 guard await compareAll() else { return false }
                 if try await remoteLookup.lookUp(identifier, for: request) != nil { return true }
@@ -327,7 +327,7 @@ actor Downloads: ContentEvictor, SyncPart {
         return false
     }
 
-    /// Takes in what has changed on the remote. Callers that come meanwhile wait for the same comparison.
+    /// Compares all directories with the remote. Callers that come meanwhile wait for the same comparison.
     ///
     /// - Returns: whether it has ended well in time; it goes on otherwise.
     private func compareAll() async -> Bool {
