@@ -88,7 +88,13 @@ struct DamagedReplica {
         unsent = Set(texts.values)
         unsentNumbers = Set(texts.keys)
         if isClosed { try replica.close() }
-        try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
+        do {
+            try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
+        } catch CocoaError.fileNoSuchFile, CocoaError.fileReadNoSuchFile {
+            // With its last connection, which a task of the replica's may have held until now, the database's log goes.
+            try? FileManager.default.removeItem(atPath: self.directory.string)
+            try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
+        }
         // What the first one does as it goes must not reach the copy.
         if !isClosed { try replica.close() }
     }
