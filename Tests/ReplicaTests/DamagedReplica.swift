@@ -91,7 +91,7 @@ struct DamagedReplica {
         do {
             try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
         } catch CocoaError.fileNoSuchFile, CocoaError.fileReadNoSuchFile {
-            // With its last connection, which a task of the replica's may have held until now, the database's log goes.
+            // SQLite removes the database's log with the last connection, which a task of the replica's may have held until now.
             try? FileManager.default.removeItem(atPath: self.directory.string)
             try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
         }

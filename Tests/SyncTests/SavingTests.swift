@@ -7,7 +7,7 @@ import Testing
 @testable import Sync
 
 extension EngineTests {
-    /// Programs save by renaming a new file over the old one, or by renaming the old one, writing a new one and removing the old one.
+    /// Programs save by renaming a new file over the old one, or by renaming the old one, writing a new one and removing the old.
     @Suite struct SavingTests {
         @Test("SEND-6: of the file that was saved over no attribute stays, on the remote either, nor comes back")
         func attributesGoWithTheOldFile() async throws {

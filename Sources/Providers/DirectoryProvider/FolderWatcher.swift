@@ -106,7 +106,7 @@ final class FolderWatcher: Sendable {
         }
     }
 
-    /// Logs all that was changed before the call.
+    /// Logs what was changed before the call, unless it caused more events than are gathered at once.
     func catchUp() {
         gathered.withLock { events in
             while events.count <= Self.mostGathered {
@@ -119,7 +119,7 @@ final class FolderWatcher: Sendable {
     }
 
     private func takeGathered() {
-        // Whoever takes events has logged them before others find none.
+        // Under the lock: a caller that finds no events here finds them in the log.
         gathered.withLock { events in
             take(events)
             events = []
