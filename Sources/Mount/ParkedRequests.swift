@@ -86,7 +86,9 @@ final class ParkedRequests: Sendable {
             case .success(let answer): request.finish(answer)
             case .failure(.refused(let error)): request.fail(error)
             case .failure(.needs(let prerequisite)):
-                guard round < Self.maximumRounds else { return request.fail(.ioError) }
+                guard round < Self.maximumRounds else {
+                    return request.fail(prerequisite == .room ? .noSpace : .ioError)
+                }
                 self.wait(for: prerequisite, request, round: round + 1)
             }
         }

@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import SystemPackage
 
 /// Local changes and their uploads.
 extension SyncEngine {
@@ -48,6 +49,24 @@ extension SyncEngine {
 
     /// Records what has arrived of files of which nothing is being fetched, so that the replica knows.
     package func settleIdleDownloads() async { await downloads.settleIdle() }
+
+    /// Makes room on a full disk for something new: removes what has lost its last name, and evicts content.
+    ///
+    /// - Throws: `posix` with ENOSPC when there is none then.
+    package func makeRoom() async throws {
+        await closedFiles.settle()
+        guard !replica.hasRoom else { return }
+        let hasEvicted = await budget.makeRoom(Self.roomForNew, evictor: downloads)
+        let hasNameless = try replica.database.hasNamelessInodes()
+        if hasNameless || hasEvicted {
+            // The kernel reports what was removed a moment later.
+            try await Task.sleep(for: .milliseconds(20))
+            await closedFiles.settle()
+        }
+        guard replica.hasRoom else { throw FileProviderError.posix(.noSpace) }
+    }
+
+    private static let roomForNew: Int64 = 1 << 20
 
     /// Returns when no transaction relies on an inode being closed.
     package func waitForClaims(of number: InodeNumber) async {

@@ -18,7 +18,7 @@ package final class SyncEngine: SyncPart {
     let materializer: BackgroundMaterializer
     let budget: CacheBudget
     let accessTimes: AccessTimes
-    private let closedFiles: ClosedFileChanges
+    let closedFiles: ClosedFileChanges
     private let schedule: RefreshSchedule
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.

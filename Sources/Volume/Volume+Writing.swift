@@ -157,6 +157,7 @@ extension Volume {
             case .refused(let error): throw .refused(error)
             case .listing(let number): throw .needs(.listing(of: number, beyond: nil))
             case .content(let number): throw .needs(.whole(of: number))
+            case .room: throw .needs(.room)
             }
         } catch {
             logger.error("the replica cannot be changed: \(error)")

@@ -34,6 +34,8 @@ package enum Prerequisite: Hashable, Sendable {
     case upload(of: InodeNumber)
     /// Evict an item and all its descendants (requested by attribute).
     case eviction(of: InodeNumber)
+    /// Make room on a full disk for something new.
+    case room
 }
 
 /// The process that makes a request.

@@ -1,4 +1,5 @@
 import Foundation
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -74,6 +75,47 @@ extension RealMount {
                 }
                 #expect(try await yonder.yonder("evict", yonder["there1"]).status == 0)
                 #expect(try await yonder.shell("mkdir d; echo x > d/x; cat d/x") == "x\n")
+            }
+        }
+
+        @Test(
+            "WRITE-5: a disk of 30 MB that programs go on writing to for seconds while it is full can be emptied, also after SIGKILL",
+            arguments: [false, true])
+        func persistentWriters(isKilled: Bool) async throws {
+            let write = """
+                import errno, os, random, sys, time
+                name, end, refused = sys.argv[1], time.time() + 5, 0
+                choice = random.Random(name)
+                os.mkdir(name)
+                while time.time() < end:
+                    try:
+                        with open(name + '/%d' % choice.randrange(60), 'wb', buffering=0) as file:
+                            file.write(os.urandom(choice.choice([300, 3000, 300000, 900000])))
+                    except OSError as error:
+                        assert error.errno == errno.ENOSPC, error
+                        refused += 1
+                print(refused)
+                """
+            try await SmallDisk.run(megabytes: 30) { yonder, disk in
+                try await yonder.mountSource()
+                async let killed = Command.shell(
+                    isKilled && canContinueMounts ? "sleep 3; kill -9 $(cat \"$1/state/yonderd.lock\")" : "", disk)
+                let written = try await Command.shell(
+                    """
+                    cd "$1" && for name in a b c; do python3 -c "$2" $name & done; wait
+                    """, yonder.mount.string, write, seconds: 60)
+                let refused = written.output.split(separator: "\n").compactMap { Int($0) }
+                #expect(refused.count == 3 && refused.reduce(0, +) > 100, "\(written)")
+                #expect(try await killed.status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "60").status == 0)
+                let compared = try await Command.run("diff", "-r", yonder.mount.string, yonder.source.string)
+                #expect(compared.status == 0, "\(compared.output)")
+                let removed = try await Command.shell("rm -r \"$1\"/?", yonder.mount.string)
+                #expect(removed.status == 0, "\(removed.errors)")
+                // The contents, and what the logs do not need, are free again.
+                let isFree = try await eventually { try FileSystemStatistics(of: FilePath(disk)).availableBlocks > 5000 }
+                let left = try await Command.shell("du -a \"$1\"", disk).output
+                #expect(isFree, "\(left)")
             }
         }
 

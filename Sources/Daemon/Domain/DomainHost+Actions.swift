@@ -180,6 +180,9 @@ extension DomainHost {
                 default: error.description
                 }
             return FileProviderError(.posix, message, itemIdentifier: identifier, errno: error)
+        case .room:
+            return FileProviderError(
+                .posix, "the disk with the state directory is full", itemIdentifier: identifier, errno: .noSpace)
         case .listing(let number), .content(let number):
             return FileProviderError(
                 .ubiquitousFileUnavailable, itemIdentifier: identifier, underlyingErrors: [MissingInode(number: number)]

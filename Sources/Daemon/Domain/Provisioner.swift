@@ -74,6 +74,8 @@ struct Provisioner: Provisioning {
             let report = try await engine.evict(number, isStrict: true)
             guard let first = report.refusals.first else { return nil }
             return first.number == number ? first.refusal.errno : EvictionRefusal.nonEvictableChildren.errno
+        case .room:
+            try await engine.makeRoom()
         }
         return nil
     }
@@ -90,7 +92,7 @@ struct Provisioner: Provisioning {
     /// Whether no fetch is needed: the bytes are here, but not recorded in the database yet.
     private func isHere(_ prerequisite: Prerequisite) async -> Bool {
         switch prerequisite {
-        case .claim, .eviction, .upload: true
+        case .claim, .eviction, .upload, .room: true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
         case .listing, .whole, .download: false
@@ -125,6 +127,7 @@ extension Prerequisite {
         case .download: "download"
         case .upload: "upload"
         case .eviction: "eviction"
+        case .room: "room"
         }
     }
 
@@ -133,7 +136,7 @@ extension Prerequisite {
         switch self {
         case .listing(let number, _): .listing(number)
         case .content(let number, _, _), .whole(let number): .content(number)
-        case .claim, .download, .upload, .eviction: nil
+        case .claim, .download, .upload, .eviction, .room: nil
         }
     }
 
@@ -141,7 +144,7 @@ extension Prerequisite {
     fileprivate var isAskedByAttribute: Bool {
         switch self {
         case .download, .upload, .eviction: true
-        case .claim, .listing, .content, .whole: false
+        case .claim, .listing, .content, .whole, .room: false
         }
     }
 
@@ -149,7 +152,7 @@ extension Prerequisite {
     fileprivate var fileRead: InodeNumber? {
         switch self {
         case .content(let number, _, _), .whole(let number): number
-        case .claim, .listing, .download, .upload, .eviction: nil
+        case .claim, .listing, .download, .upload, .eviction, .room: nil
         }
     }
 }

@@ -46,6 +46,9 @@ package final class Replica: Sendable {
         self.remainingRecovery = Mutex(remainingRecovery)
     }
 
+    /// Whether the disk has room for something new.
+    package var hasRoom: Bool { database.reserve.hasRoom }
+
     /// The present time, as rows keep it.
     package static var now: FileTimestamp { .now }
 }

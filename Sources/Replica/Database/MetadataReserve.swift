@@ -8,11 +8,11 @@ import SystemPackage
 /// Room on the disk that is kept for the metadata, so that removing, moving and mounting work on a full disk, which is how room
 /// is made.
 ///
-/// Most of it is blocks behind the ends of the databases' write-ahead logs (FALLOC_FL_KEEP_SIZE). No other program can
-/// take them, and the log of a daemon that was killed still has them. The rest is a preallocated file. When a log finds no room
-/// any more, the file is removed, the log is moved into the database, which may have to grow for that, and is written from its
-/// beginning again: then what failed is done once more. On a disk that gets full the logs are moved early, so that the databases
-/// have grown before. Log room and file are made again as soon as there is room for several of them.
+/// Most of it is where only the databases write: blocks behind the ends of their write-ahead logs (FALLOC_FL_KEEP_SIZE), and
+/// free pages within them, so that moving a log into its database needs no room on the disk. The rest is a preallocated
+/// file. When a database finds no room any more, the file is removed, the log is moved into the database and is written from its
+/// beginning again: then what failed is done once more. On a disk that gets full the logs are moved early. All of it is made
+/// again as soon as there is room for several times of it.
 final class MetadataReserve: Sendable {
     static let fileName = "reserve"
     private let directory: FilePath
@@ -28,15 +28,25 @@ final class MetadataReserve: Sendable {
     private static let largest: Int64 = 8 << 20
     private static let usual: Int64 = 2 << 20
     private static let smallest: Int64 = 256 << 10
-    /// Eighths of it that are in the file. The databases' logs have the others (``keepRoom(_:behindLogOf:checkpoint:)``).
-    private static let fileEighths: Int64 = 3
-    private let logs = Mutex<[Log]>([])
+    /// Eighths of it that are in the file. The databases have the others (``keepRoom(_:for:checkpoint:addFreePages:)``).
+    private static let fileEighths: Int64 = 2
+    /// Of a database's room, fifths that are free pages; the rest is behind the end of its log.
+    private static let pageFifths: Int64 = 2
+    private let databases = Mutex<[KeptDatabase]>([])
 
-    private struct Log: Sendable {
-        var path: FilePath
+    private struct KeptDatabase: Sendable {
+        var log: FilePath
         var eighths: Int64
-        /// Moves it into its database.
-        var checkpoint: @Sendable () -> Void
+        /// Moves the log into the database; a log that is longer than so many bytes is made as short.
+        var checkpoint: @Sendable (Int64?) -> Void
+        /// Gives the database so many bytes of free pages, unless it has half of them.
+        var addFreePages: @Sendable (Int64) -> Void
+
+        /// The log's.
+        var length: Int64 { (try? FileStatus(at: log))?.size ?? 0 }
+
+        func pages(of size: Int64) -> Int64 { size / 8 * eighths / 5 * MetadataReserve.pageFifths }
+        func room(of size: Int64) -> Int64 { size / 8 * eighths - pages(of: size) }
     }
     /// There has to be room for so many.
     private static let needed: Int64 = 4
@@ -46,6 +56,9 @@ final class MetadataReserve: Sendable {
     /// With less than this, or a quarter of a small disk, a disk gets full.
     private static let lowBelow: Int64 = 256 << 20
     private let isLow = Atomic<Bool>(false)
+    /// Free pages are made at the beginning, and with less than this: they cost twice their size in writes.
+    private static let tightBelow: Int64 = 1 << 30
+    private let hasFreePages = Atomic<Bool>(false)
     private let lastCheckpoint = Mutex<ContinuousClock.Instant?>(nil)
     private static let pauseBetweenCheckpoints = Duration.milliseconds(200)
 
@@ -56,12 +69,19 @@ final class MetadataReserve: Sendable {
         make()
     }
 
-    /// Keeps a part of the room behind the write-ahead log of a database.
+    /// Keeps a part of the room for a database: behind the end of its write-ahead log, and in free pages.
     ///
-    /// - Parameter checkpoint: moves the log into the database; called now and then on a disk that gets full.
-    func keepRoom(_ eighths: Int64, behindLogOf database: FilePath, checkpoint: @escaping @Sendable () -> Void) {
-        logs.withLock {
-            $0.append(Log(path: FilePath(database.string + "-wal"), eighths: eighths, checkpoint: checkpoint))
+    /// - Parameters:
+    ///   - checkpoint: moves the log into the database; called now and then on a disk that gets full. Its argument is how long the
+    ///     log may be, nil for one that is not too long.
+    ///   - addFreePages: gives the database so many bytes of free pages, unless it has half of them.
+    func keepRoom(
+        _ eighths: Int64, for database: FilePath, checkpoint: @escaping @Sendable (_ longest: Int64?) -> Void,
+        addFreePages: @escaping @Sendable (Int64) -> Void
+    ) {
+        let log = FilePath(database.string + "-wal")
+        databases.withLock {
+            $0.append(KeptDatabase(log: log, eighths: eighths, checkpoint: checkpoint, addFreePages: addFreePages))
         }
     }
 
@@ -118,6 +138,7 @@ final class MetadataReserve: Sendable {
     // MARK: - Private
 
     private func release() {
+        isLow.store(true, ordering: .relaxed)
         isReleased.store(true, ordering: .releasing)
         try? path.unlinkIfPresent()
     }
@@ -131,12 +152,12 @@ final class MetadataReserve: Sendable {
             let isOpen = isClosed.withLock { isClosed in
                 guard !isClosed else { return false }
                 noteRoom()
-                // The logs need no more room, but small files of the user do.
-                if !isReleased.load(ordering: .relaxed), available < Self.fullBelow { release() }
                 make()
                 return true
             }
-            if isOpen, isLow.load(ordering: .relaxed) { checkpointLogs() }
+            guard isOpen else { return }
+            if isLow.load(ordering: .relaxed) || areLogsLong, !checkpointLogs() { renew() }
+            addFreePages()
         }
     }
 
@@ -145,14 +166,35 @@ final class MetadataReserve: Sendable {
         isLow.store(available < min(Self.lowBelow, total / 4), ordering: .relaxed)
     }
 
-    private func checkpointLogs() {
+    /// Whether the logs have much of what could be free.
+    private var areLogsLong: Bool {
+        let lengths = databases.withLock { $0.map(\.length) }
+        return lengths.reduce(0, +) > available / 8
+    }
+
+    /// - Returns: false if it is too early.
+    private func checkpointLogs() -> Bool {
         let isTime = lastCheckpoint.withLock { last in
             if let last, ContinuousClock.now - last < Self.pauseBetweenCheckpoints { return false }
             last = .now
             return true
         }
-        guard isTime else { return }
-        for log in logs.withLock({ $0 }) { log.checkpoint() }
+        guard isTime else { return false }
+        let size = size ?? 0
+        for database in databases.withLock({ $0 }) {
+            let room = database.room(of: size)
+            database.checkpoint(database.length > 2 * room ? room : nil)
+        }
+        return true
+    }
+
+    private func addFreePages() {
+        let available = available
+        guard available < Self.tightBelow || !hasFreePages.exchange(true, ordering: .relaxed), let size else { return }
+        for database in databases.withLock({ $0 }) {
+            let pages = database.pages(of: size)
+            if available / 2 >= pages { database.addFreePages(pages) }
+        }
     }
 
     private static func total(_ statistics: FileSystemStatistics) -> Int64 {
@@ -163,7 +205,7 @@ final class MetadataReserve: Sendable {
 
     private func make() {
         guard let size else { return }
-        for log in logs.withLock({ $0 }) { makeRoom(of: size / 8 * log.eighths, behind: log.path) }
+        for database in databases.withLock({ $0 }) { makeRoom(of: database.room(of: size), behind: database.log) }
         if isReleased.load(ordering: .relaxed) { makeFile(of: size / 8 * Self.fileEighths) }
     }
 

@@ -43,6 +43,8 @@ package final class ReplicaDatabase: Sendable {
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
             try db.execute(sql: "PRAGMA cache_size = -4096")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
+            // Debian's SQLite writes the pages of what is deleted, too.
+            try db.execute(sql: "PRAGMA secure_delete = OFF")
             // Moving the log into the database syncs both: seldom.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }
@@ -63,7 +65,9 @@ package final class ReplicaDatabase: Sendable {
         }
         try reserve.using(checkpoint: checkpoint) { try connections.migrate(with: Schema.migrator) }
         self.connections = Mutex(connections)
-        reserve.keepRoom(4, behindLogOf: path) { [weak self] in self?.checkpointEarly() }
+        reserve.keepRoom(
+            5, for: path, checkpoint: { [weak self] in self?.checkpointEarly(longest: $0) },
+            addFreePages: { [weak self] in self?.addFreePages(of: $0) })
     }
 
     // MARK: - Reading
@@ -216,11 +220,20 @@ package final class ReplicaDatabase: Sendable {
         }
     }
 
-    /// As ``checkpoint()``, without waiting for readers.
-    private func checkpointEarly() {
+    private func checkpointEarly(longest: Int64?) {
+        try? current().writer.writeWithoutTransaction { db in
+            try? uncommitted.commit(in: db)
+            try db.checkpointEarly(longest: longest)
+        }
+    }
+
+    /// Gives the database free pages, for a disk that gets full.
+    private func addFreePages(of bytes: Int64) {
         try? current().writer.writeWithoutTransaction { db in
             try uncommitted.commit(in: db)
-            _ = try db.checkpoint(.passive)
+            try db.addFreePages(
+                of: bytes, inserting: "INSERT INTO domain (key, value) VALUES ('freePages', zeroblob(?))",
+                deleting: "DELETE FROM domain WHERE key = 'freePages'")
         }
     }
 

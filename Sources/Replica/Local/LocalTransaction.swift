@@ -12,6 +12,8 @@ package enum LocalObstacle: Error, Hashable, Sendable {
     case listing(of: InodeNumber)
     /// All of the file's content has to be here first.
     case content(of: InodeNumber)
+    /// The disk is full: there has to be room first.
+    case room
 }
 
 extension LocalObstacle: CustomStringConvertible {
@@ -20,6 +22,7 @@ extension LocalObstacle: CustomStringConvertible {
         case .refused(let error): error.description
         case .listing(let number): "the directory \(number) is not listed"
         case .content(let number): "the content of \(number) is not here"
+        case .room: Errno.noSpace.description
         }
     }
 }

@@ -59,7 +59,7 @@ package struct NameChanges: LocalPart {
         in parent: InodeNumber, permissions: UInt16, caller: LocalCaller, usualGroup: UInt32
     ) throws -> (inode: InodeRecord, content: FileDescriptor) {
         let directory = try writableDirectory(parent, isListed: false)
-        guard transaction.hasRoom() else { throw LocalObstacle.refused(.noSpace) }
+        guard transaction.hasRoom() else { throw LocalObstacle.room }
         // The name is not used: it only describes what a file of this directory is like.
         let creation = try creation(
             of: NewInode(kind: .file, permissions: permissions), named: "unnamed", in: directory, caller: caller,
@@ -79,7 +79,7 @@ package struct NameChanges: LocalPart {
         isListed: Bool, isWritten: Bool
     ) throws -> (inode: InodeRecord, content: FileDescriptor?) {
         let directory = try directory(for: name, in: parent, isListed: isListed)
-        guard transaction.hasRoom() else { throw LocalObstacle.refused(.noSpace) }
+        guard transaction.hasRoom() else { throw LocalObstacle.room }
         var new = new
         let attributes = try access.inheritAccess(by: &new, in: directory.inode.number, caller: caller)
         let creation = try creation(
@@ -145,7 +145,7 @@ package struct NameChanges: LocalPart {
         guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
         let directory = try writableDirectory(parent)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
-        guard transaction.hasRoom() else { throw LocalObstacle.refused(.noSpace) }
+        guard transaction.hasRoom() else { throw LocalObstacle.room }
         guard source.kind != .file || source.content == .materialized else {
             throw LocalObstacle.content(of: number)
         }

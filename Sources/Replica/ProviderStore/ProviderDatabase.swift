@@ -24,6 +24,8 @@ package final class ProviderDatabase: ProviderStore {
             // A commit survives the daemon's death at once, and a power failure once a synced one follows it.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
+            // Debian's SQLite writes the pages of what is deleted, too.
+            try db.execute(sql: "PRAGMA secure_delete = OFF")
         }
         self.reserve = reserve
         let connections = try reserve.using {
@@ -31,7 +33,9 @@ package final class ProviderDatabase: ProviderStore {
         }
         try reserve.using { try connections.migrate(with: ProviderSchema.migrator) }
         self.connections = Mutex(connections)
-        reserve.keepRoom(1, behindLogOf: path) { [weak self] in try? self?.checkpoint() }
+        reserve.keepRoom(
+            1, for: path, checkpoint: { [weak self] in try? self?.checkpointEarly(longest: $0) },
+            addFreePages: { [weak self] in try? self?.addFreePages(of: $0) })
     }
 
     // MARK: - Transactions
@@ -85,6 +89,18 @@ package final class ProviderDatabase: ProviderStore {
 
     private func checkpoint() throws {
         try current().writer.writeWithoutTransaction { db in _ = try db.checkpoint(.restart) }
+    }
+
+    private func checkpointEarly(longest: Int64?) throws {
+        try current().writer.writeWithoutTransaction { db in try db.checkpointEarly(longest: longest) }
+    }
+
+    private func addFreePages(of bytes: Int64) throws {
+        try current().writer.writeWithoutTransaction { db in
+            try db.addFreePages(
+                of: bytes, inserting: "INSERT INTO record (namespace, key, value) VALUES ('', x'', zeroblob(?))",
+                deleting: "DELETE FROM record WHERE namespace = '' AND key = x''")
+        }
     }
 
     private func current() throws -> Connections {

@@ -144,10 +144,10 @@ actor CacheBudget {
         }
     }
 
-    /// The disk was full while bytes were written to it: gives up at least as many.
+    /// The disk was full while bytes were written to it: gives up at least as many, but not of the file that they are for.
     ///
     /// - Returns: whether it is worth another try.
-    func makeRoom(_ bytes: Int64, for number: InodeNumber, evictor: any ContentEvictor) async -> Bool {
+    func makeRoom(_ bytes: Int64, for number: InodeNumber? = nil, evictor: any ContentEvictor) async -> Bool {
         await trim(except: number, evictor) { $0 < bytes } > 0
     }
 

@@ -50,7 +50,8 @@ final class ClosedFileChanges: SyncPart {
         await settle()
     }
 
-    private func settle() async {
+    /// Takes in what waits now.
+    func settle() async {
         let closed = state.withLock { state in
             defer { (state.waiting, state.isScheduled, state.lastSettled) = ([], false, .now) }
             return state.waiting

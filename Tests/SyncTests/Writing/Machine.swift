@@ -151,6 +151,7 @@ extension Machine {
                 case .refused: throw obstacle
                 case .listing(let number): try await engine.list(number, request: request)
                 case .content(let number): try await engine.materialize(number, request: request)
+                case .room: try await engine.makeRoom()
                 }
             }
         }
