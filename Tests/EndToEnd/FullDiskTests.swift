@@ -113,7 +113,9 @@ extension RealMount {
                 let removed = try await Command.shell("rm -r \"$1\"/?", yonder.mount.string)
                 #expect(removed.status == 0, "\(removed.errors)")
                 // The contents, and what the logs do not need, are free again.
-                let isFree = try await eventually { try FileSystemStatistics(of: FilePath(disk)).availableBlocks > 5000 }
+                let isFree = try await eventually {
+                    try FileSystemStatistics(of: FilePath(disk)).availableBlocks > 5000
+                }
                 let left = try await Command.shell("du -a \"$1\"", disk).output
                 #expect(isFree, "\(left)")
             }

@@ -68,7 +68,9 @@ extension ReplicaDatabase {
 
     /// Whether there is an inode without a name, which is removed when it is closed.
     package func hasNamelessInodes() throws -> Bool {
-        try query { db in try db.one("SELECT EXISTS (SELECT 1 FROM inode WHERE linkCount = 0)", [], { $0[0] as Bool }) ?? false }
+        try query { db in
+            try db.one("SELECT EXISTS (SELECT 1 FROM inode WHERE linkCount = 0)", [], { $0[0] as Bool }) ?? false
+        }
     }
 
     /// The directory that holds an inode; the root's is the root.
