@@ -239,6 +239,8 @@ extension RealMount {
             let script = """
                 import sqlite3, sys
                 database = sqlite3.connect(sys.argv[1])
+                # What is appended is not to be in free pages.
+                database.execute("VACUUM")
                 end, size = (database.execute("PRAGMA " + name).fetchone()[0] for name in ("page_count", "page_size"))
                 database.executemany("INSERT INTO finding (foundAt, text) VALUES (0, ?)", [("x" * 3000,)] * 64)
                 database.commit()

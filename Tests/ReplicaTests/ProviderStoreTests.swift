@@ -235,6 +235,10 @@ import Testing
         try withReplica { directory, open in
             try makeRecords(5000, open)
             let path = directory.appending(ProviderDatabase.fileName).string
+            // Without free pages, so that a page that is damaged or missing has records.
+            let file = try DatabaseQueue(path: path)
+            try file.vacuum()
+            try file.close()
             var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
             switch damage {
             case .header: bytes[3] ^= 0x20

@@ -3,17 +3,22 @@ import GRDBSQLite
 
 /// What the metadata reserve asks of a database.
 extension Database {
-    /// Gives the database free pages, which are on the disk once the log has been moved into it, unless it has half of so many
-    /// bytes. Precondition: no transaction is open.
+    /// Whether less than half of so many bytes are in free pages.
+    func lacksFreePages(of bytes: Int64) throws -> Bool {
+        let free: Int64 = try one("PRAGMA freelist_count", [], { $0[0] }) ?? 0
+        return try free * pageSize() < bytes / 2
+    }
+
+    private func pageSize() throws -> Int64 { try one("PRAGMA page_size", [], { $0[0] }) ?? 4096 }
+
+    /// Gives the database free pages, which are on the disk once the log has been moved into it. Precondition: no transaction is
+    /// open.
     ///
     /// - Parameter insert: a statement that inserts a blob of zeros, which is removed again before the commit.
     func addFreePages(of bytes: Int64, inserting insert: String, deleting delete: String) throws {
-        let free: Int64 = try one("PRAGMA freelist_count", [], { $0[0] }) ?? 0
-        let page: Int64 = try one("PRAGMA page_size", [], { $0[0] }) ?? 4096
-        guard free * page < bytes / 2 else { return }
         let count: Int64 = try one("PRAGMA page_count", [], { $0[0] }) ?? 0
         // A page that is committed has to find room when the log is moved. A blob needs some pages more than its bytes.
-        try allocate((count + 16) * page + bytes + bytes / 64)
+        try allocate((count + 16) * pageSize() + bytes + bytes / 64)
         // Without it the pages of what is deleted are not written, and have no blocks on the disk.
         try execute(sql: "PRAGMA secure_delete = ON")
         defer { try? execute(sql: "PRAGMA secure_delete = OFF") }

@@ -188,7 +188,8 @@ final class MetadataReserve: Sendable {
         return true
     }
 
-    private func addFreePages() {
+    /// Gives the databases their free pages: once, and on a disk that gets full whenever they have used half of them.
+    func addFreePages() {
         let available = available
         guard available < Self.tightBelow || !hasFreePages.exchange(true, ordering: .relaxed), let size else { return }
         for database in databases.withLock({ $0 }) {

@@ -230,6 +230,7 @@ package final class ReplicaDatabase: Sendable {
     /// Gives the database free pages, for a disk that gets full.
     private func addFreePages(of bytes: Int64) {
         try? current().writer.writeWithoutTransaction { db in
+            guard try db.lacksFreePages(of: bytes) else { return }
             try uncommitted.commit(in: db)
             try db.addFreePages(
                 of: bytes, inserting: "INSERT INTO domain (key, value) VALUES ('freePages', zeroblob(?))",

@@ -97,6 +97,7 @@ package final class ProviderDatabase: ProviderStore {
 
     private func addFreePages(of bytes: Int64) throws {
         try current().writer.writeWithoutTransaction { db in
+            guard try db.lacksFreePages(of: bytes) else { return }
             try db.addFreePages(
                 of: bytes, inserting: "INSERT INTO record (namespace, key, value) VALUES ('', x'', zeroblob(?))",
                 deleting: "DELETE FROM record WHERE namespace = '' AND key = x''")
