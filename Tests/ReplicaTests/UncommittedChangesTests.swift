@@ -19,7 +19,7 @@ import Testing
         try await replica.list([.directory("d"), .file("first", size: 10)], open: fixture.open)
         try await replica.list([], in: try #require(try replica.number("d")), open: fixture.open)
         try replica.database.commitAll()
-        // What makes the free pages commits, too, unless they are there.
+        // The task that adds free pages commits what was changed before, and does nothing where they are there.
         replica.database.reserve.addFreePages()
         let areThere = try await eventually {
             try replica.database.query { try Int.fetchOne($0, sql: "PRAGMA freelist_count") } != 0

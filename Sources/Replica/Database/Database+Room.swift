@@ -14,7 +14,9 @@ extension Database {
     /// Gives the database free pages, which are on the disk once the log has been moved into it. Precondition: no transaction is
     /// open.
     ///
-    /// - Parameter insert: a statement that inserts a blob of zeros, which is removed again before the commit.
+    /// - Parameters:
+    ///   - insert: a statement that inserts a blob of zeros; its argument is how many.
+    ///   - delete: a statement that deletes it, before the commit.
     func addFreePages(of bytes: Int64, inserting insert: String, deleting delete: String) throws {
         let count: Int64 = try one("PRAGMA page_count", [], { $0[0] }) ?? 0
         // A page that is committed has to find room when the log is moved. A blob needs some pages more than its bytes.

@@ -166,7 +166,7 @@ final class MetadataReserve: Sendable {
         isLow.store(available < min(Self.lowBelow, total / 4), ordering: .relaxed)
     }
 
-    /// Whether the logs have much of what could be free.
+    /// Whether the logs are longer, together, than an eighth of what is free.
     private var areLogsLong: Bool {
         let lengths = databases.withLock { $0.map(\.length) }
         return lengths.reduce(0, +) > available / 8
