@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,13 +65,26 @@ static int open_connections(void)
     return directory;
 }
 
-int fuseshim_abort_connection(const char *number)
+bool fuseshim_is_connected(int descriptor)
+{
+    struct pollfd device = {.fd = descriptor};
+    return poll(&device, 1, 0) >= 0 && !(device.revents & (POLLERR | POLLNVAL));
+}
+
+int fuseshim_session_abort(fuseshim_session *session, const char *number)
 {
     int connections = open_connections();
     if (connections < 0) return errno;
     int failure = 0, connection = openat(connections, number, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int control = connection < 0 ? -1 : openat(connection, "abort", O_WRONLY | O_CLOEXEC);
-    if (control < 0 || write(control, "1", 1) != 1) failure = errno;
+    if (control < 0)
+        failure = errno;
+    else if (!fuseshim_is_connected(fuse_session_fd(session->fuse)))
+        /* The kernel has given up the number, and the opened file may be of another program's mount. If the connection is there
+         * after the opening, the file is its own; should it go before the write, the write does nothing. */
+        failure = ENOENT;
+    else if (write(control, "1", 1) != 1)
+        failure = errno;
     if (control >= 0) close(control);
     if (connection >= 0) close(connection);
     close(connections);

@@ -54,8 +54,15 @@ package struct MountTable: Sendable {
         return FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0])
     }
 
-    /// The device of the topmost mount at a path.
-    package func device(at path: FilePath) -> String? { mount(at: path)?.device }
+    /// Whether the mount on a directory is dead: opening it fails with ENOTCONN. Blocks while a mount that is not does not answer.
+    package static func isDead(_ path: FilePath) -> Bool {
+        do {
+            try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
+            return false
+        } catch {
+            return error as? Errno == .socketNotConnected
+        }
+    }
 
     /// Decodes space, tab, newline and backslash, which the table has as a backslash and three octal digits.
     private static func unescape(_ field: ArraySlice<UInt8>) -> [UInt8] {

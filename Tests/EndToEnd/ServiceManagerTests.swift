@@ -73,20 +73,8 @@ import Testing
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let path = directory["notify"].string
-        let program = """
-            import array, os, socket, sys
-            s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind(sys.argv[1] + '.new')
-            os.rename(sys.argv[1] + '.new', sys.argv[1])
-            for _ in range(3):
-                data, control, _, _ = s.recvmsg(4096, 1024)
-                numbers = array.array('i', control[0][2]) if control else []
-                with open(sys.argv[1] + '.log', 'a') as log:
-                    log.write(data.decode().replace('\\n', ' ') + ' %d\\n' % len(numbers))
-                for number in numbers: os.close(number)
-            """
-        let receiver = try await BackgroundProgram("python3", "-c", program, path)
+        let receiver = try await Self.receive(at: path)
         defer { receiver.kill() }
-        #expect(await eventually { FileManager.default.fileExists(atPath: path) })
         let manager = ServiceManager(environment: ["NOTIFY_SOCKET": path])
         try manager.store(FileDescriptor(rawValue: 0), as: "control")
         manager.ready("two mounts")
@@ -94,5 +82,60 @@ import Testing
         #expect(
             try String(contentsOfFile: path + ".log", encoding: .utf8)
                 == "FDSTORE=1 FDNAME=control FDPOLL=0 1\nREADY=1 STATUS=two mounts 0\nBARRIER=1 1\n")
+    }
+
+    /// Starts a service manager that writes what it receives to the file `PATH.log`, a line for each message: the text, and the number
+    /// of descriptors.
+    fileprivate static func receive(at path: String) async throws -> BackgroundProgram {
+        let program = """
+            import array, os, socket, sys
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind(sys.argv[1] + '.new')
+            os.rename(sys.argv[1] + '.new', sys.argv[1])
+            while True:
+                data, control, _, _ = s.recvmsg(4096, 1024)
+                numbers = array.array('i', control[0][2]) if control else []
+                with open(sys.argv[1] + '.log', 'a') as log:
+                    log.write(data.decode().replace('\\n', ' ') + ' %d\\n' % len(numbers))
+                for number in numbers: os.close(number)
+            """
+        let receiver = try await BackgroundProgram("python3", "-c", program, path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: path) })
+        return receiver
+    }
+}
+
+extension RealMount {
+    @Suite struct StoredMounts {
+        @Test("what is removed of a mount that has ended is not what the next one has stored") func removesItsOwn()
+            async throws
+        {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let path = directory["notify"].string
+            let receiver = try await ServiceManagers.receive(at: path)
+            defer { receiver.kill() }
+            let manager = ServiceManager(environment: ["NOTIFY_SOCKET": path])
+            try await ProvidedMount.run { _ in
+            } _: { first async throws in
+                first.host.store(in: manager)
+                #expect(try await Command.run("umount", first.path.string).status == 0)
+                await first.host.waitUntilUnmounted()
+                // The kernel gives it the number of the first one's device, if no other process was faster.
+                try await ProvidedMount.run { _ in
+                } _: { second async throws in
+                    second.host.store(in: manager)
+                    first.host.remove(from: manager)
+                    manager.waitUntilHandled()
+                }
+            }
+            let messages = try String(contentsOfFile: path + ".log", encoding: .utf8).split(separator: "\n")
+            func names(_ kind: String) -> [Substring] {
+                messages.filter { $0.hasPrefix(kind) }.compactMap { $0.split(separator: " ").dropFirst().first }
+            }
+            let stored = names("FDSTORE=1")
+            #expect(stored.count == 4)
+            let removed = Set(names("FDSTOREREMOVE=1"))
+            #expect(removed.isSuperset(of: stored.prefix(2)) && removed.isDisjoint(with: stored.suffix(2)))
+        }
     }
 }

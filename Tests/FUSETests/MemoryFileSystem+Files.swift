@@ -137,7 +137,11 @@ extension MemoryFileSystem {
     func release(
         _ request: Request, node: NodeID, handle: FileHandle, flags: OpenFlags, reply: consuming EmptyReply
     ) {
-        state.withLock { $0.counts.releases += 1 }
+        let onRelease = state.withLock { state in
+            state.counts.releases += 1
+            return state.onRelease
+        }
+        onRelease?()
         reply.succeed()
     }
 

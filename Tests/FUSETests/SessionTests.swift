@@ -1,4 +1,7 @@
+import Dispatch
 import FUSE
+import Synchronization
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -111,7 +114,37 @@ struct SessionTests {
             mount.session.abort()
             #expect(try await reader.value.status == 1)
             await mount.session.waitUntilEnded()
+            #expect(try MountTable().mount(at: mount.path) == nil)
         }
+    }
+
+    /// The kernel gives the number of the connection to the next mount at once, while a thread may still be closing a file.
+    @Test(.enabled(if: FUSEAvailability.isRoot, "only root can abort everywhere"))
+    func endsNoOtherMount() async throws {
+        var shared = 0
+        // Another process may take the number.
+        for _ in 0..<20 where shared < 2 {
+            try await Mounted.run { first async throws in
+                let goOn = DispatchSemaphore(value: 0)
+                defer { goOn.signal() }
+                first.fileSystem.add("file", .bytes([1]))
+                first.fileSystem.state.withLock { $0.onRelease = { goOn.wait() } }
+                _ = try await Command.run("cat", first["file"])
+                try #require(await eventually { first.fileSystem.counts.releases == 1 })
+                let number = first.session.deviceNumber
+                try first.session.unmount()
+                try await Mounted.run { second async throws in
+                    if second.session.deviceNumber == number { shared += 1 }
+                    second.fileSystem.add("file", .bytes([2]))
+                    first.session.abort()
+                    #expect(try await Command.run("cat", second["file"]).outputBytes == [2])
+                    goOn.signal()
+                    await first.session.waitUntilEnded()
+                    #expect(try await Command.run("cat", second["file"]).outputBytes == [2])
+                }
+            }
+        }
+        #expect(shared == 2, "no mount got the number of another")
     }
 
     @Test func saysWhyItCannotMount() throws {

@@ -233,12 +233,15 @@ int fuseshim_session_serve(fuseshim_session *session);
  * more, no request may be unanswered. Does not unmount. */
 void fuseshim_session_destroy(fuseshim_session *session);
 
+/* Whether the mount of a device exists. When it is gone, the kernel gives the numbers of the mount and of its device to others. */
+bool fuseshim_is_connected(int descriptor);
+
 /* umount2(2), or fusermount3 where that is not permitted. Without `lazy` EBUSY while in use. Returns 0 or an errno. */
 int fuseshim_unmount(const char *path, bool lazy);
 
-/* Aborts the kernel's connection of this number, which is the minor number of the mount's device. It needs no mount of fusectl
- * for a caller with CAP_SYS_ADMIN. Returns 0 or an errno: ENOENT when there is no such connection. */
-int fuseshim_abort_connection(const char *number);
+/* Aborts the session's connection, whose number is the minor number of the mount's device. It needs no mount of fusectl for a
+ * caller with CAP_SYS_ADMIN. Returns 0 or an errno: ENOENT when the connection is gone, whoever has its number now. */
+int fuseshim_session_abort(fuseshim_session *session, const char *number);
 
 /* Whether allow_other will be accepted from this user: root, or user_allow_other in /etc/fuse.conf. */
 bool fuseshim_may_allow_other(void);

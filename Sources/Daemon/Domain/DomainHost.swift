@@ -139,7 +139,7 @@ package final class DomainHost: Sendable {
             budget = policy.budget
             self.files = files
             self.logger = logger
-            stored = Mutex(previous?.description.session.deviceNumber)
+            stored = Mutex(previous?.number)
             recovery = Task { [engine] in
                 do {
                     for finding in try await replica.finishRecovery() { engine.warnings.report(finding) }
@@ -206,11 +206,11 @@ package final class DomainHost: Sendable {
         do {
             let description = PreviousMount.Description(domain: name, session: record)
             files.mountDescription = try Array(JSONEncoder().encode(description))
-            let names = InheritedMount.names(record.deviceNumber)
-            InheritedMount.remove(record.deviceNumber, from: manager)
+            let number = UInt32.random(in: 1...UInt32.max)
+            let names = InheritedMount.names(number)
             try manager.store(files.tableDescriptor, as: names.handles)
             try manager.store(mounted.device, as: names.device)
-            stored.withLock { $0 = record.deviceNumber }
+            stored.withLock { $0 = number }
         } catch {
             logger.warning("the mount ends with this process, because it cannot be stored: \(error)")
         }

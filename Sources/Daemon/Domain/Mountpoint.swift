@@ -191,7 +191,7 @@ struct Mountpoint: Sendable {
         on path: FilePath, where isOurs: (MountTable.Mount) -> Bool
     ) throws(ControlError) -> Bool {
         var count = 0
-        while let mount = (try? MountTable())?.mount(at: path), isOurs(mount), isDead(path) {
+        while let mount = (try? MountTable())?.mount(at: path), isOurs(mount), MountTable.isDead(path) {
             do throws(Errno) {
                 // Guards against an endless loop if the mount table does not change.
                 guard count < 64 else { throw .resourceBusy }
@@ -203,16 +203,6 @@ struct Mountpoint: Sendable {
             count += 1
         }
         return count > 0
-    }
-
-    /// Whether the mount on a directory is dead: opening it fails with ENOTCONN.
-    private static func isDead(_ path: FilePath) -> Bool {
-        do {
-            try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec]).close()
-            return false
-        } catch {
-            return error as? Errno == .socketNotConnected
-        }
     }
 
     /// Whether a path equals a folder or lies in it. Compares bytes.

@@ -15,6 +15,8 @@ package struct PreviousMount: Sendable {
     /// Where it is now, or was last.
     let mountpoint: String
 
+    /// The number under which the service manager has it.
+    let number: UInt32
     let device: FileDescriptor
     /// The open files, as the earlier process left them.
     let files: OpenFiles
@@ -26,10 +28,11 @@ package struct PreviousMount: Sendable {
     ///
     /// - Throws: `HandleTableError` for a table that this program cannot read; `DecodingError` for its description.
     init(_ inherited: InheritedMount) throws {
+        number = inherited.number
         device = inherited.device
         missed = inherited.missed
         files = OpenFiles(table: try HandleTable.adopt(inherited.handles))
         description = try JSONDecoder().decode(Description.self, from: Data(files.mountDescription))
-        mountpoint = description.session.present?.path.string ?? description.session.mountPoint
+        mountpoint = description.session.present(inherited.device)?.path.string ?? description.session.mountPoint
     }
 }

@@ -55,8 +55,8 @@ extension Domains {
             end(inherited)
             var isDetached = (error as? FileProviderError)?.errno == .notSupported
             // An access to the mount would wait as long as another process has the device open.
-            if try MountTable().device(at: FilePath(request.mountpoint)) == previous.description.session.device {
-                try? Session.detachMount(at: FilePath(request.mountpoint))
+            if let present = previous.description.session.present(inherited.device)?.path {
+                try? Session.detachMount(at: present)
                 isDetached = true
             }
             // A mount that is not there any more was ended by a user.

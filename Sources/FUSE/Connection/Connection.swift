@@ -77,6 +77,20 @@ final class Connection: @unchecked Sendable {
     func presentMountPoint() throws(Errno) -> FilePath? {
         let (mount, device) = state.read { ($0.mount, $0.device) }
         guard let mount, let device else { return nil }
-        return try MountTable().path(of: mount, device: device)
+        guard let path = try MountTable().path(of: mount, device: device) else { return nil }
+        return MountTable.isMount(FileDescriptor(rawValue: fuseshim_session_descriptor(shim)), at: path) ? path : nil
+    }
+}
+
+extension MountTable {
+    /// Whether a mount that the table has, with the right numbers, is the one that a device is open for. The kernel gives the numbers
+    /// to others as soon as a mount is gone. Blocks while the mount is another one that does not answer.
+    ///
+    /// - Parameters:
+    ///   - device: `/dev/fuse`, as it was opened for the mount.
+    ///   - path: from a table that was read before.
+    static func isMount(_ device: FileDescriptor, at path: FilePath) -> Bool {
+        // While there is a connection, it keeps the numbers. A mount whose connection was aborted has them, too, and is dead.
+        fuseshim_is_connected(device.rawValue) || isDead(path)
     }
 }

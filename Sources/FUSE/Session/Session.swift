@@ -158,7 +158,7 @@ package final class Session: Sendable {
     /// same as ``unmount()``.
     package func abort() {
         if let device = connection.state.read({ $0.device }), let minor = device.split(separator: ":").last {
-            if fuseshim_abort_connection(String(minor)) != 0, let mountPoint = presentMountPoint {
+            if fuseshim_session_abort(connection.shim, String(minor)) != 0, let mountPoint = presentMountPoint {
                 _ = mountPoint.withPlatformString { umount2($0, Int32(MNT_FORCE)) }
             }
         }

@@ -14,15 +14,19 @@ package struct SessionRecord: Codable, Hashable, Sendable {
     /// The features that were negotiated then. They hold for the life of the mount.
     package var features: ConnectionFeatures
 
-    /// The minor number of the mount's device, which no other mount has meanwhile.
-    package var deviceNumber: UInt32 { device.split(separator: ":").last.flatMap { UInt32($0) } ?? 0 }
-
     /// The mount as it is now, elsewhere when a directory above it was renamed; nil when it is gone.
-    package var present: (path: FilePath, mount: Int64)? {
+    ///
+    /// - Parameter descriptor: the mount's device.
+    package func present(_ descriptor: FileDescriptor) -> (path: FilePath, mount: Int64)? {
         guard let table = try? MountTable() else { return nil }
-        if let mount, let path = table.path(of: mount, device: device) { return (path, mount) }
-        guard let found = table.mount(at: FilePath(mountPoint)), found.device == device else { return nil }
-        return (FilePath(mountPoint), found.identifier)
+        let present: (path: FilePath, mount: Int64)
+        if let mount, let path = table.path(of: mount, device: device) {
+            present = (path, mount)
+        } else {
+            guard let found = table.mount(at: FilePath(mountPoint)), found.device == device else { return nil }
+            present = (FilePath(mountPoint), found.identifier)
+        }
+        return MountTable.isMount(descriptor, at: present.path) ? present : nil
     }
 }
 
@@ -54,7 +58,7 @@ extension Session {
         let present: (path: FilePath, mount: Int64)
         do throws(Errno) {
             guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
-            guard let found = record.present else { throw .socketNotConnected }
+            guard let found = record.present(device) else { throw .socketNotConnected }
             present = found
             let failure = fuseshim_session_take_over(
                 connection.shim, device.rawValue, record.initRequest, record.initRequest.count)
