@@ -27,12 +27,21 @@ struct Installation {
                 "YONDER_CONFIG": directory["config.toml"].string,
             ])
         do {
-            try await test(installation)
+            try await $current.withValue(installation) { try await test(installation) }
         } catch {
             await installation.end()
             throw error
         }
         await installation.end()
+    }
+
+    /// The installation of the test that runs.
+    @TaskLocal static var current: Installation?
+
+    /// The last lines of the daemon's log.
+    var endOfLog: String {
+        let log = (try? String(contentsOfFile: directory["state/yonderd.log"].string, encoding: .utf8)) ?? "none"
+        return log.split(separator: "\n").suffix(16).joined(separator: "\n")
     }
 
     /// The same, with more in the environment of the programs.
@@ -144,8 +153,18 @@ struct Installation {
     }
 }
 
-/// Tests on a real mount: skipped, and saying why, where there can be none.
+/// Tests on a real mount: skipped, and saying why, where there can be none. A failure of a test with an ``Installation`` shows the
+/// end of the daemon's log.
 @Suite(
     "on a real mount", .tags(.mount), .enabled(if: FUSEAvailability.isAvailable, "\(FUSEAvailability.obstacle ?? "")"),
-    .serialized)
+    .serialized,
+    .compactMapIssues { issue in
+        // The suite, the suite in it and the test have the trait, and each asks.
+        guard let installation = Installation.current,
+            !issue.comments.contains(where: { $0.rawValue.hasPrefix("the daemon's log: ") })
+        else { return issue }
+        var issue = issue
+        issue.comments.append("the daemon's log: \(installation.endOfLog)")
+        return issue
+    })
 struct RealMount {}
