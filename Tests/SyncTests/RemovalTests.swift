@@ -151,6 +151,24 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-5: a file that a read finds replaced is there under its name at once, as the new one")
+        func aReplacedFileIsRead() async throws {
+            try await Machine.run { tree in
+                tree.addFile("file", content: RemoteContent("old"), identifier: "old")
+            } _: { machine async throws in
+                try await machine.ingest()
+                // The provider has not signalled it yet.
+                machine.provider.changeSilently { tree in
+                    tree.delete("old")
+                    tree.addFile("file", content: RemoteContent("new"), identifier: "new")
+                }
+                await #expect(throws: (any Error).self) { try await machine.materialize("file") }
+                #expect(try await machine.names(in: .root) == ["file"])
+                try await machine.materialize("file")
+                #expect(try await machine.read("file") == "new")
+            }
+        }
+
         @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
             var options = InMemoryProvider.Options()

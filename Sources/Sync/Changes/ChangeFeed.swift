@@ -52,6 +52,18 @@ actor ChangeFeed: SyncPart {
         }
     }
 
+    /// Takes in what a provider with a change feed has to report, and nothing else: no round begins or ends, for it shows nothing of
+    /// items that were found missing one by one.
+    func takeNewsOnly() async throws {
+        while let running { _ = try? await running.value }
+        let task = Task {
+            defer { self.finishRound() }
+            try await takeNews()
+        }
+        running = task
+        try await task.value
+    }
+
     /// The next look is at everything, whatever the remote says has changed.
     func compareAllNext() {
         comparedAllAt = .now - Self.trust - .seconds(1)

@@ -10,8 +10,8 @@ actor Downloads: ContentEvictor, SyncPart {
     private let accounting: (any FetchAccounting)?
     private let offers: OfferQueue
     private let feed: ChangeFeed
-    /// The comparison of all directories that readers of missing files wait for.
-    private var comparison: Task<Void, any Error>?
+    /// The taking in of changes that readers of missing files wait for.
+    private var takingIn: Task<Void, any Error>?
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     /// The effects for files that are open: they are published when the last handle is closed.
@@ -25,7 +25,7 @@ actor Downloads: ContentEvictor, SyncPart {
     /// Lookups of items whose content changed on the remote while it was fetched.
     private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
-    private static let comparisonTimeout = Duration.seconds(5)
+    private static let timeToTakeIn = Duration.seconds(5)
 
     /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
     init(
@@ -313,11 +313,17 @@ actor Downloads: ContentEvictor, SyncPart {
         do {
             guard let identifier = try replica.database.item(ofInode: number)?.identifier else { return false }
             let request = FileProviderRequest(reason: .synchronization)
-            // While removals are held, every file may be missing, and a comparison for each would change nothing.
-            if searches, !calls.provider.features.changeFeed, guardian.warning == nil {
-                // One that goes on, or has failed, does not show that the file is gone.
-                guard await compareAll() else { return false }
-                if try await remoteLookup.lookUp(identifier, for: request) != nil { return true }
+            // While removals are held, every file may be missing, and what has changed is not taken in for each.
+            if searches, guardian.warning == nil {
+                let areTakenIn = await takeInChanges()
+                if calls.provider.features.changeFeed {
+                    // Another file of its name has come with the changes: the name was not missing in between.
+                    guard try replica.database.item(ofInode: number)?.identifier == identifier else { return false }
+                } else {
+                    // A comparison that goes on, or has failed, does not show that the file is gone.
+                    guard areTakenIn else { return false }
+                    if try await remoteLookup.lookUp(identifier, for: request) != nil { return true }
+                }
             }
             try await remoteLookup.refresh(identifier, for: request)
         } catch {
@@ -327,21 +333,25 @@ actor Downloads: ContentEvictor, SyncPart {
         return false
     }
 
-    /// Compares all directories with the remote. Callers that come meanwhile wait for the same comparison.
+    /// Takes in what has changed on the remote. Callers that come meanwhile wait for the same.
     ///
     /// - Returns: whether it has ended well in time; it goes on otherwise.
-    private func compareAll() async -> Bool {
+    private func takeInChanges() async -> Bool {
         let running: Task<Void, any Error>
-        if let comparison {
-            running = comparison
+        if let takingIn {
+            running = takingIn
         } else {
             running = Task {
-                defer { comparison = nil }
-                try await feed.refresh()
+                defer { takingIn = nil }
+                if calls.provider.features.changeFeed {
+                    try await feed.takeNewsOnly()
+                } else {
+                    try await feed.refresh()
+                }
             }
-            comparison = running
+            takingIn = running
         }
-        guard case .success = await running.result(within: Self.comparisonTimeout) else { return false }
+        guard case .success = await running.result(within: Self.timeToTakeIn) else { return false }
         return true
     }
 
