@@ -214,6 +214,45 @@ import Testing
         #expect(!unanswered.contains { $0.matches(redated) })
     }
 
+    @Test(
+        "SEND-18: content written before its date is answered is based on the version with that date, and on no other content",
+        arguments: [true, false], [Int64(100), 7])
+    func writtenBeforeItsDateIsAnswered(isWrittenFirst: Bool, remoteSize: Int64) async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 100, version: "1")], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        func write() throws {
+            _ = try replica.change(open: fixture.open) {
+                try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
+                try $0.contents.endWriting(number)
+            }
+        }
+        if isWrittenFirst { try write() }
+        var dated = LocalAttributes()
+        dated.modifiedAt = .at(FileTimestamp(seconds: 1_600_000_000))
+        _ = try replica.change(open: fixture.open) {
+            try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
+        }
+        var prepared = try #require(try replica.prepare(row, fields: .contentModificationDate))
+        prepared.fields = .contentModificationDate
+        let sent = prepared
+        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        if !isWrittenFirst { try write() }
+        // Of another size it is what another client has written.
+        var answer = FileProviderItem.file("file", size: remoteSize, version: "2")
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(
+                sent, as: answer, stillPending: [], shouldFetchContent: false, datesMakeVersions: true)
+        }
+        let item = try #require(try replica.database.item(ofInode: number))
+        #expect(item.changedFields.contains(.contents))
+        let version = ItemVersion(contentVersion: remoteSize == 100 ? "2" : "1", metadataVersion: "1")
+        #expect(item.base.version.contentVersion == version.contentVersion)
+    }
+
     @Test("SEND-18: content that is sent again, because it was written while it was sent, is sent with its date")
     func contentIsSentWithItsDate() async throws {
         let fixture = try ReplicaFixture()

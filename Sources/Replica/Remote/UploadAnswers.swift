@@ -116,8 +116,10 @@ package struct UploadAnswers: RemotePart {
         let isRenamedThere =
             isNameAnswered && !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
-        // The local content is still based on the version that it replaced, even if the remote has a newer one.
-        let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents)
+        let isDated = datesMakeVersions && !shouldFetchContent && isOnlyDated(sent, item, current.base)
+        // The local content is still based on the version that it replaced, even if the remote has a newer one. The same content
+        // with the date that was sent is no newer one.
+        let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents) && !isDated
         try db.acknowledge(
             current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
             held: current.heldFields.subtracting(sent.fields).union(held))
@@ -134,7 +136,7 @@ package struct UploadAnswers: RemotePart {
         if isElsewhereInTrash { try db.forgetChangedPlace(of: current.id) }
         if sent.fields.contains(.contents), isSameContent {
             try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
-        } else if datesMakeVersions, !shouldFetchContent, isOnlyDated(sent, item, current.inode) {
+        } else if isDated, isHere(sent.base, current.inode) {
             try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         }
         try db.forgetFailure(of: current.inode.number)
@@ -175,12 +177,16 @@ package struct UploadAnswers: RemotePart {
         return parent.inode.number == current.parent
     }
 
-    /// Whether the content that is here has got nothing but another date on the remote, and with it another version.
-    private func isOnlyDated(_ sent: SentChange, _ item: FileProviderItem, _ inode: InodeRecord) -> Bool {
-        inode.kind == .file && sent.fields.contains(.contentModificationDate) && !sent.fields.contains(.contents)
-            && sent.identifier != nil && sent.base.contentVersion == inode.contentVersion
-            && item.contentModificationDate == sent.item.contentModificationDate
-            && item.documentSize == sent.item.documentSize
+    /// Whether the content of a version has got nothing but another date on the remote, and with it another version.
+    private func isOnlyDated(_ sent: SentChange, _ item: FileProviderItem, _ base: ItemBase) -> Bool {
+        item.kind == .file && sent.fields.contains(.contentModificationDate) && !sent.fields.contains(.contents)
+            && sent.identifier != nil && sent.base.contentVersion == base.version.contentVersion
+            && item.contentModificationDate == sent.item.contentModificationDate && item.documentSize == base.size
+    }
+
+    /// Whether the content that is here is of a version, or was written over it, and the version may be given another name.
+    private func isHere(_ version: ItemVersion, _ inode: InodeRecord) -> Bool {
+        inode.contentVersion == version.contentVersion
             // A process that opened it with a part missing reads the version that it had then.
             && (inode.content == .materialized || !open.isOpen(inode.number))
     }
