@@ -109,6 +109,9 @@ package final class VolumeMount: Sendable {
     /// Whether the mount exists.
     package var isMounted: Bool { session.isMounted }
 
+    /// Whether another mount is on it, or on a directory above it.
+    package var isCovered: Bool { session.isCovered }
+
     /// Whether the mount table does not have the mount.
     package var isDetached: Bool { session.isDetached }
 

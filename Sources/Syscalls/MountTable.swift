@@ -44,14 +44,19 @@ package struct MountTable: Sendable {
         return mounts.last { $0.path == bytes }
     }
 
-    /// The path of a mount, if it is the topmost one there; nil when there is none.
+    /// The path of a mount, and whether another one covers it there, or a directory above it: then the path leads elsewhere. Nil when
+    /// there is none.
     ///
     /// - Parameter device: a number is given to another mount as soon as one is gone.
-    package func path(of identifier: Int64, device: String) -> FilePath? {
-        guard let mount = mounts.first(where: { $0.identifier == identifier && $0.device == device }),
-            mounts.last(where: { $0.path == mount.path }) == mount
-        else { return nil }
-        return FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0])
+    package func place(of identifier: Int64, device: String) -> (path: FilePath, isCovered: Bool)? {
+        guard let index = mounts.firstIndex(where: { $0.identifier == identifier && $0.device == device }) else {
+            return nil
+        }
+        let path = mounts[index].path
+        let isCovered = mounts[(index + 1)...].contains { later in
+            path == later.path || path.starts(with: later.path + (later.path.last == 0x2F ? [] : [0x2F]))
+        }
+        return (FilePath(platformString: path.map(CChar.init(bitPattern:)) + [0]), isCovered)
     }
 
     /// Whether the mount on a directory is dead: opening it fails with ENOTCONN. Blocks while a mount that is not does not answer.

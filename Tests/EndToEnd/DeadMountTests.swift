@@ -47,6 +47,31 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "MOUNT-2: a mount that another one covers stays, also over a crash, and is unmounted when it can be",
+            .enabled(if: FUSEAvailability.isRoot && canContinueMounts, "only root mounts on it, on Linux 6.9 or newer"))
+        func covered() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let program = try await BackgroundProgram("tail", "-f", yonder["file"])
+                defer { program.kill() }
+                try await yonder.shell("cat file")
+                #expect(try await Command.run("mount", "-t", "tmpfs", "cover", yonder.mount.string).status == 0)
+                let again = try await yonder.yonder("mount", "mount")
+                #expect(again.status == 0, "\(again.errors)")
+                #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
+                let refused = try await yonder.yonder("unmount", "mount")
+                #expect(refused.status == 1 && refused.errors.contains("another file system is mounted on it"))
+                #expect(try await yonder.yonder("domains").output.contains("mount"))
+                #expect(try await Command.run("umount", yonder.mount.string).status == 0)
+                #expect(try await yonder.shell("cat file") == "x")
+                program.kill()
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try !isInTable(yonder.mount.string))
+            }
+        }
+
         @Test("MOUNT-3: yonder remove detaches the dead mount of a daemon that was killed, and keeps what was not sent")
         func remove() async throws {
             try await withDeadMount { yonder in

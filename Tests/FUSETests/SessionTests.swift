@@ -147,6 +147,19 @@ struct SessionTests {
         #expect(shared == 2, "no mount got the number of another")
     }
 
+    @Test(.enabled(if: FUSEAvailability.isRoot, "only root mounts on it"), arguments: [true, false])
+    func isThereWhileItIsCovered(isAbove: Bool) async throws {
+        try await Mounted.run { mount async throws in
+            let place = (isAbove ? mount.directory.path : mount.path).string
+            #expect(!mount.session.isCovered)
+            #expect(try await Command.run("mount", "-t", "tmpfs", "cover", place).status == 0)
+            #expect(mount.session.isCovered && mount.session.isMounted && !mount.session.isDetached)
+            #expect(throws: Errno.resourceBusy) { try mount.session.unmount() }
+            #expect(try await Command.run("umount", place).status == 0)
+            #expect(!mount.session.isCovered && mount.session.isMounted)
+        }
+    }
+
     @Test func saysWhyItCannotMount() throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }

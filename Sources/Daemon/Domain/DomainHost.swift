@@ -231,6 +231,15 @@ package final class DomainHost: Sendable {
     /// Whether the mount table does not have the mount, as after `umount -l` while programs have files open.
     package var isDetached: Bool { mounted.isDetached }
 
+    /// - Throws: `failed` while another mount is on this one, or on a directory above it: no path leads to it, and it could only be left
+    ///   there, dead.
+    func checkUncovered() throws(ControlError) {
+        guard mounted.isCovered else { return }
+        throw ControlError(
+            .failed, "another file system is mounted on it, or on a directory above it; unmount that first",
+            path: mountpoint.string)
+    }
+
     /// Unmounts and closes the replica. Pending changes stay for the next mount. Never waits for a remote that does not
     /// answer.
     package func stop() async {

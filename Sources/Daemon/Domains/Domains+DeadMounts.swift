@@ -11,6 +11,7 @@ extension Domains {
     func unmount(_ reference: DomainReference) async throws -> UnmountReport {
         let name = name(of: reference)
         if let host = name.flatMap({ hosts[$0] }) {
+            try host.checkUncovered()
             let pending = try host.replica.database.pendingCounts().items
             host.forgetMounting()
             await unmount(host)
@@ -24,6 +25,7 @@ extension Domains {
         defer { release(known.name) }
         if let host = hosts[known.name] {
             // It was mounted concurrently.
+            try host.checkUncovered()
             let pending = try host.replica.database.pendingCounts().items
             host.forgetMounting()
             await stop(host)

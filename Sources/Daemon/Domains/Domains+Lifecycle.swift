@@ -34,6 +34,7 @@ extension Domains {
             try KeptFolder.check(place)
         }
         if let host = hosts[name] {
+            try host.checkUncovered()
             if !arguments.isForced { try await refuseOpenFiles(of: host) }
             do {
                 try host.engine.noteWrittenFiles()

@@ -55,8 +55,8 @@ extension Domains {
             end(inherited)
             var isDetached = (error as? FileProviderError)?.errno == .notSupported
             // An access to the mount would wait as long as another process has the device open.
-            if let present = previous.description.session.present(inherited.device)?.path {
-                try? Session.detachMount(at: present)
+            if let present = previous.description.session.present(inherited.device), !present.isCovered {
+                try? Session.detachMount(at: present.path)
                 isDetached = true
             }
             // A mount that is not there any more was ended by a user.

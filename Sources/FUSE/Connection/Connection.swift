@@ -71,14 +71,17 @@ final class Connection: @unchecked Sendable {
         state.update { $0.features = features }
     }
 
-    /// Where the mount is in the mount table, also when a directory above it was renamed; nil when it is not there any more.
+    /// Where the mount is in the mount table, also when a directory above it was renamed, and whether another mount covers it; nil when
+    /// it is not there any more.
     ///
     /// - Throws: errors of reading the table.
-    func presentMountPoint() throws(Errno) -> FilePath? {
+    func place() throws(Errno) -> (path: FilePath, isCovered: Bool)? {
         let (mount, device) = state.read { ($0.mount, $0.device) }
         guard let mount, let device else { return nil }
-        guard let path = try MountTable().path(of: mount, device: device) else { return nil }
-        return MountTable.isMount(FileDescriptor(rawValue: fuseshim_session_descriptor(shim)), at: path) ? path : nil
+        guard let place = try MountTable().place(of: mount, device: device),
+            MountTable.isMount(FileDescriptor(rawValue: fuseshim_session_descriptor(shim)), at: place.path)
+        else { return nil }
+        return place
     }
 }
 

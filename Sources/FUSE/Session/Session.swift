@@ -96,16 +96,25 @@ package final class Session: Sendable {
     package var negotiated: ConnectionFeatures? { connection.state.read { $0.features } }
 
     /// Whether the mount exists: false before ``mount(at:)``, and after any process has unmounted it.
-    package var isMounted: Bool { presentMountPoint != nil }
+    package var isMounted: Bool { (try? connection.place()) ?? nil != nil }
+
+    /// Whether another mount is on it, or on a directory above it, so that no path leads to it.
+    package var isCovered: Bool { ((try? connection.place()) ?? nil)?.isCovered ?? false }
 
     /// Whether the mount table does not have the mount: it was unmounted, or detached while programs have files open.
     package var isDetached: Bool {
-        do throws(Errno) { return try connection.presentMountPoint() == nil } catch { return false }
+        do throws(Errno) { return try connection.place() == nil } catch { return false }
     }
 
-    /// Where the mount is now: elsewhere than ``mountPoint`` when a directory above it was renamed; nil when it is not there any more.
+    /// Where the mount is now: elsewhere than ``mountPoint`` when a directory above it was renamed; nil when it is not there any more,
+    /// or covered.
     package var presentMountPoint: FilePath? {
-        do throws(Errno) { return try connection.presentMountPoint() } catch { return nil }
+        do throws(Errno) {
+            guard let place = try connection.place(), !place.isCovered else { return nil }
+            return place.path
+        } catch {
+            return nil
+        }
     }
 
     /// Where it was mounted; nil before ``mount(at:)``.
@@ -142,8 +151,9 @@ package final class Session: Sendable {
     /// closed them. Does nothing when the mount is already gone. Blocks while the kernel writes back dirty pages; must
     /// not be called on a thread that answers the kernel.
     ///
-    /// - Throws: the error of `umount`; EPERM when the mount belongs to another user.
+    /// - Throws: the error of `umount`; EPERM when the mount belongs to another user; EBUSY while it is covered.
     package func unmount() throws(Errno) {
+        guard !isCovered else { throw .resourceBusy }
         guard let mountPoint = presentMountPoint else { return }
         var failure = mountPoint.withPlatformString { fuseshim_unmount($0, false) }
         if failure == Errno.resourceBusy.rawValue {
@@ -214,8 +224,8 @@ package final class Session: Sendable {
 
     /// Detaches a mount that is not served any more; otherwise every access to it would wait or fail.
     private static func detach(_ connection: Connection) {
-        guard let mountPoint = (try? connection.presentMountPoint()) ?? nil else { return }
-        try? detachMount(at: mountPoint)
+        guard let place = (try? connection.place()) ?? nil, !place.isCovered else { return }
+        try? detachMount(at: place.path)
     }
 
     private static func end(_ connection: Connection, _ notifications: Notifications) {

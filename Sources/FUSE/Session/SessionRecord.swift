@@ -17,14 +17,14 @@ package struct SessionRecord: Codable, Hashable, Sendable {
     /// The mount as it is now, elsewhere when a directory above it was renamed; nil when it is gone.
     ///
     /// - Parameter descriptor: the mount's device.
-    package func present(_ descriptor: FileDescriptor) -> (path: FilePath, mount: Int64)? {
+    package func present(_ descriptor: FileDescriptor) -> (path: FilePath, mount: Int64, isCovered: Bool)? {
         guard let table = try? MountTable() else { return nil }
-        let present: (path: FilePath, mount: Int64)
-        if let mount, let path = table.path(of: mount, device: device) {
-            present = (path, mount)
+        let present: (path: FilePath, mount: Int64, isCovered: Bool)
+        if let mount, let place = table.place(of: mount, device: device) {
+            present = (place.path, mount, place.isCovered)
         } else {
             guard let found = table.mount(at: FilePath(mountPoint)), found.device == device else { return nil }
-            present = (FilePath(mountPoint), found.identifier)
+            present = (FilePath(mountPoint), found.identifier, false)
         }
         return MountTable.isMount(descriptor, at: present.path) ? present : nil
     }
@@ -55,7 +55,7 @@ extension Session {
     ///   - record: the ``record`` of the other process. This session must have been made with the same options.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS before Linux 6.9; EINVAL for a record that is not one.
     package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
-        let present: (path: FilePath, mount: Int64)
+        let present: (path: FilePath, mount: Int64, isCovered: Bool)
         do throws(Errno) {
             guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
             guard let found = record.present(device) else { throw .socketNotConnected }
