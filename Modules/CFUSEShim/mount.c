@@ -67,8 +67,12 @@ static int open_connections(void)
 
 bool fuseshim_is_connected(int descriptor)
 {
+    if (descriptor < 0) return false;
     struct pollfd device = {.fd = descriptor};
-    return poll(&device, 1, 0) >= 0 && !(device.revents & (POLLERR | POLLNVAL));
+    int count;
+    do count = poll(&device, 1, 0);
+    while (count < 0 && errno == EINTR);
+    return count >= 0 && !(device.revents & (POLLERR | POLLNVAL));
 }
 
 int fuseshim_session_abort(fuseshim_session *session, const char *number)
@@ -81,7 +85,7 @@ int fuseshim_session_abort(fuseshim_session *session, const char *number)
         failure = errno;
     else if (!fuseshim_is_connected(fuse_session_fd(session->fuse)))
         /* The kernel has given up the number, and the opened file may be of another program's mount. If the connection is there
-         * after the opening, the file is its own; should it go before the write, the write does nothing. */
+         * after the opening, the file is its own; if it ends before the write, the write has no effect. */
         failure = ENOENT;
     else if (write(control, "1", 1) != 1)
         failure = errno;

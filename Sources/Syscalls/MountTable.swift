@@ -6,6 +6,8 @@ package struct MountTable: Sendable {
     package struct Mount: Hashable, Sendable {
         /// The mount's number, which it keeps when it, or a directory above it, is moved.
         package var identifier: Int64
+        /// The number of the mount that has the directory on which it is; 0 where that is not known.
+        package var parent: Int64 = 0
         /// `major:minor`, the same for all mounts of one file system.
         package var device: String
         /// The path, as bytes.
@@ -14,6 +16,12 @@ package struct MountTable: Sendable {
         package var type: String
         /// The source as reported by the file system.
         package var source: String
+
+        /// Whether the path leads through the directory of another mount.
+        func isBelow(_ other: Mount) -> Bool {
+            let slash = UInt8(ascii: "/")
+            return path != other.path && path.starts(with: other.path.last == slash ? other.path : other.path + [slash])
+        }
     }
 
     /// In mount order.
@@ -33,6 +41,7 @@ package struct MountTable: Sendable {
             let tail = rest.dropFirst(end + 1).prefix(2).map { String(decoding: Self.unescape($0), as: UTF8.self) }
             return Mount(
                 identifier: Int64(String(decoding: fields[0], as: UTF8.self)) ?? 0,
+                parent: Int64(String(decoding: fields[1], as: UTF8.self)) ?? 0,
                 device: String(decoding: fields[2], as: UTF8.self), path: Self.unescape(fields[4]),
                 type: tail.first ?? "", source: tail.count > 1 ? tail[1] : "")
         }
@@ -49,14 +58,22 @@ package struct MountTable: Sendable {
     ///
     /// - Parameter device: a number is given to another mount as soon as one is gone.
     package func place(of identifier: Int64, device: String) -> (path: FilePath, isCovered: Bool)? {
-        guard let index = mounts.firstIndex(where: { $0.identifier == identifier && $0.device == device }) else {
+        guard let mount = mounts.first(where: { $0.identifier == identifier && $0.device == device }) else {
             return nil
         }
-        let path = mounts[index].path
-        let isCovered = mounts[(index + 1)...].contains { later in
-            path == later.path || path.starts(with: later.path + (later.path.last == 0x2F ? [] : [0x2F]))
+        return (FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0]), isCovered(mount))
+    }
+
+    /// Whether another mount is on the root of a mount, or hides the directory on which it is, or on which a mount above it is.
+    private func isCovered(_ mount: Mount) -> Bool {
+        if mounts.contains(where: { $0.parent == mount.identifier && $0.path == mount.path }) { return true }
+        var current = mount
+        // The root's parent is not in the table, or is the root itself.
+        while let parent = mounts.first(where: { $0.identifier == current.parent }), parent != current {
+            if mounts.contains(where: { $0.parent == parent.identifier && current.isBelow($0) }) { return true }
+            current = parent
         }
-        return (FilePath(platformString: path.map(CChar.init(bitPattern:)) + [0]), isCovered)
+        return false
     }
 
     /// Whether the mount on a directory is dead: opening it fails with ENOTCONN. Blocks while a mount that is not does not answer.

@@ -148,11 +148,28 @@ extension EngineTests {
                 try await machine.ingest()
                 #expect(try await machine.names(in: machine.number("doc")).count == left)
                 machine.provider.changeSilently { $0 = full }
-                // A feed does not tell of a silent change.
+                // The feed does not tell that the whole tree was replaced.
                 guard !hasChangeFeed else { return }
                 try await machine.ingest()
                 #expect(try await machine.names(in: machine.number("doc")).count == 150)
                 #expect(machine.engine.warnings.texts == [])
+            }
+        }
+
+        @Test("CHANGE-4: what a feed tells after a read of a missing file is held as in a round")
+        func newsAfterARead() async throws {
+            try await Self.runOnDirectory(changeFeed: true) { machine async throws in
+                try await machine.materialize("doc/f0")
+                try await machine.ingest()
+                machine.provider.changeSilently { $0.delete("doc") }
+                _ = try? await machine.materialize("doc/f1")
+                #expect(try await machine.names(in: machine.number("doc")).count == 150)
+                #expect(machine.engine.warnings.texts.contains { $0.contains("have vanished") })
+                try await machine.ingest()
+                #expect(try await machine.names(in: machine.number("doc")).count == 150)
+                try await machine.engine.retry()
+                try await machine.ingest()
+                #expect(await !machine.exists("doc"))
             }
         }
 

@@ -162,7 +162,8 @@ extension EngineTests {
                     tree.delete("old")
                     tree.addFile("file", content: RemoteContent("new"), identifier: "new")
                 }
-                await #expect(throws: (any Error).self) { try await machine.materialize("file") }
+                let failure = await #expect(throws: FileProviderError.self) { try await machine.materialize("file") }
+                #expect(failure?.code == .noSuchItem)
                 #expect(try await machine.names(in: .root) == ["file"])
                 try await machine.materialize("file")
                 #expect(try await machine.read("file") == "new")

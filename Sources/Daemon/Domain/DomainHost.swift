@@ -208,9 +208,9 @@ package final class DomainHost: Sendable {
             files.mountDescription = try Array(JSONEncoder().encode(description))
             let number = UInt32.random(in: 1...UInt32.max)
             let names = InheritedMount.names(number)
+            stored.withLock { $0 = number }
             try manager.store(files.tableDescriptor, as: names.handles)
             try manager.store(mounted.device, as: names.device)
-            stored.withLock { $0 = number }
         } catch {
             logger.warning("the mount ends with this process, because it cannot be stored: \(error)")
         }

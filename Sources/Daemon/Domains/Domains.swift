@@ -100,6 +100,7 @@ actor Domains {
             await stop(host)
         }
         if let host = hosts[request.name] {
+            try host.checkUncovered()
             let wasMountedAgain = mountedAgain.remove(request.name) != nil
             if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {
                 try await change(host, to: request, arguments.credentials)

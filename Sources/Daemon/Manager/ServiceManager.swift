@@ -110,7 +110,7 @@ package final class ServiceManager: Sendable {
 /// A mount of the daemon's predecessor.
 package struct InheritedMount: Hashable, Sendable {
     /// The number under which the mount is stored. It is drawn at random: the kernel gives the number of a device to the next mount
-    /// as soon as one is unmounted, and before the daemon has removed what was stored of that.
+    /// as soon as one is unmounted, before the daemon has removed the stored descriptors of the old mount.
     package var number: UInt32
     /// The kernel's connection, `/dev/fuse`.
     package var device: FileDescriptor

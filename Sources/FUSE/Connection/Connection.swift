@@ -74,26 +74,16 @@ final class Connection: @unchecked Sendable {
     /// Where the mount is in the mount table, also when a directory above it was renamed, and whether another mount covers it; nil when
     /// it is not there any more.
     ///
+    /// Blocks while the numbers of an ended mount are those of another one that does not answer.
+    ///
     /// - Throws: errors of reading the table.
     func place() throws(Errno) -> (path: FilePath, isCovered: Bool)? {
         let (mount, device) = state.read { ($0.mount, $0.device) }
         guard let mount, let device else { return nil }
-        guard let place = try MountTable().place(of: mount, device: device),
-            MountTable.isMount(FileDescriptor(rawValue: fuseshim_session_descriptor(shim)), at: place.path)
-        else { return nil }
-        return place
-    }
-}
-
-extension MountTable {
-    /// Whether a mount that the table has, with the right numbers, is the one that a device is open for. The kernel gives the numbers
-    /// to others as soon as a mount is gone. Blocks while the mount is another one that does not answer.
-    ///
-    /// - Parameters:
-    ///   - device: `/dev/fuse`, as it was opened for the mount.
-    ///   - path: from a table that was read before.
-    static func isMount(_ device: FileDescriptor, at path: FilePath) -> Bool {
-        // While there is a connection, it keeps the numbers. A mount whose connection was aborted has them, too, and is dead.
-        fuseshim_is_connected(device.rawValue) || isDead(path)
+        guard let place = try MountTable().place(of: mount, device: device) else { return nil }
+        // While there is a connection, it keeps the numbers; otherwise another mount may have got them before the table was read. A
+        // mount whose connection was aborted has them, too: it is dead, or cannot be reached.
+        if fuseshim_is_connected(fuseshim_session_descriptor(shim)) || place.isCovered { return place }
+        return MountTable.isDead(place.path) ? place : nil
     }
 }

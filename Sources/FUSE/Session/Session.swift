@@ -65,6 +65,8 @@ package final class Session: Sendable {
             do {
                 try resume(predecessor)
             } catch {
+                // No process can serve it any more: who waits for an answer is not to wait until the last descriptor is closed.
+                abort()
                 Self.end(connection, notifications)
                 throw error
             }
@@ -159,7 +161,7 @@ package final class Session: Sendable {
         if failure == Errno.resourceBusy.rawValue {
             failure = mountPoint.withPlatformString { fuseshim_unmount($0, true) }
         }
-        guard failure != 0, presentMountPoint != nil else { return }
+        guard failure != 0, isMounted else { return }
         throw Errno(rawValue: failure)
     }
 

@@ -14,19 +14,17 @@ package struct SessionRecord: Codable, Hashable, Sendable {
     /// The features that were negotiated then. They hold for the life of the mount.
     package var features: ConnectionFeatures
 
-    /// The mount as it is now, elsewhere when a directory above it was renamed; nil when it is gone.
+    /// The mount as it is now, elsewhere when a directory above it was renamed; nil when it is gone, or its connection was aborted.
+    /// Does not access the mount.
     ///
     /// - Parameter descriptor: the mount's device.
     package func present(_ descriptor: FileDescriptor) -> (path: FilePath, mount: Int64, isCovered: Bool)? {
-        guard let table = try? MountTable() else { return nil }
-        let present: (path: FilePath, mount: Int64, isCovered: Bool)
-        if let mount, let place = table.place(of: mount, device: device) {
-            present = (place.path, mount, place.isCovered)
-        } else {
-            guard let found = table.mount(at: FilePath(mountPoint)), found.device == device else { return nil }
-            present = (FilePath(mountPoint), found.identifier, false)
-        }
-        return MountTable.isMount(descriptor, at: present.path) ? present : nil
+        // Asked after the table was read: then the numbers in it were still those of this mount.
+        guard let table = try? MountTable(), fuseshim_is_connected(descriptor.rawValue),
+            let number = mount ?? table.mount(at: FilePath(mountPoint))?.identifier,
+            let place = table.place(of: number, device: device)
+        else { return nil }
+        return (place.path, number, place.isCovered)
     }
 }
 

@@ -117,8 +117,8 @@ package struct UploadAnswers: RemotePart {
             isNameAnswered && !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         let isDated = datesMakeVersions && !shouldFetchContent && isOnlyDated(sent, item, current.base)
-        // The local content is still based on the version that it replaced, even if the remote has a newer one. The same content
-        // with the date that was sent is no newer one.
+        // The local content is still based on the version that it replaced, even if the remote has a newer one. A version that
+        // differs only in the date that was sent has the same content.
         let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents) && !isDated
         try db.acknowledge(
             current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
@@ -184,7 +184,7 @@ package struct UploadAnswers: RemotePart {
             && item.contentModificationDate == sent.item.contentModificationDate && item.documentSize == base.size
     }
 
-    /// Whether the content that is here is of a version, or was written over it, and the version may be given another name.
+    /// Whether the content that is here is of a version, or was written over it, and the inode may get the new version.
     private func isHere(_ version: ItemVersion, _ inode: InodeRecord) -> Bool {
         inode.contentVersion == version.contentVersion
             // A process that opened it with a part missing reads the version that it had then.

@@ -52,13 +52,15 @@ actor ChangeFeed: SyncPart {
         }
     }
 
-    /// Takes in what a provider with a change feed has to report, and nothing else: no round begins or ends, for it shows nothing of
-    /// items that were found missing one by one.
+    /// Takes in what a provider with a change feed has to report since the last anchor, and nothing where it cannot. This is no round for
+    /// ``DeletionGuard``: the count of items that were removed one by one stays.
     func takeNewsOnly() async throws {
         while let running { _ = try? await running.value }
         let task = Task {
             defer { self.finishRound() }
-            try await takeNews()
+            _ = replica.ordering.takeMissing()
+            try await refreshRoot()
+            try await takeNews(startsAnew: false)
         }
         running = task
         try await task.value
@@ -161,7 +163,9 @@ actor ChangeFeed: SyncPart {
 
     /// Takes in what has changed. Removals are applied at the end of the round: an item that moved outlives the
     /// directory it moved out of, and ``DeletionGuard`` sees all removals at once.
-    private func takeNews() async throws {
+    ///
+    /// - Parameter startsAnew: whether all directories are compared where the provider cannot tell what has changed.
+    private func takeNews(startsAnew: Bool = true) async throws {
         guard calls.provider.features.changeFeed else {
             _ = try await compareEverything()
             return
@@ -171,7 +175,7 @@ actor ChangeFeed: SyncPart {
         }
         defer { enumerator.invalidate() }
         guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
-            return try await startAnew(enumerator)
+            return try await startAnew(enumerator, startsAnew)
         }
         var vanished: Set<ItemIdentifier> = []
         var check = CycleCheck(from: anchor)
@@ -185,9 +189,9 @@ actor ChangeFeed: SyncPart {
                 }
             } catch {
                 guard error.code == .syncAnchorExpired else { throw error }
-                return try await startAnew(enumerator)
+                return try await startAnew(enumerator, startsAnew)
             }
-            guard isShortEnough(batch.anchor) else { return try await startAnew(enumerator) }
+            guard isShortEnough(batch.anchor) else { return try await startAnew(enumerator, startsAnew) }
             let count = batch.updated.count + batch.deleted.count
             if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
@@ -295,7 +299,8 @@ actor ChangeFeed: SyncPart {
 
     /// The provider cannot tell what changed since the last anchor: compares all listed directories, and then uses a
     /// new anchor. A missing item is looked up before it is removed.
-    private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
+    private func startAnew(_ enumerator: any FileProviderEnumerator, _ startsAnew: Bool) async throws {
+        guard startsAnew else { return }
         let anchor = try await calls.make(.currentSyncAnchor, for: request) { _ in
             try await enumerator.currentSyncAnchor()
         }

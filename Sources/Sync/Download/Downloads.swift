@@ -12,6 +12,8 @@ actor Downloads: ContentEvictor, SyncPart {
     private let feed: ChangeFeed
     /// The taking in of changes that readers of missing files wait for.
     private var takingIn: Task<Void, any Error>?
+    /// Whether it has not ended within ``timeToTakeIn``.
+    private var isTakingInLate = false
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     /// The effects for files that are open: they are published when the last handle is closed.
@@ -305,8 +307,8 @@ actor Downloads: ContentEvictor, SyncPart {
     }
 
     /// The provider does not know a file that is shown here. Where it does not report changes by itself, only a comparison of all
-    /// directories tells whether another client has moved the file, or a directory above it. Otherwise a lookup confirms that the
-    /// file is gone, before it is removed.
+    /// directories tells whether another client has moved the file, or a directory above it. Otherwise what it has to report is taken
+    /// in, and a lookup confirms that the file is gone, before it is removed.
     ///
     /// - Returns: whether a search has found it, and its content can be asked for again.
     private func findAgainOrRemove(_ number: InodeNumber, searches: Bool) async -> Bool {
@@ -317,8 +319,9 @@ actor Downloads: ContentEvictor, SyncPart {
             if searches, guardian.warning == nil {
                 let areTakenIn = await takeInChanges()
                 if calls.provider.features.changeFeed {
-                    // Another file of its name has come with the changes: the name was not missing in between.
-                    guard try replica.database.item(ofInode: number)?.identifier == identifier else { return false }
+                    // The item may be removed by now, and another have its name: the name was not missing in between.
+                    let current = try replica.database.item(ofInode: number)?.identifier
+                    guard current == identifier else { return current != nil }
                 } else {
                     // A comparison that goes on, or has failed, does not show that the file is gone.
                     guard areTakenIn else { return false }
@@ -339,10 +342,12 @@ actor Downloads: ContentEvictor, SyncPart {
     private func takeInChanges() async -> Bool {
         let running: Task<Void, any Error>
         if let takingIn {
+            // One reader has waited for it long enough.
+            guard !isTakingInLate else { return false }
             running = takingIn
         } else {
             running = Task {
-                defer { takingIn = nil }
+                defer { (takingIn, isTakingInLate) = (nil, false) }
                 if calls.provider.features.changeFeed {
                     try await feed.takeNewsOnly()
                 } else {
@@ -351,7 +356,11 @@ actor Downloads: ContentEvictor, SyncPart {
             }
             takingIn = running
         }
-        guard case .success = await running.result(within: Self.timeToTakeIn) else { return false }
+        guard let result = await running.result(within: Self.timeToTakeIn) else {
+            isTakingInLate = takingIn == running
+            return false
+        }
+        guard case .success = result else { return false }
         return true
     }
 

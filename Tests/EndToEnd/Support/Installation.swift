@@ -159,7 +159,7 @@ struct Installation {
     "on a real mount", .tags(.mount), .enabled(if: FUSEAvailability.isAvailable, "\(FUSEAvailability.obstacle ?? "")"),
     .serialized,
     .compactMapIssues { issue in
-        // The suite, the suite in it and the test have the trait, and each asks.
+        // The suite, the suite in it and the test have the trait, and each calls this closure.
         guard let installation = Installation.current,
             !issue.comments.contains(where: { $0.rawValue.hasPrefix("the daemon's log: ") })
         else { return issue }
