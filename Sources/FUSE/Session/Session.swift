@@ -50,7 +50,8 @@ package final class Session: Sendable {
     ///
     /// - Parameter fileSystem: answers the kernel; retained until ``waitUntilEnded()`` returns.
     /// - Throws: EINVAL when the session is not mounted; EAGAIN when the system has no threads left; EOPNOTSUPP when this program
-    ///   would negotiate other features than the process did from which the mount was taken over. The mount is then detached.
+    ///   would negotiate other features than the process did from which the mount was taken over. The connection is then aborted and
+    ///   the mount detached.
     package func serve(_ fileSystem: any FileSystem) throws(Errno) {
         let begins = connection.state.update { state in
             defer { if state.phase == .mounted { state.phase = .serving } }
