@@ -63,7 +63,12 @@ actor ChangeFeed: SyncPart {
             try await takeNews(startsAnew: false)
         }
         running = task
-        try await task.value
+        // A round that comes meanwhile waits for it, and is not to wait for longer than the reader.
+        try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
     }
 
     /// The next look is at everything, whatever the remote says has changed.

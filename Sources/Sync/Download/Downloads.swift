@@ -358,6 +358,7 @@ actor Downloads: ContentEvictor, SyncPart {
         }
         guard let result = await running.result(within: Self.timeToTakeIn) else {
             isTakingInLate = takingIn == running
+            if calls.provider.features.changeFeed { running.cancel() }
             return false
         }
         guard case .success = result else { return false }
