@@ -240,7 +240,8 @@ bool fuseshim_is_connected(int descriptor);
 int fuseshim_unmount(const char *path, bool lazy);
 
 /* Aborts the session's connection, whose number is the minor number of the mount's device. It needs no mount of fusectl for a
- * caller with CAP_SYS_ADMIN. Returns 0 or an errno: ENOENT when the connection is gone, whoever has its number now. */
+ * caller with CAP_SYS_ADMIN. Returns 0 or an errno: ENOENT when the connection is gone, also when another
+ * mount has its number. */
 int fuseshim_session_abort(fuseshim_session *session, const char *number);
 
 /* Whether allow_other will be accepted from this user: root, or user_allow_other in /etc/fuse.conf. */

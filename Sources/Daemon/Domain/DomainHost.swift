@@ -231,6 +231,8 @@ package final class DomainHost: Sendable {
     /// Whether the mount table does not have the mount, as after `umount -l` while programs have files open.
     package var isDetached: Bool { mounted.isDetached }
 
+    /// Verifies that a path leads to the mount.
+    ///
     /// - Throws: `failed` while another mount is on this one, or on a directory above it: no path leads to it, and it could only be left
     ///   there, dead.
     func checkUncovered() throws(ControlError) {

@@ -66,7 +66,7 @@ package final class Session: Sendable {
             do {
                 try resume(predecessor)
             } catch {
-                // No process can serve it any more: who waits for an answer is not to wait until the last descriptor is closed.
+                // No process can serve it any more. Without this, callers would wait for answers until the last descriptor is closed.
                 abort()
                 Self.end(connection, notifications)
                 throw error

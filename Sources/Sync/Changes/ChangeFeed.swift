@@ -63,7 +63,7 @@ actor ChangeFeed: SyncPart {
             try await takeNews(startsAnew: false)
         }
         running = task
-        // A round that comes meanwhile waits for it, and is not to wait for longer than the reader.
+        // A round that comes meanwhile waits for this task. The reader cancels it when it waits no longer.
         try await withTaskCancellationHandler {
             try await task.value
         } onCancel: {

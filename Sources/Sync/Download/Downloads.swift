@@ -338,11 +338,11 @@ actor Downloads: ContentEvictor, SyncPart {
 
     /// Takes in what has changed on the remote. Callers that come meanwhile wait for the same.
     ///
-    /// - Returns: whether it has ended well in time; it goes on otherwise.
+    /// - Returns: whether it has ended well in time. Otherwise a comparison goes on, and asking a change feed is cancelled.
     private func takeInChanges() async -> Bool {
         let running: Task<Void, any Error>
         if let takingIn {
-            // One reader has waited for it long enough.
+            // A reader has waited ``timeToTakeIn`` for it.
             guard !isTakingInLate else { return false }
             running = takingIn
         } else {
