@@ -88,13 +88,7 @@ struct DamagedReplica {
         unsent = Set(texts.values)
         unsentNumbers = Set(texts.keys)
         if isClosed { try replica.close() }
-        do {
-            try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
-        } catch CocoaError.fileNoSuchFile, CocoaError.fileReadNoSuchFile {
-            // SQLite removes the database's log with the last connection, which a task of the replica's may have held until now.
-            try? FileManager.default.removeItem(atPath: self.directory.string)
-            try FileManager.default.copyItem(atPath: original.string, toPath: self.directory.string)
-        }
+        try DiskImage.copy(original, to: self.directory)
         // What the first one does as it goes must not reach the copy.
         if !isClosed { try replica.close() }
     }

@@ -4,6 +4,7 @@ import ReplicaTestSupport
 import Syscalls
 import Synchronization
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica
@@ -71,10 +72,7 @@ import Testing
         let image = try ReplicaFixture()
         try await whileAnotherWrites(to: replica) {
             try make()
-            for name in try FileManager.default.contentsOfDirectory(atPath: replica.directory.string) {
-                try FileManager.default.copyItem(
-                    atPath: replica.directory.appending(name).string, toPath: image.directory.appending(name).string)
-            }
+            try DiskImage.copy(replica.directory, to: image.directory)
         }
         return image
     }

@@ -182,7 +182,7 @@ import Testing
             try replica.providerStore.put(2, at: "synced", in: Self.numbers, durability: .synced)
             // The files of a process that dies now.
             let copy = FilePath(directory.string + "-killed")
-            try FileManager.default.copyItem(atPath: directory.string, toPath: copy.string)
+            try DiskImage.copy(directory, to: copy)
             try replica.close()
             #expect(throws: FileProviderError.self) { try replica.providerStore.get("synced", in: Self.numbers) }
             for directory in [directory, copy] {

@@ -46,11 +46,7 @@ import Testing
     /// What a crash leaves on the disk now, in a folder of its own.
     private func image(of replica: Replica, without suffix: String? = nil) throws -> ReplicaFixture {
         let image = try ReplicaFixture()
-        for name in try FileManager.default.contentsOfDirectory(atPath: replica.directory.string) {
-            if let suffix, name.hasSuffix(suffix) { continue }
-            try FileManager.default.copyItem(
-                atPath: replica.directory.appending(name).string, toPath: image.directory.appending(name).string)
-        }
+        try DiskImage.copy(replica.directory, to: image.directory, without: suffix)
         return image
     }
 

@@ -74,7 +74,7 @@ final class Machine: Sendable {
     /// The power fails: another machine goes on with what is on the disk now. This one must not be asked any more.
     func crash() throws -> Machine {
         let copy = FilePath(folder.string + "-\(UUID().uuidString.prefix(8))")
-        try FileManager.default.copyItem(atPath: folder.string, toPath: copy.string)
+        try DiskImage.copy(folder, to: copy)
         return try Machine(in: copy, provider: provider)
     }
 
