@@ -60,7 +60,7 @@ actor ChangeFeed: SyncPart {
             defer { self.finishRound() }
             _ = replica.ordering.takeMissing()
             try await refreshRoot()
-            try await takeNews(startsAnew: false)
+            _ = try await withEnumerator { try await self.takeReported(by: $0) }
         }
         running = task
         // A round that comes meanwhile waits for this task. The reader cancels it when it waits no longer.
@@ -139,6 +139,7 @@ actor ChangeFeed: SyncPart {
     }
 
     private var trash: TrashListing { TrashListing(context: context) }
+    private var batches: ChangeBatches { ChangeBatches(context: context, request: request) }
 
     private func round() async throws {
         let start = ContinuousClock.now
@@ -166,21 +167,34 @@ actor ChangeFeed: SyncPart {
         }
     }
 
-    /// Takes in what has changed. Removals are applied at the end of the round: an item that moved outlives the
-    /// directory it moved out of, and ``DeletionGuard`` sees all removals at once.
-    ///
-    /// - Parameter startsAnew: whether all directories are compared where the provider cannot tell what has changed.
-    private func takeNews(startsAnew: Bool = true) async throws {
+    /// Takes in what has changed; where the provider cannot tell, all directories are compared.
+    private func takeNews() async throws {
         guard calls.provider.features.changeFeed else {
             _ = try await compareEverything()
             return
         }
+        try await withEnumerator { enumerator in
+            guard try await !self.takeReported(by: enumerator) else { return }
+            try await self.startAnew(enumerator)
+        }
+    }
+
+    private func withEnumerator<Value>(_ body: (any FileProviderEnumerator) async throws -> Value) async throws -> Value
+    {
         let enumerator = try await calls.make(.enumerator, for: request) { [request] in
             try $0.enumerator(for: .workingSet, request: request)
         }
         defer { enumerator.invalidate() }
+        return try await body(enumerator)
+    }
+
+    /// Takes in what the provider reports since the last anchor. Removals are applied when all of it is known: an item that moved
+    /// outlives the directory it moved out of, and ``DeletionGuard`` sees all removals at once.
+    ///
+    /// - Returns: false if the provider cannot tell what has changed since then.
+    private func takeReported(by enumerator: any FileProviderEnumerator) async throws -> Bool {
         guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
-            return try await startAnew(enumerator, startsAnew)
+            return false
         }
         var vanished: Set<ItemIdentifier> = []
         var check = CycleCheck(from: anchor)
@@ -194,13 +208,13 @@ actor ChangeFeed: SyncPart {
                 }
             } catch {
                 guard error.code == .syncAnchorExpired else { throw error }
-                return try await startAnew(enumerator, startsAnew)
+                return false
             }
-            guard isShortEnough(batch.anchor) else { return try await startAnew(enumerator, startsAnew) }
+            guard isShortEnough(batch.anchor) else { return false }
             let count = batch.updated.count + batch.deleted.count
             if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
             if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
-                try await takeIn(batch, vanished: &vanished, observed: observation)
+                try await batches.takeIn(batch, vanished: &vanished, observed: observation)
             }
             let isStuck = batch.moreComing && (batch.anchor == anchor || check.closes(with: batch.anchor))
             anchor = batch.anchor
@@ -209,72 +223,11 @@ actor ChangeFeed: SyncPart {
             }
             guard batch.moreComing, !isStuck else { break }
         }
-        guard !vanished.isEmpty, try await removeVanished(vanished) else { return }
-        let reached = anchor
-        try await commits.commit { try $0.changes.noteAnchor(reached) }
-    }
-
-    /// Commits a batch. Items of which an operation was answered after the batch was requested are looked up again: the
-    /// batch may be older than the answer.
-    private func takeIn(
-        _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, observed requested: Observation
-    ) async throws {
-        var (batch, observation) = (first, requested)
-        while true {
-            // Begun before the question, so that no answer can come between the two.
-            let next = replica.ordering.observe()
-            var stale = await replica.ordering.settle(batch.updated, deleted: batch.deleted, observation)
-            let others = stale.isEmpty ? [] : batch.updated.filter { !stale.contains($0.itemIdentifier) }
-            if stale.isEmpty {
-                vanished.subtract(batch.updated.map(\.itemIdentifier))
-                vanished.formUnion(batch.deleted)
-                batch.deleted = []
-                stale = try await commit(batch, later: vanished, observed: observation)
-                if stale.isEmpty { return }
-            }
-            batch.deleted.removeAll { stale.contains($0) }
-            try await lookUpAgain(stale, in: &batch)
-            batch.updated = others + batch.updated
-            observation = next
+        if !vanished.isEmpty, try await removeVanished(vanished) {
+            let reached = anchor
+            try await commits.commit { try $0.changes.noteAnchor(reached) }
         }
-    }
-
-    /// - Returns: the items that were acknowledged after the batch was requested: they were not taken in.
-    private func commit(
-        _ batch: ChangeBatch, later: Set<ItemIdentifier>, observed observation: Observation
-    ) async throws -> Set<ItemIdentifier> {
-        var complete = batch
-        var required: Set<ItemIdentifier> = []
-        var upcoming: [ItemIdentifier: FileProviderItem] = [:]
-        for item in batch.updated { upcoming[item.itemIdentifier] = item }
-        for item in batch.updated where try replica.database.item(item.itemIdentifier) != nil {
-            for directory in try await remoteLookup.unknown(above: item, upcoming: upcoming, for: request)
-            where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
-                complete.updated.append(directory)
-                upcoming[directory.itemIdentifier] = directory
-            }
-        }
-        replica.ordering.report(complete.updated.map(\.itemIdentifier) + later)
-        let (extended, taken) = (complete, required)
-        return try await commits.commit { ingestion in
-            try ingestion.changes.apply(extended, required: taken, later: later, observed: observation)
-        }
-    }
-
-    /// Replaces a batch by the present state of some items on the remote. An item whose version in the batch is
-    /// already known is left out.
-    private func lookUpAgain(_ doubtful: Set<ItemIdentifier>, in batch: inout ChangeBatch) async throws {
-        let said = batch.updated
-        batch.updated = []
-        for identifier in doubtful {
-            let known = try replica.database.item(identifier)?.base.version
-            if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known { continue }
-            if let item = try await remoteLookup.lookUp(identifier, for: request) {
-                batch.updated.append(item)
-            } else {
-                batch.deleted.append(identifier)
-            }
-        }
+        return true
     }
 
     /// Removes what the remote has no more, unless it is suspiciously much.
@@ -304,8 +257,7 @@ actor ChangeFeed: SyncPart {
 
     /// The provider cannot tell what changed since the last anchor: compares all listed directories, and then uses a
     /// new anchor. A missing item is looked up before it is removed.
-    private func startAnew(_ enumerator: any FileProviderEnumerator, _ startsAnew: Bool) async throws {
-        guard startsAnew else { return }
+    private func startAnew(_ enumerator: any FileProviderEnumerator) async throws {
         let anchor = try await calls.make(.currentSyncAnchor, for: request) { _ in
             try await enumerator.currentSyncAnchor()
         }

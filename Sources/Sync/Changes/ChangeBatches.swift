@@ -1,0 +1,73 @@
+import FileProvider
+import Replica
+
+/// Takes in batches of changes that a provider reports.
+struct ChangeBatches: SyncPart {
+    let context: SyncContext
+    let request: FileProviderRequest
+
+    /// Commits a batch. Items of which an operation was answered after the batch was requested are looked up again: the
+    /// batch may be older than the answer.
+    ///
+    /// - Parameter vanished: the items that are gone, by this batch and those before it: they are not removed here.
+    func takeIn(
+        _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, observed requested: Observation
+    ) async throws {
+        var (batch, observation) = (first, requested)
+        while true {
+            // Begun before the question, so that no answer can come between the two.
+            let next = replica.ordering.observe()
+            var stale = await replica.ordering.settle(batch.updated, deleted: batch.deleted, observation)
+            let others = stale.isEmpty ? [] : batch.updated.filter { !stale.contains($0.itemIdentifier) }
+            if stale.isEmpty {
+                vanished.subtract(batch.updated.map(\.itemIdentifier))
+                vanished.formUnion(batch.deleted)
+                batch.deleted = []
+                stale = try await commit(batch, later: vanished, observed: observation)
+                if stale.isEmpty { return }
+            }
+            batch.deleted.removeAll { stale.contains($0) }
+            try await lookUpAgain(stale, in: &batch)
+            batch.updated = others + batch.updated
+            observation = next
+        }
+    }
+
+    /// - Returns: the items that were acknowledged after the batch was requested: they were not taken in.
+    private func commit(
+        _ batch: ChangeBatch, later: Set<ItemIdentifier>, observed observation: Observation
+    ) async throws -> Set<ItemIdentifier> {
+        var complete = batch
+        var required: Set<ItemIdentifier> = []
+        var upcoming: [ItemIdentifier: FileProviderItem] = [:]
+        for item in batch.updated { upcoming[item.itemIdentifier] = item }
+        for item in batch.updated where try replica.database.item(item.itemIdentifier) != nil {
+            for directory in try await remoteLookup.unknown(above: item, upcoming: upcoming, for: request)
+            where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
+                complete.updated.append(directory)
+                upcoming[directory.itemIdentifier] = directory
+            }
+        }
+        replica.ordering.report(complete.updated.map(\.itemIdentifier) + later)
+        let (extended, taken) = (complete, required)
+        return try await commits.commit { ingestion in
+            try ingestion.changes.apply(extended, required: taken, later: later, observed: observation)
+        }
+    }
+
+    /// Replaces a batch by the present state of some items on the remote. An item whose version in the batch is
+    /// already known is left out.
+    private func lookUpAgain(_ doubtful: Set<ItemIdentifier>, in batch: inout ChangeBatch) async throws {
+        let said = batch.updated
+        batch.updated = []
+        for identifier in doubtful {
+            let known = try replica.database.item(identifier)?.base.version
+            if known != nil, said.first(where: { $0.itemIdentifier == identifier })?.itemVersion == known { continue }
+            if let item = try await remoteLookup.lookUp(identifier, for: request) {
+                batch.updated.append(item)
+            } else {
+                batch.deleted.append(identifier)
+            }
+        }
+    }
+}
