@@ -68,6 +68,33 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "PATH-2, CHANGE-4: what another client has moved into a new directory is found there and is no mass deletion, also where its files cannot be told apart",
+            arguments: FarRemote.Kind.installed.filter { $0 != .s3 }, [false, true])
+        func movedIntoANewDirectory(on kind: FarRemote.Kind, areAlike: Bool) async throws {
+            try await FarRemote.run(kind) { remote, yonder async throws in
+                let folder = try #require(remote.folder).string
+                let date = areAlike ? "2020-01-02" : "@$((1500000000 + 60 * i))"
+                let fill =
+                    "cd \"$1\" && mkdir P && for i in $(seq 150); do echo content $i > P/f$i; touch -d \(date) P/f$i; done; chmod -R 777 ."
+                #expect(try await Command.shell(fill, folder).status == 0)
+                try await remote.mount(yonder)
+                let number = try await yonder.shell("find . >/dev/null; cat P/* >/dev/null; stat -c %i P/f7")
+                let move = "cd \"$1\" && mv P Q && mkdir P && mkdir Q/below && mv Q/f8 Q/below && chmod -R 777 ."
+                #expect(try await Command.shell(move, folder).status == 0)
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                let status = try await yonder.yonder("status")
+                #expect(!status.output.contains("vanished"), "\(status.output)")
+                if !areAlike {
+                    let states =
+                        "stat -c %i Q/f7; cd Q; getfattr --only-values -n user.yonder.content f7 below/f8 2>/dev/null"
+                    #expect(try await yonder.shell(states) == "\(number)materializedmaterialized")
+                }
+                let shown = "ls P; ls Q | wc -l; cat Q/f7 Q/below/f8"
+                #expect(try await yonder.shell(shown) == "150\ncontent 7\ncontent 8\n")
+            }
+        }
+
         /// - Parameter test: receives how to mount the place, and how the programs call it.
         private func withPlace(
             _ place: String, _ test: (Installation, (String) async throws -> Void, [String]) async throws -> Void

@@ -73,9 +73,13 @@ extension Replica {
 
 extension ReplicaDatabase {
     /// How many of the remote's items are known. It takes time in a large domain.
-    package func countKnown() throws -> Int {
+    ///
+    /// - Parameter newest: items of higher numbers do not count; nil counts all.
+    package func countKnown(upTo newest: Int64? = nil) throws -> Int {
         try read { db in
-            let known = try db.one("SELECT COUNT(*) FROM item WHERE identifier IS NOT NULL", [], { $0[0] as Int })
+            let known = try db.one(
+                "SELECT COUNT(*) FROM item WHERE identifier IS NOT NULL AND id <= ?", [newest ?? .max], { $0[0] as Int }
+            )
             // The root is one.
             return max(0, (known ?? 1) - 1)
         }
@@ -84,13 +88,83 @@ extension ReplicaDatabase {
     /// How many of the remote's items would go with some of them.
     package func countVanishing(_ identifiers: Set<ItemIdentifier>) throws -> Int {
         try read { db in
+            var count = 0
+            try db.visit(identifiers) { _ in count += 1 }
+            return count
+        }
+    }
+
+    /// How many of the remote's files that would go with some items are elsewhere with the same name and size, as newer items, each
+    /// of which stands for one. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
+    ///
+    /// - Parameter newest: the highest number of an item that is not newer.
+    package func countFoundElsewhere(_ identifiers: Set<ItemIdentifier>, after newest: Int64) throws -> Int {
+        try read { db in
+            var places = RemoteDirectoryPaths()
+            var vanishing: [NameAndSize: [[String]]] = [:]
             var seen: Set<Int64> = []
-            var waiting = try identifiers.compactMap { try db.item($0) }
-            while let item = waiting.popLast() {
-                guard item.identifier != nil, seen.insert(item.id).inserted else { continue }
-                if item.inode.kind == .directory { waiting += try db.items(in: item.inode.number) }
+            try db.visit(identifiers) { item in
+                seen.insert(item.inode.number.rawValue)
+                guard item.inode.kind == .file, let parent = item.base.parent else { return }
+                vanishing[NameAndSize(item.base), default: []].append(try places.path(of: parent, in: db))
             }
-            return seen.count
+            let new = try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT item.inode FROM item JOIN inode ON inode.number = item.inode
+                    WHERE item.id > ? AND inode.kind = \(kind: .file) AND item.identifier IS NOT NULL
+                    """, arguments: [newest])
+            var count = 0
+            for number in new where !seen.contains(number) {
+                guard let item = try db.item(ofInode: InodeNumber(rawValue: number)), let parent = item.base.parent,
+                    var left = vanishing[NameAndSize(item.base)], !left.isEmpty
+                else { continue }
+                if let place = left.firstIndex(of: try places.path(of: parent, in: db)) {
+                    left.remove(at: place)
+                } else {
+                    left.removeLast()
+                    count += 1
+                }
+                vanishing[NameAndSize(item.base)] = left
+            }
+            return count
+        }
+    }
+}
+
+private struct NameAndSize: Hashable {
+    var name: String?
+    var size: Int64
+
+    init(_ base: ItemBase) {
+        (name, size) = (base.name, base.size)
+    }
+}
+
+/// The names from the remote's root down to directories, each looked up once.
+private struct RemoteDirectoryPaths {
+    private var known: [ItemIdentifier: [String]] = [.rootContainer: []]
+
+    mutating func path(of directory: ItemIdentifier, in db: Database) throws -> [String] {
+        if let path = known[directory] { return path }
+        // A circle of directories, which no valid remote has, ends here.
+        known[directory] = []
+        guard let base = try db.item(directory)?.base, let parent = base.parent else { return [] }
+        let path = try path(of: parent, in: db) + [base.name ?? ""]
+        known[directory] = path
+        return path
+    }
+}
+
+extension Database {
+    /// Visits some of the remote's items and all of its items below them, each once.
+    fileprivate func visit(_ identifiers: Set<ItemIdentifier>, _ visitor: (ItemRecord) throws -> Void) throws {
+        var seen: Set<Int64> = []
+        var waiting = try identifiers.compactMap { try item($0) }
+        while let next = waiting.popLast() {
+            guard next.identifier != nil, seen.insert(next.id).inserted else { continue }
+            try visitor(next)
+            if next.inode.kind == .directory { waiting += try items(in: next.inode.number) }
         }
     }
 }

@@ -39,6 +39,26 @@ extension ReplicaDatabase {
         }
     }
 
+    /// The highest number of an item; numbers of later items are higher.
+    package func newestItem() throws -> Int64 {
+        try query { db in try db.one("SELECT MAX(id) FROM item", [], { $0[0] as Int64? ?? 0 }) ?? 0 }
+    }
+
+    /// The directories among newer items whose listing is not here, the older ones first, without those in the trash.
+    package func unlistedDirectories(after item: Int64) throws -> [InodeNumber] {
+        try read { db in
+            let trashed = try db.inodesInTrash()
+            return try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT inode.number FROM item JOIN inode ON inode.number = item.inode
+                    WHERE item.id > ? AND inode.kind = \(kind: .directory) AND inode.content = \(content: .dataless)
+                        AND item.identifier IS NOT NULL ORDER BY item.id
+                    """, arguments: [item]
+            ).filter { !trashed.contains($0) }.map(InodeNumber.init(rawValue:))
+        }
+    }
+
     /// The directories whose listing is here, by their identifiers.
     package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {
         try listedDirectories().map { ($0.number, $0.identifier) }

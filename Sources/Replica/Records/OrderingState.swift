@@ -201,10 +201,13 @@ package struct OrderingState: Sendable {
         for identifier in identifiers { missing[identifier] = nil }
     }
 
+    /// The items that the remote does not have any more.
+    package var confirmedMissing: Set<ItemIdentifier> { Set(missing.filter(\.value).keys) }
+
     /// The items that the remote does not have any more; each is returned once.
     package mutating func takeMissing() -> Set<ItemIdentifier> {
-        let confirmed = missing.filter(\.value).keys
+        let confirmed = confirmedMissing
         for identifier in confirmed { missing[identifier] = nil }
-        return Set(confirmed)
+        return confirmed
     }
 }

@@ -115,5 +115,8 @@ package final class RemoteOrdering: Sendable {
 
     package func found(_ identifiers: some Sequence<ItemIdentifier>) { with { $0.found(identifiers) } }
 
+    /// The items that the remote does not have any more, until they are found or taken.
+    package var missing: Set<ItemIdentifier> { with { $0.confirmedMissing } }
+
     package func takeMissing() -> Set<ItemIdentifier> { with { $0.takeMissing() } }
 }

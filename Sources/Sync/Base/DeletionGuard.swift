@@ -56,7 +56,8 @@ final class DeletionGuard: Sendable {
     private let state = Mutex(State())
     private let domainName: String
     private let warnings: Warnings
-    private static let mostItems = 100
+    /// So many items may always be removed.
+    static let mostItems = 100
     private static let mostPercent = 30
     private static let nearlyAllPercent = 90
     private let onChange: @Sendable (Hold?) -> Void

@@ -12,6 +12,9 @@ actor ChangeFeed: SyncPart {
     /// After a round nothing but a command asks for another for so many times as long.
     private static let pauseInRounds = 10
 
+    /// The newest item that was here when the last round that held nothing began.
+    private var newestBefore: Int64?
+
     /// When all directories were compared, whatever their versions say.
     private var comparedAllAt = ContinuousClock.now
     /// How long versions are believed that say that nothing has changed.
@@ -146,10 +149,14 @@ actor ChangeFeed: SyncPart {
         defer { lastRound = (.now, .now - start) }
         _ = replica.ordering.takeMissing()
         guardian.beginRound()
+        let newest = try replica.database.newestItem()
+        newestBefore = newestBefore ?? newest
         try await refreshRoot()
         try await takeNews()
         try await compareIncomplete()
         guardian.endRound()
+        // While removals are held, what came with them stays new.
+        if guardian.warning == nil { newestBefore = newest }
     }
 
     /// Compares directories again from which an item was left out because a local item had its name.
@@ -161,7 +168,7 @@ actor ChangeFeed: SyncPart {
             } catch {
                 guard error.code == .noSuchItem else { throw error }
             }
-            if try await removeVanished(replica.ordering.takeMissing()) {
+            if try await removeMissing() {
                 try await commits.commit { try $0.listings.finishComparing(number) }
             }
         }
@@ -230,12 +237,25 @@ actor ChangeFeed: SyncPart {
         return true
     }
 
+    /// Removes what comparisons have missed and not found elsewhere; see ``removeVanished(_:knownUpTo:)``.
+    private func removeMissing() async throws -> Bool {
+        let newest = try replica.database.newestItem()
+        let new = NewDirectories(context: context, listings: listings, request: request, after: newestBefore ?? newest)
+        try await new.search()
+        return try await removeVanished(replica.ordering.takeMissing(), knownUpTo: newest)
+    }
+
     /// Removes what the remote has no more, unless it is suspiciously much.
     ///
+    /// - Parameter newest: items of higher numbers do not count as known: a search for what is missing has brought them.
     /// - Returns: whether it was removed.
-    private func removeVanished(_ vanished: Set<ItemIdentifier>) async throws -> Bool {
+    private func removeVanished(_ vanished: Set<ItemIdentifier>, knownUpTo newest: Int64? = nil) async throws -> Bool {
         guard !vanished.isEmpty else { return true }
-        let (gone, known) = (try replica.database.countVanishing(vanished), try replica.database.countKnown())
+        var gone = try replica.database.countVanishing(vanished)
+        let known = try replica.database.countKnown(upTo: newest)
+        if gone > DeletionGuard.mostItems, let newestBefore {
+            gone -= try replica.database.countFoundElsewhere(vanished, after: newestBefore)
+        }
         try guardian.forgetReturned { try replica.database.item($0) != nil }
         guard guardian.admits(gone: gone, of: known) else { return false }
         replica.ordering.report(vanished)
@@ -294,7 +314,7 @@ actor ChangeFeed: SyncPart {
         } else {
             try await comparison.compare(directories)
         }
-        let isComplete = try await removeVanished(replica.ordering.takeMissing())
+        let isComplete = try await removeMissing()
         if let passing = comparison.passing { throw passing }
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
@@ -365,7 +385,7 @@ actor ChangeFeed: SyncPart {
             }
             marks.ofDirectories = found.marks
         }
-        guard try await removeVanished(replica.ordering.takeMissing()) else { return (false, comparison) }
+        guard try await removeMissing() else { return (false, comparison) }
         try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
         return (true, comparison)
     }
