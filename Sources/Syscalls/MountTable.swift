@@ -48,9 +48,19 @@ package struct MountTable: Sendable {
     }
 
     /// The topmost mount at a path.
-    package func mount(at path: FilePath) -> Mount? {
+    ///
+    /// - Parameter device: of the mounts there those of this device; nil stands for any.
+    package func mount(at path: FilePath, device: String? = nil) -> Mount? {
         let bytes = path.cPath.dropLast().map(UInt8.init(bitPattern:))
-        return mounts.last { $0.path == bytes }
+        return mounts.last { $0.path == bytes && (device == nil || $0.device == device) }
+    }
+
+    /// Whether a mount is on the root of one of the same type.
+    package func isOnAnother(_ mount: Mount) -> Bool {
+        mounts.contains {
+            $0.identifier == mount.parent && $0.identifier != mount.identifier && $0.path == mount.path
+                && $0.type == mount.type
+        }
     }
 
     /// The path of a mount, and whether another one covers it there, or a directory above it: then the path leads elsewhere. Nil when

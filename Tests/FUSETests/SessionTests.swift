@@ -160,6 +160,17 @@ struct SessionTests {
         }
     }
 
+    /// As two daemons do that mount on one directory at once.
+    @Test func mountsOnNoOtherMount() async throws {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("file", .bytes([1]))
+            let other = try Session(options: SessionOptions(source: "//test/other", subtype: "test"))
+            #expect(throws: Errno.resourceBusy) { try other.mount(at: mount.path) }
+            #expect(!mount.session.isCovered)
+            #expect(try await Command.run("cat", mount["file"]).outputBytes == [1])
+        }
+    }
+
     @Test func saysWhyItCannotMount() throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }

@@ -71,6 +71,16 @@ final class Connection: @unchecked Sendable {
         state.update { $0.features = features }
     }
 
+    /// The mount's `major:minor` as the kernel gives it with the descriptor of the device; nil on a kernel that does not.
+    var kernelDevice: String? {
+        let place = FilePath("/proc/self/fdinfo/\(fuseshim_session_descriptor(shim))")
+        guard let text = try? place.contents() else { return nil }
+        let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first {
+            $0.hasPrefix("fuse_connection:")
+        }
+        return line.flatMap { $0.split(whereSeparator: \.isWhitespace).last }.map { "0:\($0)" }
+    }
+
     /// Where the mount is in the mount table, also when a directory above it was renamed, and whether another mount covers it; nil when
     /// it is not there any more.
     ///

@@ -24,7 +24,7 @@ package final class Session: Sendable {
     /// wait until ``serve(_:)``. Blocks briefly.
     ///
     /// - Throws: the error of `stat` or `mount`: ENOENT, ENOTDIR, ENOTCONN for a dead mount, EPERM; ENOENT also when the
-    ///   mount does not appear in /proc. The session cannot be used afterwards.
+    ///   mount does not appear in /proc; EBUSY when a mount of the same type is there. The session cannot be used afterwards.
     package func mount(at path: FilePath) throws(Errno) {
         guard connection.state.read({ $0.phase == .new }) else { throw .resourceBusy }
         // Resolved before the mount, because afterwards a lookup of the path would wait for this session.
@@ -34,9 +34,15 @@ package final class Session: Sendable {
         guard failure == 0 else { throw Errno(rawValue: failure) }
         let mountPoint = FilePath(platformString: resolved)
         // The device number is needed later to tell this mount from another one on the same path.
-        guard let mount = (try? MountTable())?.mount(at: mountPoint) else {
+        guard let table = try? MountTable(), let mount = table.mount(at: mountPoint, device: connection.kernelDevice)
+        else {
             _ = fuseshim_unmount(resolved, true)
             throw .noSuchFileOrDirectory
+        }
+        // Of two processes that mount there at once the first one has it.
+        guard !table.isOnAnother(mount) else {
+            _ = fuseshim_unmount(resolved, true)
+            throw .resourceBusy
         }
         connection.state.update { state in
             state.phase = .mounted
