@@ -5,7 +5,8 @@ import SystemPackage
 /// What a crash leaves on the disk of a directory that the test goes on writing to.
 ///
 /// `FileManager.copyItem(atPath:toPath:)` does not end when a file gets shorter while it is copied, as a database may whenever its log
-/// is moved into it. And files that are copied one after another may be of different moments.
+/// is moved into it. And files that are copied one after another may be of different moments: the copy is made again if the names,
+/// sizes or times of files have changed meanwhile.
 package enum DiskImage {
     package struct NeverAtRest: Error {}
 

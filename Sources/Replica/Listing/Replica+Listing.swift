@@ -94,63 +94,71 @@ extension ReplicaDatabase {
         }
     }
 
-    /// How many of the remote's files that would go with some items are elsewhere with the same name and size, as newer items, each
-    /// of which stands for one. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
+    /// How many of the remote's files that would go with some items are elsewhere with the same name, size and time, as newer items,
+    /// each of which stands for one. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
     ///
     /// - Parameter newest: the highest number of an item that is not newer.
     package func countFoundElsewhere(_ identifiers: Set<ItemIdentifier>, after newest: Int64) throws -> Int {
-        try read { db in
+        try readCommitted { db in
             var places = RemoteDirectoryPaths()
-            var vanishing: [NameAndSize: [[String]]] = [:]
+            var vanishing: [Resemblance: [String: Int]] = [:]
             var seen: Set<Int64> = []
             try db.visit(identifiers) { item in
-                seen.insert(item.inode.number.rawValue)
+                seen.insert(item.id)
                 guard item.inode.kind == .file, let parent = item.base.parent else { return }
-                vanishing[NameAndSize(item.base), default: []].append(try places.path(of: parent, in: db))
+                let path = try places.path(of: parent, in: db)
+                vanishing[Resemblance(item.base), default: [:]][path, default: 0] += 1
             }
-            let new = try Int64.fetchAll(
+            var new: [Resemblance: [String: Int]] = [:]
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
-                    SELECT item.inode FROM item JOIN inode ON inode.number = item.inode
+                    SELECT item.id, item.baseName, item.baseSize, item.baseModifiedAt, item.baseParent
+                    FROM item JOIN inode ON inode.number = item.inode
                     WHERE item.id > ? AND inode.kind = \(kind: .file) AND item.identifier IS NOT NULL
+                        AND item.baseParent IS NOT NULL
                     """, arguments: [newest])
-            var count = 0
-            for number in new where !seen.contains(number) {
-                guard let item = try db.item(ofInode: InodeNumber(rawValue: number)), let parent = item.base.parent,
-                    var left = vanishing[NameAndSize(item.base)], !left.isEmpty
-                else { continue }
-                if let place = left.firstIndex(of: try places.path(of: parent, in: db)) {
-                    left.remove(at: place)
-                } else {
-                    left.removeLast()
-                    count += 1
-                }
-                vanishing[NameAndSize(item.base)] = left
+            while let row = try rows.next() {
+                let resemblance = Resemblance(name: row[1], size: row[2], modifiedAt: row[3])
+                guard vanishing[resemblance] != nil, !seen.contains(row[0]) else { continue }
+                new[resemblance, default: [:]][try places.path(of: ItemIdentifier(row[4]), in: db), default: 0] += 1
             }
-            return count
+            return new.reduce(0) { count, entry in
+                let gone = vanishing[entry.key] ?? [:]
+                let inPlace = entry.value.reduce(0) { $0 + min($1.value, gone[$1.key] ?? 0) }
+                let (here, there) = (gone.values.reduce(0, +), entry.value.values.reduce(0, +))
+                return count + min(here - inPlace, there - inPlace)
+            }
         }
     }
 }
 
-private struct NameAndSize: Hashable {
+/// What a file has in common with itself elsewhere.
+private struct Resemblance: Hashable {
     var name: String?
     var size: Int64
+    /// In nanoseconds since 1970.
+    var modifiedAt: Int64?
+
+    init(name: String?, size: Int64, modifiedAt: Int64?) {
+        (self.name, self.size, self.modifiedAt) = (name, size, modifiedAt)
+    }
 
     init(_ base: ItemBase) {
-        (name, size) = (base.name, base.size)
+        self.init(name: base.name, size: base.size, modifiedAt: base.modifiedAt?.nanosecondsSince1970)
     }
 }
 
-/// The names from the remote's root down to directories, each looked up once.
+/// The paths of directories on the remote, each looked up once.
 private struct RemoteDirectoryPaths {
-    private var known: [ItemIdentifier: [String]] = [.rootContainer: []]
+    private var known: [ItemIdentifier: String] = [.rootContainer: ""]
 
-    mutating func path(of directory: ItemIdentifier, in db: Database) throws -> [String] {
+    mutating func path(of directory: ItemIdentifier, in db: Database) throws -> String {
         if let path = known[directory] { return path }
         // A circle of directories, which no valid remote has, ends here.
-        known[directory] = []
-        guard let base = try db.item(directory)?.base, let parent = base.parent else { return [] }
-        let path = try path(of: parent, in: db) + [base.name ?? ""]
+        known[directory] = ""
+        guard let base = try db.item(directory)?.base, let parent = base.parent else { return "" }
+        let path = try path(of: parent, in: db) + "/" + (base.name ?? "")
         known[directory] = path
         return path
     }

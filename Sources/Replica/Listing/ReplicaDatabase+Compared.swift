@@ -44,20 +44,25 @@ extension ReplicaDatabase {
         try query { db in try db.one("SELECT MAX(id) FROM item", [], { $0[0] as Int64? ?? 0 }) ?? 0 }
     }
 
-    /// The directories among newer items whose listing is not here, the older ones first, without those in the trash.
-    package func unlistedDirectories(after item: Int64) throws -> [InodeNumber] {
-        try read { db in
+    /// The directories of the remote's among newer items whose listing is not here, the newest first, without those in the trash, and
+    /// those that the provider is to recognize again. Of very many newer items only the newest are looked at.
+    package func unlistedDirectories(after item: Int64, limit: Int) throws -> [InodeNumber] {
+        try readCommitted { db in
+            let newest = try db.one("SELECT MAX(id) FROM item", [], { $0[0] as Int64? ?? 0 }) ?? 0
             let trashed = try db.inodesInTrash()
             return try Int64.fetchAll(
                 db,
                 sql: """
                     SELECT inode.number FROM item JOIN inode ON inode.number = item.inode
-                    WHERE item.id > ? AND inode.kind = \(kind: .directory) AND inode.content = \(content: .dataless)
-                        AND item.identifier IS NOT NULL ORDER BY item.id
-                    """, arguments: [item]
+                    WHERE item.id > ? AND item.isDirectory = 1 AND item.identifier IS NOT NULL AND item.reimport = 0
+                        AND inode.content = \(content: .dataless)
+                    ORDER BY item.id DESC LIMIT ?
+                    """, arguments: [max(item, newest - Self.mostNewItems), limit]
             ).filter { !trashed.contains($0) }.map(InodeNumber.init(rawValue:))
         }
     }
+
+    private static let mostNewItems: Int64 = 1_000_000
 
     /// The directories whose listing is here, by their identifiers.
     package func materializedDirectories() throws -> [(number: InodeNumber, identifier: ItemIdentifier)] {

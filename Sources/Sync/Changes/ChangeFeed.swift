@@ -12,8 +12,12 @@ actor ChangeFeed: SyncPart {
     /// After a round nothing but a command asks for another for so many times as long.
     private static let pauseInRounds = 10
 
-    /// The newest item that was here when the last round that held nothing began.
+    /// The newest item that was here when the round began that settled last what is missing, or the first one; nil before that.
     private var newestBefore: Int64?
+    /// Likewise, of the round that runs.
+    private var newestAtBeginning: Int64 = 0
+    /// The new directories that were searched since then for what is missing.
+    private var searched: Set<InodeNumber> = []
 
     /// When all directories were compared, whatever their versions say.
     private var comparedAllAt = ContinuousClock.now
@@ -149,14 +153,13 @@ actor ChangeFeed: SyncPart {
         defer { lastRound = (.now, .now - start) }
         _ = replica.ordering.takeMissing()
         guardian.beginRound()
-        let newest = try replica.database.newestItem()
-        newestBefore = newestBefore ?? newest
+        newestAtBeginning = try replica.database.newestItem()
+        newestBefore = newestBefore ?? newestAtBeginning
         try await refreshRoot()
         try await takeNews()
         try await compareIncomplete()
         guardian.endRound()
-        // While removals are held, what came with them stays new.
-        if guardian.warning == nil { newestBefore = newest }
+        if guardian.warning == nil { noteSettled() }
     }
 
     /// Compares directories again from which an item was left out because a local item had its name.
@@ -238,11 +241,24 @@ actor ChangeFeed: SyncPart {
     }
 
     /// Removes what comparisons have missed and not found elsewhere; see ``removeVanished(_:knownUpTo:)``.
+    ///
+    /// - Throws: nothing is removed while a new directory, in which it may be, cannot be listed for now.
     private func removeMissing() async throws -> Bool {
         let newest = try replica.database.newestItem()
         let new = NewDirectories(context: context, listings: listings, request: request, after: newestBefore ?? newest)
-        try await new.search()
-        return try await removeVanished(replica.ordering.takeMissing(), knownUpTo: newest)
+        var tried = searched
+        defer { searched.formUnion(tried) }
+        try await new.search(except: &tried)
+        guard try await removeVanished(replica.ordering.takeMissing(), knownUpTo: newest) else { return false }
+        noteSettled()
+        tried = []
+        return true
+    }
+
+    /// Nothing is missing that was not removed: from now on, other items are new.
+    private func noteSettled() {
+        newestBefore = newestAtBeginning
+        searched = []
     }
 
     /// Removes what the remote has no more, unless it is suspiciously much.
