@@ -1,5 +1,9 @@
+import Daemon
+import FileProvider
+import FileProviderTesting
 import Foundation
 import Glibc
+import Logging
 import SystemPackage
 import TestSupport
 import Testing
@@ -32,6 +36,29 @@ extension RealMount {
                     throw error
                 }
                 #expect(try await yonder.pending().isEmpty)
+            }
+        }
+
+        @Test("MOUNT-3: a mount on a mount fails, takes nothing from the one that is there, and ends its provider")
+        func onAnotherMount() async throws {
+            try await ProvidedMount.run { tree in
+                tree.addFile("file", content: RemoteContent("text"))
+            } _: { mount in
+                let directory = try TemporaryDirectory()
+                defer { directory.remove() }
+                let other = InMemoryProvider()
+                #expect(throws: FileProviderError.self) {
+                    _ = try DomainHost(
+                        domain: FileProviderDomain(identifier: "other", source: "memory"),
+                        directory: directory["replica"], mountpoint: mount.path, options: DomainOptions(),
+                        logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+                    ) { manager in
+                        other.attach(manager)
+                        return other
+                    }
+                }
+                #expect(await eventually { other.isInvalidated })
+                #expect(try await Command.run("cat", mount["file"]).output == "text")
             }
         }
 

@@ -67,6 +67,7 @@ package final class DomainHost: Sendable {
         let replica = try Replica(
             at: directory, readers: VolumeMount.threads + Self.otherReaders, open: files, isTakenOver: previous != nil,
             finishesRecovery: false, logger: logger)
+        var made: (any FileProviderReplicatedExtension)?
         do {
             if previous == nil {
                 // The kernel numbers the requests of each mount anew, and has cached nothing.
@@ -77,6 +78,7 @@ package final class DomainHost: Sendable {
             try providerState.makeDirectory()
             let manager = DomainManager(domain: domain, stateDirectory: providerState, replica: replica, logger: logger)
             let provider = try makeProvider(manager)
+            made = provider
             let isReadOnly = options.isReadOnly || !provider.features.writing
             var ignoredNames = ignoredNames
             ignoredNames.sendsByteNames = provider.features.byteNames
@@ -152,6 +154,8 @@ package final class DomainHost: Sendable {
             manager.connect(to: self)
             engine.start()
         } catch {
+            // It may have threads, connections or a process.
+            if let made { Task { await made.invalidate() } }
             try? replica.close()
             throw error
         }
