@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -111,9 +112,14 @@ extension EngineTests {
                 #expect(try fixture.names(in: one).sorted() == ["file", "new"])
                 #expect(fixture.provider.log.count(of: .enumerate) == 1)
                 // A directory that has not changed costs a request, and writes nothing.
-                let before = try fixture.logSize
-                for _ in 0..<5 { await fixture.engine.feed.compareOnly([one]) }
-                #expect(try fixture.logSize == before)
+                var hasWritten = true
+                // The database gets its free pages once, soon after it was opened.
+                for _ in 0..<3 where hasWritten {
+                    let before = try fixture.lastWrite
+                    for _ in 0..<5 { await fixture.engine.feed.compareOnly([one]) }
+                    hasWritten = try fixture.lastWrite != before
+                }
+                #expect(!hasWritten)
                 fixture.provider.change { $0.move("file", to: "two") }
                 await fixture.engine.feed.compareOnly([one])
                 #expect(await eventually { (try? fixture.names(in: one)) == ["new"] })
@@ -124,11 +130,8 @@ extension EngineTests {
 }
 
 extension EngineFixture {
-    /// How much has been written to the database's log.
-    fileprivate var logSize: UInt64 {
-        get throws {
-            let path = replica.directory.appending("replica.sqlite-wal").string
-            return try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64 ?? 0
-        }
+    /// When the database's log was written last.
+    fileprivate var lastWrite: FileMoment {
+        get throws { try FileStatus(at: replica.directory.appending("replica.sqlite-wal")).modified }
     }
 }
