@@ -44,8 +44,8 @@ extension ReplicaDatabase {
         try query { db in try db.one("SELECT MAX(id) FROM item", [], { $0[0] as Int64? ?? 0 }) ?? 0 }
     }
 
-    /// The directories of the remote's among newer items whose listing is not here, the newest first, without those in the trash, and
-    /// those that the provider is to recognize again. Of very many newer items only the newest are looked at.
+    /// The remote's directories that are newer than an item and whose listing is not here, the newest first. Those in the trash, and
+    /// those that the provider is to recognize again, are left out. Of very many newer items only the newest are searched.
     package func unlistedDirectories(after item: Int64, limit: Int) throws -> [InodeNumber] {
         try readCommitted { db in
             let newest = try db.one("SELECT MAX(id) FROM item", [], { $0[0] as Int64? ?? 0 }) ?? 0

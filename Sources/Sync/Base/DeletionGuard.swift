@@ -56,7 +56,7 @@ final class DeletionGuard: Sendable {
     private let state = Mutex(State())
     private let domainName: String
     private let warnings: Warnings
-    /// So many items may always be removed.
+    /// So many missing items, or fewer, begin no hold.
     static let mostItems = 100
     private static let mostPercent = 30
     private static let nearlyAllPercent = 90

@@ -14,7 +14,7 @@ actor ChangeFeed: SyncPart {
 
     /// The newest item that was here when the round began that settled last what is missing, or the first one; nil before that.
     private var newestBefore: Int64?
-    /// Likewise, of the round that runs.
+    /// The newest item that was here when the last round began.
     private var newestAtBeginning: Int64 = 0
     /// The new directories that were searched since then for what is missing.
     private var searched: Set<InodeNumber> = []
@@ -242,7 +242,7 @@ actor ChangeFeed: SyncPart {
 
     /// Removes what comparisons have missed and not found elsewhere; see ``removeVanished(_:knownUpTo:)``.
     ///
-    /// - Throws: nothing is removed while a new directory, in which it may be, cannot be listed for now.
+    /// - Throws: the failure of a new directory that cannot be listed for now. What is missing may be in it: nothing is removed.
     private func removeMissing() async throws -> Bool {
         let newest = try replica.database.newestItem()
         let new = NewDirectories(context: context, listings: listings, request: request, after: newestBefore ?? newest)
