@@ -67,12 +67,8 @@ final class ParkedRequests: Sendable {
     ) {
         let cancellation = provisioning.provide(prerequisite, for: request.caller) { error in
             if let error {
-                if error == .staleNFSFileHandle, round < Self.maximumRounds,
-                    case .failure(.needs(let newest)) = Self.outcome(of: request.attempt, .first),
-                    newest != prerequisite
-                {
-                    // An open file that no process has read from follows the remote to its new version.
-                    self.wait(for: newest, request, round: round + 1)
+                if error == .staleNFSFileHandle, round < Self.maximumRounds {
+                    self.follow(request, from: prerequisite, round: round)
                 } else if request.worksUnlisted, Self.isAway(error, for: prerequisite),
                     case .success(let answer) = Self.outcome(of: request.attempt, .unlisted)
                 {
@@ -93,6 +89,19 @@ final class ParkedRequests: Sendable {
             }
         }
         request.pending.hold(cancellation)
+    }
+
+    /// Attempts a request again whose prerequisite the remote does not have any more: an open file that no process has read from follows
+    /// the remote to its new version, which may be here by now.
+    private func follow<Held: Reply & ~Copyable, Answer>(
+        _ request: WaitingRequest<Held, Answer>, from prerequisite: Prerequisite, round: Int
+    ) {
+        switch Self.outcome(of: request.attempt, .first) {
+        case .success(let answer): request.finish(answer)
+        case .failure(.refused(let error)): request.fail(error)
+        case .failure(.needs(let newest)) where newest != prerequisite: wait(for: newest, request, round: round + 1)
+        case .failure(.needs): request.fail(.staleNFSFileHandle)
+        }
     }
 
     /// Whether a listing failed because the remote is unreachable.

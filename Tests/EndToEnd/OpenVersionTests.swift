@@ -125,12 +125,14 @@ extension RealMount {
                         texts.append(text)
                         if number % 2:
                             with open(source, 'wb') as g: g.write(text)
-                            with open(path, 'rb') as f: got = f.read()
+                            f = open(path, 'rb')
                         else:
                             f = open(path, 'rb')
                             with open(source, 'wb') as g: g.write(text)
-                            got = f.read()
-                            f.close()
+                        got = f.read()
+                        # The kernel may not know the new size in the moment of the change.
+                        if got not in texts: got = os.pread(f.fileno(), 2000, 0)
+                        f.close()
                         # The watcher of the folder may lag behind.
                         assert got in texts, (number, len(text), got)
                     """
