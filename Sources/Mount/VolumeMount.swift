@@ -115,8 +115,14 @@ package final class VolumeMount: Sendable {
     /// Whether the mount table does not have the mount.
     package var isDetached: Bool { session.isDetached }
 
-    /// Where the mount is now; nil when it is not there any more.
+    /// Where the mount is now; nil when it is not there any more, or covered.
     package var presentMountPoint: FilePath? { session.presentMountPoint }
+
+    /// Where the mount is now, also when it is covered; nil when it is not there any more.
+    package var presentPath: FilePath? { session.presentPath }
+
+    /// Whether a mount of the mount table is this one. May block briefly.
+    package func isMount(_ mount: MountTable.Mount) -> Bool { session.isMount(mount) }
 
     /// Whether the kernel reads materialized files directly.
     package var hasPassthrough: Bool { session.negotiated?.passthrough == true }

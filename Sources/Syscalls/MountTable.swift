@@ -17,11 +17,14 @@ package struct MountTable: Sendable {
         /// The source as reported by the file system.
         package var source: String
 
-        /// Whether the path leads through the directory of another mount.
-        func isBelow(_ other: Mount) -> Bool {
+        /// Whether the mount's directory is on an absolute path, or at its end.
+        fileprivate func isOnWay(to path: [UInt8]) -> Bool {
             let slash = UInt8(ascii: "/")
-            return path != other.path && path.starts(with: other.path.last == slash ? other.path : other.path + [slash])
+            return self.path == path || path.starts(with: self.path.last == slash ? self.path : self.path + [slash])
         }
+
+        /// Whether the path leads through the directory of another mount.
+        func isBelow(_ other: Mount) -> Bool { path != other.path && other.isOnWay(to: path) }
     }
 
     /// In mount order.
@@ -53,6 +56,20 @@ package struct MountTable: Sendable {
     package func mount(at path: FilePath, device: String? = nil) -> Mount? {
         let bytes = path.cPath.dropLast().map(UInt8.init(bitPattern:))
         return mounts.last { $0.path == bytes && (device == nil || $0.device == device) }
+    }
+
+    /// The mount to which an absolute path without symbolic links leads, as the kernel walks it. The path need not exist.
+    package func mount(containing path: String) -> Mount? {
+        let path = Array(path.utf8)
+        var onWay = mounts.filter { $0.isOnWay(to: path) }.sorted { $0.path.count < $1.path.count }
+        // The root's parent is not in the table, or is the root itself.
+        let identifiers = Set(mounts.lazy.map(\.identifier))
+        var current = onWay.first { $0.parent == $0.identifier || !identifiers.contains($0.parent) }
+        onWay.removeAll { $0 == current }
+        while let here = current, let next = onWay.firstIndex(where: { $0.parent == here.identifier }) {
+            current = onWay.remove(at: next)
+        }
+        return current
     }
 
     /// Whether a mount is on the root of one of the same type.

@@ -30,6 +30,25 @@ import Testing
         #expect(isCovered(mount, "31 30 0:51 / /home/u/m rw - tmpfs x rw") == true)
     }
 
+    @Test("a path leads to the mount that the kernel finds on the way, whichever line comes first") func paths() {
+        func mount(at path: String, _ more: String...) -> Int64? {
+            let lines = more + ["25 1 0:20 / / rw - ext4 /dev/a rw", "1 1 0:1 / / rw - rootfs none rw"]
+            return MountTable(parsing: Array(lines.joined(separator: "\n").utf8)).mount(containing: path)?.identifier
+        }
+        for path in ["/home/u/m", "/home/u/m/a/b"] { #expect(mount(at: path, self.mount) == 30) }
+        for path in ["/", "/home/u", "/home/u/mm", "/home/u/m2/m"] { #expect(mount(at: path, self.mount) == 25) }
+        // On it, in it, and on a directory above it.
+        #expect(mount(at: "/home/u/m/a", "31 30 0:51 / /home/u/m rw - tmpfs x rw", self.mount) == 31)
+        #expect(mount(at: "/home/u/m/a", "31 30 0:51 / /home/u/m/a rw - tmpfs x rw", self.mount) == 31)
+        #expect(mount(at: "/home/u/m/b", "31 30 0:51 / /home/u/m/a rw - tmpfs x rw", self.mount) == 30)
+        #expect(mount(at: "/home/u/m/a", self.mount, "31 25 0:51 / /home/u rw - tmpfs x rw") == 31)
+        #expect(mount(at: "/home/u/m/a", self.mount, "31 25 0:51 / / rw - tmpfs x rw") == 31)
+        // In a root that is no mount, as after chroot(2).
+        let table = MountTable(parsing: Array(self.mount.utf8))
+        #expect(table.mount(containing: "/home/u/m/a")?.identifier == 30)
+        #expect(table.mount(containing: "/home/u") == nil)
+    }
+
     @Test("a mount that it is on does not cover it, whichever came first; a mount over that one does") func above() {
         let moved = "30 40 0:50 / /home/u/m rw - fuse.yonder //yonder/m rw"
         let home = "40 25 0:60 / /home rw - ext4 /dev/b rw"

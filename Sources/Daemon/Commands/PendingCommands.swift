@@ -50,8 +50,8 @@ enum EventReporter {
         await withTaskGroup(of: Void.self) { group in
             for host in hosts {
                 group.addTask {
-                    let resolver = PathResolver(host: host)
                     for await event in host.engine.events {
+                        let resolver = PathResolver(host: host)
                         let directory = event.directory.flatMap { resolver.path(of: $0) }
                         let path =
                             event.number.flatMap { resolver.path(of: $0) } ?? directory.map { "\($0)/\(event.name)" }

@@ -132,6 +132,6 @@ extension PathResolver {
     /// The original path of a trashed item, as far as its directories still exist.
     func originalPath(of place: TrashPlace) -> String {
         let directory = place.ancestors.lazy.compactMap { path(of: $0) }.first
-        return (directory ?? host.mountpoint.string) + "/" + place.name
+        return (directory ?? mountpoint) + "/" + place.name
     }
 }

@@ -15,7 +15,8 @@ import Volume
 package final class DomainHost: Sendable {
     package let name: String
     package let source: String
-    package let mountpoint: FilePath
+    /// Where it was mounted, or was taken over.
+    private let originalMountpoint: FilePath
     package let replica: Replica
     package let engine: SyncEngine
     let volume: Volume
@@ -133,7 +134,7 @@ package final class DomainHost: Sendable {
             }
             name = domain.identifier
             source = domain.source
-            self.mountpoint = mountpoint
+            originalMountpoint = mountpoint
             present = Mutex(options)
             self.directory = directory
             self.ignoredNames = ignoredNames
@@ -163,6 +164,9 @@ package final class DomainHost: Sendable {
 
     /// Database readers for the engine, the provider and the control socket, in addition to the serving threads.
     private static let otherReaders = 6
+
+    /// Where the mount is: elsewhere than where it was made when a directory above it was renamed. Reads the mount table.
+    package var mountpoint: FilePath { mounted.presentPath ?? originalMountpoint }
 
     /// The current options.
     var options: DomainOptions { present.withLock { $0 } }
@@ -261,6 +265,7 @@ package final class DomainHost: Sendable {
         await engine.stop()
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
         let mountpoint = mounted.presentMountPoint
+        if let mountpoint { keep(mountpoint) }
         _ = await Self.within(Self.timeForKernel) {
             // No path leads to a detached mount.
             try? await BlockingWork.run {
@@ -280,6 +285,17 @@ package final class DomainHost: Sendable {
         } catch {
             logger.error(
                 "the replica of '\(name)' was not closed in order, and is checked when it is mounted again: \(error)")
+        }
+    }
+
+    /// The next mount is made where this one was last, and not where it was made.
+    private func keep(_ mountpoint: FilePath) {
+        guard mountpoint != originalMountpoint else { return }
+        do {
+            try replica.database.set(.mountpoint, to: mountpoint.string)
+            try options.keep(in: replica, of: source, on: mountpoint.string, directory)
+        } catch {
+            logger.warning("'\(name)' is mounted on '\(originalMountpoint)' the next time: \(error)")
         }
     }
 

@@ -8,6 +8,8 @@ import SystemPackage
 /// waits for itself and nothing is listed by accident.
 struct PathResolver: Sendable {
     let host: DomainHost
+    /// Where it was mounted when this was made.
+    let mountpoint: String
     /// Whether directories on the path that have not been listed are listed; otherwise the resolution fails.
     var lists = false
     /// Whether a symbolic link that is the last component is followed, too.
@@ -15,6 +17,13 @@ struct PathResolver: Sendable {
 
     /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
+
+    init(host: DomainHost, lists: Bool = false, followsLast: Bool = false) {
+        self.host = host
+        mountpoint = host.mountpoint.string
+        self.lists = lists
+        self.followsLast = followsLast
+    }
 
     /// An inode on a path, and the name that led to it; nil for the root.
     private struct Step {
@@ -36,7 +45,7 @@ struct PathResolver: Sendable {
     ///
     /// - Throws: as ``inode(at:)``.
     private func steps(to path: String) async throws -> [Step] {
-        var names = try Self.names(of: path, below: host.mountpoint.string)
+        var names = try Self.names(of: path, below: mountpoint)
         var walked = [Step(inode: try root())]
         var links = 0
         while !names.isEmpty {
@@ -56,11 +65,11 @@ struct PathResolver: Sendable {
                 throw ControlError(.failed, "too many symbolic links", path: path)
             }
             if target.utf8.first == UInt8(ascii: "/") {
-                guard Mountpoint.contains(host.mountpoint.string, target) else {
+                guard Mountpoint.contains(mountpoint, target) else {
                     throw ControlError(.failed, "a symbolic link on the way leads out of the mount", path: path)
                 }
                 walked = [Step(inode: try root())]
-                names = try Self.names(of: target, below: host.mountpoint.string) + names
+                names = try Self.names(of: target, below: mountpoint) + names
             } else {
                 names = Self.components(target[...]) + names
             }
@@ -85,7 +94,7 @@ struct PathResolver: Sendable {
 
     /// Whether there is an item at an absolute path; nil where a directory on the path was not listed, or is a link.
     func existence(of path: String) -> Bool? {
-        guard var names = try? Self.names(of: path, below: host.mountpoint.string)[...] else { return nil }
+        guard var names = try? Self.names(of: path, below: mountpoint)[...] else { return nil }
         var directory = InodeNumber.root
         while let name = names.popFirst() {
             guard let answer = try? host.replica.database.lookup(name, in: directory) else { return nil }
@@ -99,14 +108,14 @@ struct PathResolver: Sendable {
     /// The path of an inode in the mount; nil for one without a name.
     func path(of number: InodeNumber) -> String? {
         guard let names = try? host.replica.database.path(of: number) else { return nil }
-        return ([host.mountpoint.string] + names).joined(separator: "/")
+        return ([mountpoint] + names).joined(separator: "/")
     }
 
     // MARK: - Private
 
     private func root() throws -> InodeRecord {
         guard let root = try host.replica.database.inode(.root) else {
-            throw ControlError(.failed, "the replica has no root", path: host.mountpoint.string)
+            throw ControlError(.failed, "the replica has no root", path: mountpoint)
         }
         return root
     }

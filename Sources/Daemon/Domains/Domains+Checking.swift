@@ -30,7 +30,7 @@ extension Domains {
             throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
         }
         guard known != nil else {
-            throw ControlError(.failed, "no such domain; 'yonder domains' shows all", path: reference.text)
+            throw Self.unknown(reference)
         }
         return nil
     }

@@ -70,7 +70,7 @@ extension Domains {
             return existence ?? !mayBeName ? host.name : nil
         }
         let known = store.all().known.first { known in
-            guard let mountpoint = known.mountpoint else { return false }
+            guard let mountpoint = mountpoint(of: known) else { return false }
             return mayBeName
                 ? mountpoint.utf8.elementsEqual(reference.path.utf8) : Mountpoint.contains(mountpoint, reference.path)
         }

@@ -31,6 +31,9 @@ extension Domains {
                     .failed, "it lies in the daemon's own state directory, which is no place to keep data",
                     path: directory)
             }
+            guard host(containing: directory).map({ $0.name != name }) ?? true else {
+                throw ControlError(.failed, "it lies in the mount that is to be removed", path: directory)
+            }
             try KeptFolder.check(place)
         }
         if let host = hosts[name] {
@@ -100,8 +103,7 @@ extension Domains {
         // Reports the damage if the database of this domain is damaged.
         if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
         if let name = name(of: reference) { return name }
-        throw ControlError(
-            .failed, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
+        throw Self.unknown(reference)
     }
 
     private func refuseOpenFiles(of host: DomainHost) async throws {
@@ -137,6 +139,7 @@ extension Domains {
             throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)
         }
         let mounted = Array(hosts.values.map(\.mountpoint.string))
+        try refuseOther(on: directory)
         let (store, catalog, logger) = (store, catalog, logger)
         let domain = FileProviderDomain(identifier: name, source: source)
         let options = DomainOptions().merging(arguments)

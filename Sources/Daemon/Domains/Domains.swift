@@ -2,9 +2,11 @@ import Control
 import FileProvider
 import Foundation
 import Logging
+import Mount
 import ProviderDescriptors
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 import Volume
 
@@ -49,14 +51,24 @@ actor Domains {
     /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func host(_ reference: DomainReference) throws(ControlError) -> DomainHost {
         guard let name = name(of: reference) else {
-            throw ControlError(
-                .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
-                path: reference.text)
+            throw Self.unknown(reference)
         }
         guard let host = hosts[name] else {
             throw ControlError(.unavailable, "not mounted; 'yonder mount \(name)' mounts it", path: reference.text)
         }
         return host
+    }
+
+    static func unknown(_ reference: DomainReference) -> ControlError {
+        ControlError(
+            .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
+    }
+
+    /// - Throws: `failed` if a domain is mounted on a directory.
+    func refuseOther(on directory: String) throws(ControlError) {
+        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(directory.utf8) }) {
+            throw ControlError(.failed, "'\(other.name)' is mounted there", path: directory)
+        }
     }
 
     /// The referenced domain, or all mounted domains.
@@ -65,20 +77,27 @@ actor Domains {
         return [try host(reference)]
     }
 
-    /// The domain whose mount contains a path.
+    /// The domain to whose mount a path leads: not to another file system that is mounted over it, or below it.
     func host(containing path: String) -> DomainHost? {
-        hosts.values.filter { Mountpoint.contains($0.mountpoint.string, path) }
-            .max { $0.mountpoint.string.utf8.count < $1.mountpoint.string.utf8.count }
+        guard let mount = (try? MountTable())?.mount(containing: path) else { return nil }
+        return hosts.values.first { $0.mounted.isMount(mount) }
     }
 
-    /// The domain whose mount contains a path.
+    /// The domain to whose mount a path leads.
     ///
     /// - Throws: `unavailable` if there is none.
     func mountedHost(of path: String) throws(ControlError) -> DomainHost {
-        guard let host = host(containing: path) else {
-            throw ControlError(.unavailable, "not in a mounted domain; 'yonder domains' shows the mounts", path: path)
+        if let host = host(containing: path) { return host }
+        if let hidden = hosts.values.first(where: { Mountpoint.contains($0.mountpoint.string, path) }) {
+            throw ControlError(
+                .unavailable, "another file system is mounted there, and hides what '\(hidden.name)' has", path: path)
         }
-        return host
+        throw ControlError(.unavailable, "not in a mounted domain; 'yonder domains' shows the mounts", path: path)
+    }
+
+    /// Where a known domain is mounted, or was last; nil if it never was.
+    func mountpoint(of known: DomainStore.Known) -> String? {
+        hosts[known.name]?.mountpoint.string ?? known.mountpoint
     }
 
     // MARK: - Mounting
@@ -113,9 +132,7 @@ actor Domains {
             }
             await stop(host)
         }
-        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) }) {
-            throw ControlError(.failed, "'\(other.name)' is mounted there", path: request.mountpoint)
-        }
+        try refuseOther(on: request.mountpoint)
         return try await begin(request, arguments.credentials)
     }
 
@@ -214,7 +231,7 @@ actor Domains {
                 throw ControlError(
                     .failed, "its database is damaged: \(damage); \(DomainStore.wayOut(of: name))", path: name)
             }
-            guard let mountpoint = known.mountpoint else {
+            guard let mountpoint = mountpoint(of: known) else {
                 throw ControlError(.usage, "was never mounted; 'yonder mount SOURCE DIR' says where", path: name)
             }
             return MountRequest(
@@ -251,7 +268,7 @@ actor Domains {
     /// the directory's name.
     private func name(for source: String, on directory: String) throws -> String {
         let known = store.all().known.filter { $0.source.utf8.elementsEqual(source.utf8) }
-        if let same = known.first(where: { $0.mountpoint?.utf8.elementsEqual(directory.utf8) == true }) {
+        if let same = known.first(where: { mountpoint(of: $0)?.utf8.elementsEqual(directory.utf8) == true }) {
             return same.name
         }
         let last = FilePath(directory).lastComponent?.string ?? "root"

@@ -91,9 +91,19 @@ final class Connection: @unchecked Sendable {
         let (mount, device) = state.read { ($0.mount, $0.device) }
         guard let mount, let device else { return nil }
         guard let place = try MountTable().place(of: mount, device: device) else { return nil }
-        // While there is a connection, it keeps the numbers; otherwise another mount may have got them before the table was read. A
-        // mount whose connection was aborted has them, too: it is dead, or cannot be reached.
-        if fuseshim_is_connected(fuseshim_session_descriptor(shim)) || place.isCovered { return place }
-        return MountTable.isDead(place.path) ? place : nil
+        return place.isCovered || keepsNumbers(at: place.path) ? place : nil
+    }
+
+    /// Whether a mount of the mount table is this one. Blocks as ``place()`` does.
+    func isMount(_ mount: MountTable.Mount) -> Bool {
+        let (identifier, device) = state.read { ($0.mount, $0.device) }
+        guard mount.identifier == identifier, mount.device == device else { return false }
+        return keepsNumbers(at: FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0]))
+    }
+
+    /// Whether the mount at a path that has this one's numbers is this one. While there is a connection, it keeps them; otherwise another
+    /// mount may have got them before the table was read. A mount whose connection was aborted has them, too: it is dead.
+    private func keepsNumbers(at path: FilePath) -> Bool {
+        fuseshim_is_connected(fuseshim_session_descriptor(shim)) || MountTable.isDead(path)
     }
 }

@@ -118,13 +118,16 @@ package final class Session: Sendable {
     /// Where the mount is now: elsewhere than ``mountPoint`` when a directory above it was renamed; nil when it is not there any more,
     /// or covered.
     package var presentMountPoint: FilePath? {
-        do throws(Errno) {
-            guard let place = try connection.place(), !place.isCovered else { return nil }
-            return place.path
-        } catch {
-            return nil
-        }
+        guard let place = (try? connection.place()) ?? nil, !place.isCovered else { return nil }
+        return place.path
     }
+
+    /// As ``presentMountPoint``, also when the mount is covered.
+    package var presentPath: FilePath? { ((try? connection.place()) ?? nil)?.path }
+
+    /// Whether a mount of the mount table is this one. Blocks while the numbers of an ended mount are those of another one that does not
+    /// answer.
+    package func isMount(_ mount: MountTable.Mount) -> Bool { connection.isMount(mount) }
 
     /// Where it was mounted; nil before ``mount(at:)``.
     package var mountPoint: FilePath? { connection.state.read { $0.mountPoint } }

@@ -68,7 +68,11 @@ struct Installation {
 
     /// Runs `yonder`.
     func yonder(_ arguments: String..., seconds: Int = 60) async throws -> Command.Outcome {
-        try await Command([Self.program] + arguments, environment: environment, seconds: seconds).run()
+        try await yonder(words: arguments, seconds: seconds)
+    }
+
+    func yonder(words: [String], seconds: Int = 60) async throws -> Command.Outcome {
+        try await Command([Self.program] + words, environment: environment, seconds: seconds).run()
     }
 
     /// Runs a line of shell in which `yonder` is ours. The words after it are its `$1`, `$2` and so on.

@@ -1,0 +1,97 @@
+import Control
+import Foundation
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// To which mount a path leads: the one that the kernel would find.
+    @Suite struct MountPlaces {
+        @Test(
+            "CMD-19: a path that leads to another file system names nothing of the domain that it hides",
+            .enabled(if: FUSEAvailability.isRoot, "only root mounts on it"), arguments: ["mount", "mount/directory"])
+        func hidden(place: String) async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("remote", to: "directory/document")
+                try yonder.write("local", to: "local")
+                try await yonder.mountSource()
+                let document = yonder["directory/document"]
+                #expect(try await Command.run("cat", document).output == "remote")
+                let cover = yonder.directory[place].string
+                #expect(try await Command.run("mount", "-t", "tmpfs", "cover", cover).status == 0)
+                var isCovered = true
+                defer { if isCovered { _ = umount2(cover, Int32(MNT_DETACH)) } }
+                _ = try await Command.shell("mkdir -p \"$(dirname \"$1\")\" && echo mine > \"$1\"", document)
+                for words in [
+                    ["delete", document], ["rename", document, "other"], ["trash", "put", document],
+                    ["evict", document],
+                    ["add", yonder.source.appending("local").string, yonder["directory"]],
+                    ["mkdir", yonder["directory/new"]],
+                ] {
+                    let refused = try await yonder.yonder(words: words)
+                    #expect(refused.status == 69 || refused.status == 1, "\(words): \(refused.output)")
+                    #expect(
+                        refused.errors.contains("another file system is mounted there"), "\(words): \(refused.errors)")
+                }
+                #expect(try await Command.run("cat", document).output == "mine\n")
+                #expect(try await Command.run("umount", cover).status == 0)
+                isCovered = false
+                #expect(try await yonder.shell("ls directory; cat directory/document") == "document\nremote")
+                #expect(yonder.sourceText("directory/document") == "remote")
+            }
+        }
+
+        @Test("CMD-19: a mount is found where it is after a directory above it was renamed, and mounted there again")
+        func renamed() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("remote", to: "document")
+                let (old, new) = (yonder.directory["old/m"].string, yonder.directory["new/m"].string)
+                let mounted = try await yonder.yonder("mount", yonder.source.string, old, "--name", "moved")
+                #expect(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await Command.run("cat", old + "/document").output == "remote")
+                try FileManager.default.moveItem(
+                    atPath: yonder.directory["old"].string, toPath: yonder.directory["new"].string)
+                _ = try await Command.shell("mkdir -p \"$1\" && echo mine > \"$1\"/document", old)
+                let refused = try await yonder.yonder("delete", old + "/document")
+                #expect(refused.status == 69 && refused.errors.contains("not in a mounted domain"), "\(refused.errors)")
+                #expect(
+                    try await Command.shell("cat \"$1\"/document \"$2\"/document", old, new).output == "mine\nremote")
+                for words in [["ls", new], ["why", new + "/document"], ["wait", new], ["mount", "moved"]] {
+                    let outcome = try await yonder.yonder(words: words)
+                    #expect(outcome.status == 0, "\(words): \(outcome.errors)")
+                    #expect(!outcome.output.contains(old), "\(words): \(outcome.output)")
+                }
+                let summary = try #require(try await yonder.json([DomainSummary].self, "domains").first)
+                #expect(summary.mountpoint == new)
+                #expect(try await yonder.yonder("unmount", new).status == 0)
+                #expect(try await yonder.yonder("mount", "moved").status == 0)
+                #expect(try await Command.run("cat", new + "/document").output == "remote")
+                #expect(try await Command.run("cat", old + "/document").output == "mine\n")
+                #expect(try await yonder.yonder("unmount", "moved").status == 0)
+            }
+        }
+
+        @Test(
+            "CMD-19: another domain is not mounted or imported where one is, and what is kept of one does not go into its own mount"
+        )
+        func taken() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let other = yonder.directory["other"].string
+                _ = try await Command.shell("mkdir \"$1\"; echo y > \"$1\"/y; mkdir \"$1\"2", other)
+                for words in [["mount", other], ["import", "--yes", other, other + "2"]] {
+                    let refused = try await yonder.yonder(words: words + [yonder.mount.string, "--name", "second"])
+                    #expect(
+                        refused.status == 1 && refused.errors.contains("'mount' is mounted there"), "\(refused.errors)")
+                }
+                let refused = try await yonder.yonder("remove", "mount", "--to", yonder["kept"])
+                #expect(
+                    refused.status == 1 && refused.errors.contains("in the mount that is to be removed"),
+                    "\(refused.errors)")
+                #expect(try await yonder.shell("ls") == "file\n")
+            }
+        }
+    }
+}
