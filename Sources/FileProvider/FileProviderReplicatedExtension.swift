@@ -151,7 +151,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///     ``ProviderFeatures/partialContentFetching``. Bytes outside the range are kept, too.
     ///   - request: why the system fetches, and for which process.
     ///   - sink: receives the bytes. Rethrow its errors: they mean that the bytes are not needed any more.
-    /// - Returns: the item whose content was written; its content version is that of the bytes.
+    /// - Returns: the item whose content was written; its content version is that of the bytes. The system takes its
+    ///   other attributes, too, unless its place has changed.
     /// - Throws: `versionNoLongerAvailable` if the remote has a newer version than `version`; `noSuchItem`;
     ///   `fileReadNoPermission`.
     func fetchContents(

@@ -74,6 +74,37 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "S3-4: a mode is stored with an object, also when it is set later, and is that of the file once it was read"
+        )
+        func modes() async throws {
+            try await withBucket { _, yonder, mount in
+                try #require(try await run(yonder, mount).status == 0)
+                let made = try await Command.shell(
+                    "cd \"$1\" && umask 022 && printf '#!/bin/sh\\necho ran\\n' > script && printf x > secret && chmod 600 secret",
+                    yonder.mount.string)
+                #expect(made.status == 0, "\(made.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
+                #expect(try await Command.run("chmod", "755", yonder["script"]).status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
+                #expect(try await yonder.yonder("pending").output == "")
+                // Another machine knows nothing of it.
+                #expect(try await yonder.yonder("remove", "mount", "--keep", "none").status == 0)
+                try #require(try await run(yonder, mount).status == 0)
+                _ = try await Command.shell("cat \"$1\"/*", yonder.mount.string)
+                #expect(try await eventually { try await yonder.shell("stat -c %a script") == "755\n" })
+                let seen = try await Command.shell(
+                    "cd \"$1\" && stat -c '%a %n' script secret && ./script", yonder.mount.string)
+                #expect(seen.output == "755 script\n600 secret\nran\n", "\(seen.errors)")
+                // What is set here stays, also over another read.
+                #expect(try await Command.run("chmod", "640", yonder["secret"]).status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
+                #expect(try await yonder.yonder("evict", yonder["secret"]).status == 0)
+                let again = try await Command.shell("cd \"$1\" && cat secret && stat -c %a secret", yonder.mount.string)
+                #expect(again.output == "x640\n", "\(again.errors)")
+            }
+        }
+
         @Test("a daemon that is killed while a directory is renamed leaves nothing twice, and loses nothing")
         func survivesBeingKilledInARenaming() async throws {
             try await withBucket { store, yonder, mount in

@@ -75,13 +75,20 @@ import Testing
             let again = try bucket.remote()
             let listed = try await again.entries(in: .root, from: nil, limit: 10).entries
             #expect(listed.map(\.attributes.contentModificationDate) == [date])
+            #expect(listed.map(\.attributes.permissions) == [0o640])
             let touched = FileTimestamp(seconds: 1_300_000_000)
             let (entry, notStored) = try await again.set(
                 RemoteAttributes(contentModificationDate: touched), of: RemotePath("b"), kind: .file)
             #expect(entry.attributes.contentModificationDate == touched && entry.tag == moved.tag)
-            #expect(!notStored.contains(.contentModificationDate))
+            #expect(!notStored.contains(.contentModificationDate) && entry.attributes.permissions == 0o640)
             let kept = try await bucket.get(bucket.prefix + "b").fields
             #expect(kept["x-amz-meta-mtime"] == "1300000000" && kept["x-amz-meta-mode"] == "33184")
+            let executable = try await again.set(
+                RemoteAttributes(permissions: 0o755), of: RemotePath("b"), kind: .file)
+            #expect(executable.entry.attributes.permissions == 0o755 && !executable.notStored.contains(.permissions))
+            #expect(executable.entry.attributes.contentModificationDate == touched && executable.entry.tag == moved.tag)
+            let changed = try await bucket.get(bucket.prefix + "b").fields
+            #expect(changed["x-amz-meta-mtime"] == "1300000000" && changed["x-amz-meta-mode"] == "33261")
             await again.close()
         }
     }
@@ -103,7 +110,8 @@ import Testing
 
     @Test func foreignMetadataIsShownAfterReading() async throws {
         try await withBucket { bucket, remote in
-            try await bucket.put(bucket.prefix + "a", "text", fields: ["x-amz-meta-mtime": "1111111111.5"])
+            try await bucket.put(
+                bucket.prefix + "a", "text", fields: ["x-amz-meta-mtime": "1111111111.5", "x-amz-meta-mode": "33261"])
             let first = try await remote.entry(at: RemotePath("a"))
             #expect(
                 first.attributes.contentModificationDate
@@ -113,7 +121,19 @@ import Testing
             #expect(
                 second.attributes.contentModificationDate
                     == FileTimestamp(seconds: 1_111_111_111, nanoseconds: 500_000_000))
+            #expect(first.attributes.permissions == nil && second.attributes.permissions == 0o755)
         }
+    }
+
+    @Test(
+        "a mode in metadata is that of a file, in the digits of s3fs or those of rclone",
+        arguments: [
+            ("33188", 0o644), ("100664", 0o664), ("0100600", 0o600), ("33261", 0o755), ("644", nil), ("16877", nil),
+            ("-1", nil),
+            ("x", nil), ("99999999999", nil),
+        ] as [(String, UInt16?)])
+    func modes(text: String, permissions: UInt16?) {
+        #expect(ObjectMetadata.attributes(["x-amz-meta-mode": text]).permissions == permissions)
     }
 
     @Test func anUploadInPartsGoesOnAfterARestart() async throws {

@@ -52,6 +52,18 @@ struct RemoteLookup: Sendable {
         try await record(item, of: identifier, observed: observation, for: request)
     }
 
+    /// Records attributes that came with an item's content. Another place or version is left to the changes that report it.
+    func recordAttributes(of item: FileProviderItem, observed observation: Observation) async throws {
+        guard let known = try context.replica.database.item(item.itemIdentifier),
+            known.base.version != item.itemVersion,
+            known.base.version.contentVersion == item.itemVersion.contentVersion,
+            known.base.parent == item.parentItemIdentifier,
+            known.base.name?.utf8.elementsEqual(item.filename.utf8) == true
+        else { return }
+        let request = FileProviderRequest(reason: .synchronization)
+        try await record(item, of: item.itemIdentifier, observed: observation, for: request)
+    }
+
     /// Records what the remote was observed to have, unless an operation on the item was answered since.
     ///
     /// - Parameter item: nil when the remote does not have it.

@@ -24,6 +24,8 @@ final class Download: Sendable {
     enum Event: Sendable {
         /// Bytes begin to be fetched for a process, or for none; once for each.
         case begins(for: String?)
+        /// A fetch has succeeded, with the item as the provider has it.
+        case fetched(FileProviderItem)
         /// Nothing is under way any more.
         case idle
         /// The remote does not have this version any more.
@@ -296,7 +298,9 @@ final class Download: Sendable {
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }
-            return verdict(on: range, item: item)
+            let failure = verdict(on: range, item: item)
+            if failure == nil { onEvent(self, .fetched(item)) }
+            return failure
         } catch {
             return error
         }

@@ -157,11 +157,12 @@ actor Downloads: ContentEvictor, SyncPart {
             if closing[number] == end { closing[number] = nil }
         }
         if let task = active[number] { return try await task.value }
+        let observation = replica.ordering.observe()
         let task = Task {
             let beginning = try await begin(number, version: version)
             return Download(
                 beginning, number: number, calls: calls, budget: budget, evictor: self, accounting: accounting,
-                onEvent: { download, event in self.handle(event, of: download) })
+                onEvent: { download, event in self.handle(event, of: download, begun: observation) })
         }
         active[number] = task
         do {
@@ -174,11 +175,19 @@ actor Downloads: ContentEvictor, SyncPart {
         }
     }
 
-    private nonisolated func handle(_ event: Download.Event, of download: Download) {
+    private nonisolated func handle(_ event: Download.Event, of download: Download, begun observation: Observation) {
         switch event {
         case .begins(let process):
             let name = name(of: download.number)
             events.tell(.downloading, of: download.number, named: name, bytes: download.size, process: process)
+        case .fetched(let item):
+            Task {
+                do {
+                    try await remoteLookup.recordAttributes(of: item, observed: observation)
+                } catch {
+                    warnings.report("what came with '\(item.itemIdentifier)' cannot be recorded: \(error)")
+                }
+            }
         case .idle:
             Task {
                 guard download.endIfIdle() else { return }

@@ -38,7 +38,7 @@ struct ObjectWriter: Sendable {
                 } else {
                     try await upload(contents, to: key, fields, if: condition, at: path, date: date)
                 }
-            return try await written(contents, key, path, answer, if: condition, date: date)
+            return try await written(contents, key, path, answer, if: condition, attributes)
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace || failure.status == 404 {
             let present = try await tree.entry(at: path)
             let isMet = condition == .always || (present.map { condition.isOf($0.tag) } ?? (condition == .absent))
@@ -170,15 +170,17 @@ struct ObjectWriter: Sendable {
     ///   written.
     private func written(
         _ contents: ContentSource, _ key: String, _ path: RemotePath, _ answer: Answer, if condition: RemoteCondition,
-        date: FileTimestamp?
+        _ attributes: RemoteAttributes
     ) async throws -> RemoteEntry {
         tree.note(seen: tree.prefix(of: path.parent))
         let name = path.name ?? ""
         // Where responses and listings have been seen to agree, the response says all that a listing would say but the date,
         // and that is the file's.
-        if answer.isFromResponse, let date, preconditions.known?.answersWithListedTags == true {
+        if answer.isFromResponse, attributes.contentModificationDate != nil,
+            preconditions.known?.answersWithListedTags == true
+        {
             let written = S3Object(key: key, tag: answer.tag, size: contents.size, modified: nil)
-            records.didWrite(written, date: date)
+            records.didWrite(written, attributes)
             return records.file(written, name: name)
         }
         let found: S3Object?
@@ -193,7 +195,7 @@ struct ObjectWriter: Sendable {
             guard condition.isOf(there.tag) else { throw RemoteConditionFailure(present: there) }
             throw FileProviderError(.malformedResponse, "the server has not stored what it has acknowledged")
         }
-        records.didWrite(found, date: date, other: answer.tag)
+        records.didWrite(found, attributes, other: answer.tag)
         return records.file(found, name: name)
     }
 
@@ -220,24 +222,31 @@ struct ObjectWriter: Sendable {
 
     // MARK: - Metadata
 
-    /// Stores a date with the object.
+    /// Stores a date and a mode with the object.
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        let others: ItemFields = [.permissions, .extendedAttributes, .creationDate]
+        let others: ItemFields = [.extendedAttributes, .creationDate]
         guard let present = try await tree.entry(at: path), present.kind == kind else { throw S3Tree.missing(path) }
         // A multipart object would get another ETag, and so be another content for all other clients.
-        guard kind == .file, let date = attributes.contentModificationDate,
+        guard kind == .file, attributes.contentModificationDate != nil || attributes.permissions != nil,
             (present.size ?? 0) <= settings.largestCopy,
             let object = try await client.listed(tree.key(of: path)), !object.tag.contains("-"),
             records.known(object).utf8.elementsEqual(present.tag)
-        else { return (present, others.union(.contentModificationDate)) }
+        else { return (present, others.union([.contentModificationDate, .permissions])) }
+        var attributes = attributes
         var metadata = try await client.metadata(of: object.key)
         metadata["x-amz-metadata-directive"] = "REPLACE"
+        // The copy has another date in listings.
+        if metadata["x-amz-meta-mtime"] == nil, attributes.contentModificationDate == nil {
+            attributes.contentModificationDate = records.date(of: object)
+        }
         for field in ObjectMetadata.fields(attributes) { metadata[field.name] = field.value }
         let tag = try await copier.copy(object, to: object.key, metadata)
         records.didCopy([(object, object.key, tag)])
-        records.noteDate(date, of: S3Object(key: object.key, tag: tag, size: object.size, modified: nil))
+        records.noteMetadata(
+            ObjectMetadata.attributes(metadata),
+            of: S3Object(key: object.key, tag: tag, size: object.size, modified: nil))
         return (try await tree.entry(at: path) ?? present, others)
     }
 }

@@ -60,12 +60,12 @@ extension S3Client {
     /// - Parameters:
     ///   - tag: the object's ETag; nil for any.
     ///   - isConditional: whether the server is to refuse another object. The ETag in the response is compared in any case.
-    /// - Returns: the object, and its date in the metadata.
+    /// - Returns: the object, and what its metadata has.
     func read(
         _ key: String, _ tag: String?, _ range: Range<Int64>? = nil, isConditional: Bool, into sink: any ContentSink
-    ) async throws -> (S3Object, date: FileTimestamp?) {
+    ) async throws -> (S3Object, RemoteAttributes) {
         let bucket = location.bucket
-        return try await again { () async throws -> (S3Object, date: FileTimestamp?) in
+        return try await again { () async throws -> (S3Object, RemoteAttributes) in
             var request = request("GET", key)
             if isConditional { request.fields["If-Match"] = tag }
             var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
@@ -81,7 +81,7 @@ extension S3Client {
             guard let object = S3Object(key: key, head: head) else {
                 throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
             }
-            return (object, ObjectMetadata.date(head.fields))
+            return (object, ObjectMetadata.attributes(head.fields))
         }
     }
 

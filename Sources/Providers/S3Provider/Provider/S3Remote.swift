@@ -44,6 +44,7 @@ final class S3Remote: PathRemote {
         traits.hasSymbolicLinks = true
         traits.listsTrees = true
         traits.storesModificationDates = true
+        traits.storesPermissions = true
         traits.concurrentCalls = Self.concurrentCalls
         traits.tagsAreOfContent = true
         traits.checksEmptiness = true
@@ -170,10 +171,10 @@ final class S3Remote: PathRemote {
         _ path: RemotePath, _ tag: String?, listedAs listed: String?, _ range: Range<Int64>?,
         into sink: any ContentSink, isConditional: Bool = true
     ) async throws -> RemoteEntry {
-        var (object, date) = try await client.read(
+        var (object, attributes) = try await client.read(
             tree.key(of: path), tag, range, isConditional: isConditional, into: sink)
         if let listed { object.tag = listed }
-        if let date { records.noteDate(date, of: object) }
+        records.noteMetadata(attributes, of: object)
         return records.file(object, name: path.name ?? "")
     }
 
@@ -270,8 +271,8 @@ final class S3Remote: PathRemote {
             _ = try await client.send { [client] in
                 client.request("PUT", key, fields: ObjectMetadata.fields(attributes), body: .bytes(Array(target.utf8)))
             }
-            if let date = attributes.contentModificationDate, let made = try await client.listed(key) {
-                records.noteDate(date, of: made)
+            if attributes.contentModificationDate != nil, let made = try await client.listed(key) {
+                records.noteMetadata(attributes, of: made)
             }
             guard let entry = try await tree.entry(at: path) else { throw S3Tree.missing(path) }
             return entry

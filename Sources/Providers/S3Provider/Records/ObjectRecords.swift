@@ -3,7 +3,7 @@ import FileProviderPaths
 import HTTPTransport
 import Synchronization
 
-/// What is known of objects beside what listings show: dates, other ETags of the same content, and uploads without a response.
+/// What is known of objects beside what listings show: dates, modes, other ETags of the same content, and uploads without a response.
 final class ObjectRecords: Sendable {
     /// A lost note costs one request, or one download.
     private struct Note: Codable, Equatable {
@@ -11,6 +11,8 @@ final class ObjectRecords: Sendable {
         var tag: String
         /// The date in the object's metadata, in nanoseconds since 1970. A listing shows the date of the upload.
         var date: Int64?
+        /// The mode in the object's metadata.
+        var permissions: UInt16?
         /// The ETag under which the same bytes were first known here. A server-side copy of a multipart or encrypted object gets
         /// a new ETag although its content is unchanged; without this a rename of a directory would invalidate every cached
         /// file below it.
@@ -33,7 +35,8 @@ final class ObjectRecords: Sendable {
         ledger.noteSeen(object.key, tag: object.tag)
         return RemoteEntry(
             name: name, kind: .file, tag: Array(known(object).utf8), isTagStrong: true, size: object.size,
-            attributes: RemoteAttributes(contentModificationDate: date(of: object)))
+            attributes: RemoteAttributes(
+                contentModificationDate: date(of: object), permissions: note(of: object)?.permissions))
     }
 
     /// The date of an object's content: the recorded one, or that of content that was sent to its key without a response;
@@ -62,26 +65,32 @@ final class ObjectRecords: Sendable {
     }
 
     /// - Parameter other: the ETag in the response to the upload, where listings have another.
-    func didWrite(_ object: S3Object, date: FileTimestamp?, other: String? = nil) {
-        notes.note([(object.key, date.map { Note(tag: object.tag, date: $0.nanosecondsSince1970) })])
+    func didWrite(_ object: S3Object, _ attributes: RemoteAttributes, other: String? = nil) {
+        let note = Note(
+            tag: object.tag, date: attributes.contentModificationDate?.nanosecondsSince1970,
+            permissions: attributes.permissions)
+        notes.note([(object.key, note == Note(tag: object.tag) ? nil : note)])
         for tag in [object.tag, other ?? object.tag] { sent.forget(object.key, .tag(Array(tag.utf8))) }
     }
 
-    /// The metadata of an object has a date.
-    func noteDate(_ date: FileTimestamp, of object: S3Object) {
+    /// The metadata of an object has these attributes.
+    func noteMetadata(_ attributes: RemoteAttributes, of object: S3Object) {
         var note = note(of: object) ?? Note(tag: object.tag)
-        note.date = date.nanosecondsSince1970
+        note.date = attributes.contentModificationDate?.nanosecondsSince1970 ?? note.date
+        note.permissions = attributes.permissions ?? note.permissions
         if note != self.note(of: object) { notes.note([(object.key, note)]) }
     }
 
-    /// Copies have the dates and the known contents of their originals.
+    /// Copies have the attributes and the known contents of their originals.
     func didCopy(_ made: [(original: S3Object, key: String, tag: String)]) {
         notes.note(
             made.map { original, key, tag in
                 let known = known(original)
                 return (
                     key,
-                    Note(tag: tag, date: date(of: original)?.nanosecondsSince1970, known: tag == known ? nil : known)
+                    Note(
+                        tag: tag, date: date(of: original)?.nanosecondsSince1970,
+                        permissions: note(of: original)?.permissions, known: tag == known ? nil : known)
                 )
             })
     }

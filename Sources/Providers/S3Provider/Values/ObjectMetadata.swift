@@ -18,6 +18,18 @@ enum ObjectMetadata {
         return fields
     }
 
+    /// The date and the mode in an object's metadata, as far as it has them.
+    static func attributes(_ fields: HTTPFields) -> RemoteAttributes {
+        RemoteAttributes(contentModificationDate: date(fields), permissions: permissions(fields))
+    }
+
+    /// s3fs writes the mode of a file in decimal digits, rclone in octal ones.
+    private static func permissions(_ fields: HTTPFields) -> UInt16? {
+        guard let text = fields["x-amz-meta-mode"] else { return nil }
+        let modes = [UInt32(text, radix: 10), UInt32(text, radix: 8)]
+        return modes.compactMap(\.self).first { $0 & ~0o7777 == 0o100000 }.map { UInt16($0 & 0o7777) }
+    }
+
     /// The date in an object's metadata: seconds since 1970, with or without a fraction.
     static func date(_ fields: HTTPFields) -> FileTimestamp? {
         guard let text = fields["x-amz-meta-mtime"] else { return nil }
