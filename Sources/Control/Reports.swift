@@ -6,15 +6,19 @@ package struct DomainSummary: Codable, Hashable, Sendable {
     package var isMounted: Bool
     /// Whether the next daemon mounts it. Nil from an older daemon.
     package var isToBeMounted: Bool?
+    /// The number of changes of a domain that is not mounted, which nothing sends. Nil for a mounted one.
+    package var unsent: Int?
 
     package init(
-        name: String, source: String, mountpoint: String?, isMounted: Bool, isToBeMounted: Bool? = nil
+        name: String, source: String, mountpoint: String?, isMounted: Bool, isToBeMounted: Bool? = nil,
+        unsent: Int? = nil
     ) {
         self.name = name
         self.source = source
         self.mountpoint = mountpoint
         self.isMounted = isMounted
         self.isToBeMounted = isToBeMounted
+        self.unsent = unsent
     }
 }
 

@@ -221,7 +221,7 @@ struct DaemonService: ControlService {
         let others = known.filter { known in !mounted.contains { $0.name == known.name } }.map {
             DomainSummary(
                 name: $0.name, source: $0.source, mountpoint: $0.mountpoint, isMounted: false,
-                isToBeMounted: $0.isToBeMounted)
+                isToBeMounted: $0.isToBeMounted, unsent: $0.pending)
         }
         guard unreadable.isEmpty || !mounted.isEmpty || !others.isEmpty else {
             throw ControlError(.failed, unreadable.joined(separator: "; "))

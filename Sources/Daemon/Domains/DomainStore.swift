@@ -18,6 +18,8 @@ struct DomainStore: Sendable {
         var damage: String?
         /// Whether the next daemon mounts it.
         var isToBeMounted = false
+        /// The number of changes that the remote does not have, as far as is known.
+        var pending = 0
     }
 
     private let folder: FilePath
@@ -77,7 +79,8 @@ struct DomainStore: Sendable {
             }
             return Known(
                 name: name, source: record.source, mountpoint: record.mountpoint,
-                options: DomainOptions(json: record.options), isToBeMounted: record.isToBeMounted)
+                options: DomainOptions(json: record.options), isToBeMounted: record.isToBeMounted,
+                pending: record.pending)
         } catch let damage as ReplicaDamage {
             guard let record = DomainSidecar(in: directory) else { throw damage }
             return known(name, by: record, damage: damage.description)

@@ -61,7 +61,8 @@ actor Domains {
 
     static func unknown(_ reference: DomainReference) -> ControlError {
         ControlError(
-            .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
+            .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
+            path: reference.text)
     }
 
     /// - Throws: `failed` if a domain is mounted on a directory.

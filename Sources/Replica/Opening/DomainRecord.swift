@@ -14,6 +14,8 @@ package struct DomainRecord: Hashable, Sendable {
     package var importedFrom: String?
     /// Whether it was mounted and not unmounted by a command since.
     package var isToBeMounted = false
+    /// The number of changes that the remote does not have.
+    package var pending = 0
 
     /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
     ///
@@ -36,7 +38,8 @@ package struct DomainRecord: Hashable, Sendable {
                     source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
                     options: try DomainKey.options.string(in: db),
                     importedFrom: try DomainKey.importedFrom.string(in: db),
-                    isToBeMounted: try DomainKey.isToBeMounted.string(in: db) != nil)
+                    isToBeMounted: try DomainKey.isToBeMounted.string(in: db) != nil,
+                    pending: try db.pendingCount())
             }
         }
         guard let found else { return nil }
@@ -57,8 +60,10 @@ package struct DomainRecord: Hashable, Sendable {
     }
 
     private init(
-        source: String, mountpoint: String?, options: String?, importedFrom: String?, isToBeMounted: Bool
+        source: String, mountpoint: String?, options: String?, importedFrom: String?, isToBeMounted: Bool,
+        pending: Int
     ) {
+        self.pending = pending
         self.importedFrom = importedFrom
         self.isToBeMounted = isToBeMounted
         self.source = source

@@ -71,18 +71,14 @@ extension ReplicaDatabase {
     /// How much the remote has not got yet: items, and the bytes of files among them.
     package func pendingCounts() throws -> (items: Int, bytes: Int64) {
         try read { db in
-            let row = try Row.fetchOne(
+            let bytes = try Double.fetchOne(
                 db,
                 sql: """
-                    SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none))
-                        + (SELECT COUNT(*) FROM deletion)
-                        + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0
-                            AND isExcluded = \(exclusion: .none)),
-                        (SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
-                            WHERE item.changedFields <> 0 AND item.isExcluded = \(exclusion: .none)
-                                AND item.changedFields & \(field: .contents))
+                    SELECT TOTAL(inode.size) FROM item JOIN inode ON inode.number = item.inode
+                    WHERE item.changedFields <> 0 AND item.isExcluded = \(exclusion: .none)
+                        AND item.changedFields & \(field: .contents)
                     """)
-            return (row?[0] ?? 0, Int64(saturating: (row?[1] as Double?) ?? 0))
+            return (try db.pendingCount(), Int64(saturating: bytes ?? 0))
         }
     }
 
@@ -192,5 +188,19 @@ extension Database {
         try all(
             "SELECT \(PendingDeletion.columns) FROM deletion WHERE id > ? ORDER BY id LIMIT ?", [id, limit],
             PendingDeletion.init)
+    }
+}
+
+extension Database {
+    /// The number of pending changes.
+    func pendingCount() throws -> Int {
+        try Int.fetchOne(
+            self,
+            sql: """
+                SELECT (SELECT COUNT(*) FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none))
+                    + (SELECT COUNT(*) FROM deletion)
+                    + (SELECT COUNT(*) FROM item WHERE reimport > 0 AND changedFields = 0
+                        AND isExcluded = \(exclusion: .none))
+                """) ?? 0
     }
 }

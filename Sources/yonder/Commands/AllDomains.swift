@@ -5,6 +5,16 @@ import Control
 struct AllDomains {
     let daemon: DaemonConnection
 
+    /// What is to be said of domains that are not mounted and have changes, which nothing sends.
+    func unsent() async throws -> [String] {
+        guard case .domains(let domains) = try await daemon.perform(.domains) else { return [] }
+        return domains.compactMap { domain in
+            guard let count = domain.unsent, count > 0 else { return nil }
+            return "\(domain.name): not mounted, and \(Output.count(count, "change is", "changes are")) not sent; "
+                + "'yonder mount \(domain.name)' goes on with that"
+        }
+    }
+
     /// Performs a command for domains one after the other. A failure is printed, and the others follow.
     ///
     /// - Returns: the results, and whether none has failed.

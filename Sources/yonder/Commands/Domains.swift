@@ -62,8 +62,10 @@ extension Yonder {
             try Output(output).print(domains) {
                 Output.table(
                     domains.map { domain in
-                        [
-                            Output.shown(domain.name), domain.isMounted ? "mounted" : "not mounted",
+                        let unsent =
+                            domain.unsent.map { $0 > 0 ? ", \(Output.count($0, "change")) not sent" : "" } ?? ""
+                        return [
+                            Output.shown(domain.name), domain.isMounted ? "mounted" : "not mounted" + unsent,
                             Output.shown(domain.mountpoint ?? "-"), Output.shown(domain.source),
                         ]
                     })

@@ -4,7 +4,8 @@ import Control
 extension Yonder {
     struct Pending: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List pending changes. No output means that everything has been uploaded.")
+            abstract: "List pending changes. No output means that everything has been uploaded.",
+            discussion: "Domains that are not mounted and have changes are named on standard error.")
 
         @OptionGroup var domain: DomainArgument
 
@@ -20,12 +21,15 @@ extension Yonder {
                 let indented = reason.map { "\n  " + Output.shown($0) } ?? ""
                 return [Self.words(of: item), Output.shown(item.path) + indented]
             }
-            let result = try await DaemonConnection().perform(
+            let daemon = DaemonConnection()
+            let result = try await daemon.perform(
                 .pending(domain.name),
                 onPart: { part in if case .pending(let items) = part { try list.add(items) } })
             guard case .pending(let items) = result else { throw unexpected(result) }
             try list.add(items)
             try list.finish()
+            guard domain.name == nil else { return }
+            for line in try await AllDomains(daemon: daemon).unsent() { Output.complain(line) }
         }
 
         private static let words = [
@@ -43,7 +47,10 @@ extension Yonder {
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Wait until all changes that are pending now have been uploaded.",
-            discussion: "With a path in a mount, waits for the changes at and below it.")
+            discussion: """
+                With a path in a mount, waits for the changes at and below it. Without a domain, the exit status is 1 if one that is \
+                not mounted has changes.
+                """)
 
         @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: DomainReference?
@@ -61,12 +68,17 @@ extension Yonder {
         }
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(
+            let daemon = DaemonConnection()
+            let result = try await daemon.perform(
                 .wait(name, seconds: timeout, downloads: downloads))
             if case .timedOut = result {
                 Output.complain("changes are still pending; 'yonder pending' lists them with the reasons")
                 throw ExitCode(75)
             }
+            guard name == nil else { return }
+            let unsent = try await AllDomains(daemon: daemon).unsent()
+            for line in unsent { Output.complain(line) }
+            if !unsent.isEmpty { throw ExitCode(1) }
         }
     }
 

@@ -22,6 +22,7 @@ extension Yonder {
                 }
                 let result = try await daemon.perform(.status(domain.name))
                 guard case .status(let report) = result else { throw unexpected(result) }
+                let unsent = domain.name == nil ? try await AllDomains(daemon: daemon).unsent() : []
                 if watch, Terminal.isStandardOutput, !domain.output.json {
                     Output.write("\u{1B}[H\u{1B}[2J", to: .standardOutput)
                 }
@@ -31,6 +32,7 @@ extension Yonder {
                         : report.domains.flatMap(Self.lines) + Self.lines(for: report.readers)
                             + Self.lines(for: report.daemon)
                 }
+                for line in unsent { Output.complain(line) }
                 guard watch else { return }
                 Output.endWithoutReader()
                 try await Task.sleep(for: .seconds(1))

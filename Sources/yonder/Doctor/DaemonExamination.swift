@@ -25,6 +25,10 @@ struct DaemonExamination {
                         $0.name, "it is not mounted, though it is to be",
                         "yonder mount '\($0.name)', or yonder unmount '\($0.name)'")
                 }
+                findings += known.filter { $0.unsent ?? 0 > 0 }.map {
+                    .warning(
+                        $0.name, "it is not mounted, and has changes that are not sent", "yonder mount '\($0.name)'")
+                }
             }
             for domain in report.domains { findings += await DomainExamination(domain: domain).findings() }
             return findings
