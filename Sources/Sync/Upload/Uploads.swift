@@ -87,8 +87,10 @@ actor Uploads: SyncPart {
         wake()
     }
 
+    /// Ends what is under way, too: what was not answered is sent again after the pause.
     func pause(_ isPaused: Bool) {
         self.isPaused = isPaused
+        if isPaused { for task in running.values { task.cancel() } }
         wake()
     }
 
