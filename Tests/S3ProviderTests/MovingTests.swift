@@ -34,6 +34,36 @@ import Testing
         }
     }
 
+    @Test(
+        "a directory into which more and more comes is not renamed, and its copies go: another client may be copying them"
+    )
+    func growingDirectoryStays() async throws {
+        var settings = S3Settings()
+        (settings.usualGrowth, settings.pauseAfterGrowth) = (0, 0.1...0.2)
+        try await withBucket(settings: settings) { bucket, remote in
+            try await fill(bucket)
+            let writers = (1...3).map { writer in
+                Task {
+                    var number = 0
+                    while !Task.isCancelled {
+                        number += 1
+                        try? await bucket.put(bucket.prefix + "a/new \(writer) \(number)", "new")
+                        try? await Task.sleep(for: .milliseconds(50))
+                    }
+                }
+            }
+            let refused = await failure {
+                _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            }
+            for writer in writers { writer.cancel() }
+            for writer in writers { await writer.value }
+            #expect(refused?.code == .providerDomainTemporarilyUnavailable)
+            #expect(remote.moves.records.isEmpty)
+            let left = try await keys(bucket)
+            #expect(!left.contains { $0.hasPrefix("b/") } && left.contains("a/deep/er/3"), "\(left)")
+        }
+    }
+
     @Test func renameContinuesAfterACrash() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)

@@ -11,6 +11,7 @@ struct ObjectMover: Sendable {
     let moves: MoveJournal
     let copier: ObjectCopier
     let deleter: ObjectDeleter
+    let settings: S3Settings
 
     /// Makes a rename, or continues an earlier attempt.
     ///
@@ -26,6 +27,11 @@ struct ObjectMover: Sendable {
             try moves.save(record)
             do {
                 try await copyAll(record)
+            } catch is Growth {
+                try await deleteCopies(record)
+                // The other client wakes meanwhile.
+                try await Task.sleep(for: .seconds(settings.pauseAfterGrowth.upperBound))
+                throw Self.restless(record)
             } catch let failure as S3Failure {
                 // The next attempt would fail, too.
                 try? await deleteCopies(record)
@@ -112,21 +118,31 @@ struct ObjectMover: Sendable {
 
     // MARK: - Copying
 
+    /// More and more originals appear: another client moves the new place into the old one, and copies what is copied here.
+    private struct Growth: Error {}
+
+    /// Copies what is in the old place, until nothing is left to copy.
+    ///
+    /// - Throws: ``Growth``.
     private func copyAll(_ record: MoveRecord) async throws {
         guard record.isTree else { return try await copyOne(record) }
+        var (first, total) = (0, 0)
         // The ETags of the originals by the keys of their copies, where the copy got another ETag, or may have got one.
         let copied = Mutex<[KeyBytes: String]>([:])
         @Sendable func isCopied(_ original: S3Object, as copy: S3Object) -> Bool {
             copy.tag == original.tag || copied.withLock { $0[KeyBytes(copy.key)] } == original.tag
         }
         // Other clients may write meanwhile: until a listing shows nothing more to copy.
-        for _ in 1...20 {
+        for pass in 1...20 {
             var missing = 0
+            let hasGrown = pass > 1 && total > 2 * first + settings.usualGrowth
+            if hasGrown { try await Task.sleep(for: .seconds(Double.random(in: settings.pauseAfterGrowth))) }
             try await join(record) { pairs in
                 let due = pairs.filter { original, copy in
                     copy.map { $0.size != original.size || !isCopied(original, as: $0) } ?? true
                 }
                 missing += due.count
+                if hasGrown, missing > 0 { throw Growth() }
                 // A listing may show another ETag of a copy than the response.
                 records.didCopy(
                     pairs.compactMap { original, copy in
@@ -147,6 +163,8 @@ struct ObjectMover: Sendable {
                 records.didCopy(made.withLock { $0 })
             }
             if missing == 0 { return }
+            if pass == 1 { first = missing }
+            total += missing
         }
         throw Self.restless(record)
     }

@@ -33,7 +33,8 @@ final class S3Remote: PathRemote {
             client: client, multipart: MultipartUploads(client: client, journal: uploads, width: settings.width),
             largestCopy: settings.largestCopy)
         writer = ObjectWriter(tree: tree, preconditions: preconditions, copier: copier, settings: settings)
-        mover = ObjectMover(client: client, records: records, moves: moves, copier: copier, deleter: deleter)
+        mover = ObjectMover(
+            client: client, records: records, moves: moves, copier: copier, deleter: deleter, settings: settings)
     }
 
     /// The number of concurrent calls. The transport admits as many as the server serves.
