@@ -76,46 +76,33 @@ def require_ratios(report, other, find, read, any_order, upload):
         "cold find": find, "250 small files in order": read, "250 small files in any order": any_order,
         "2,000 uploads": upload}
     for name, least in limits.items():
-        if _has(report, name):
+        if report.has(name):
             report.require(f"{name}: {other}'s time / yonder's", report.median(name, other) / report.median(name, "yonder"), least)
 
 
 def require_line(report, megabits, least):
     """A large file fills so much of the line."""
     for name in ("256 MiB down", "256 MiB up"):
-        if _has(report, name):
+        if report.has(name):
             report.require(f"{name}: part of the line", report.median(name, "yonder") / (megabits * 125_000 / 1e6), least)
-
-
-def _has(report, name):
-    return any(row == name for row, _, _ in report.rows)
 
 
 def measure(report, contender, server, only, mount, unmount):
     """Takes the steps with one contender, or one of them, on a mount of its own."""
 
     def record(name, unit, value):
-        row = next((numbers for row, _, numbers in report.rows if row == name), None)
-        if row is None:
-            row = {}
-            report.add(name, unit, row)
-        row.setdefault(contender, []).append(value)
-
-    def timed(work):
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
+        report.add_number(name, unit, contender, value)
 
     folder = mount()
     if only in (None, "find"):
-        record("cold find", "s", timed(lambda: _find(folder / "tree", 10_400)))
-        record("warm find", "s", timed(lambda: _find(folder / "tree", 10_400)))
+        record("cold find", "s", timed(lambda: find(folder / "tree", 10_400)))
+        record("warm find", "s", timed(lambda: find(folder / "tree", 10_400)))
     if only in (None, "read"):
-        record("250 small files in order", "s", timed(lambda: _read(folder / "small", range(250))))
+        record("250 small files in order", "s", timed(lambda: read(folder / "small", range(250))))
         numbers = random.Random(1).sample(range(250), 250)
-        record("250 small files in any order", "s", timed(lambda: _read(folder / "shuffled", numbers)))
+        record("250 small files in any order", "s", timed(lambda: read(folder / "shuffled", numbers)))
     if only in (None, "large"):
-        record("256 MiB down", "MB/s", LARGE / 1e6 / timed(lambda: _copy(folder / "large", None)))
+        record("256 MiB down", "MB/s", LARGE / 1e6 / timed(lambda: copy(folder / "large", None)))
     if only in (None, "upload"):
         target = folder / f"uploads-{contender}-{time.monotonic_ns()}"
         record("2,000 uploads", "s", timed(lambda: _upload(target, server.root / target.name, 2_000)))
@@ -147,21 +134,26 @@ def fill(root):
     subprocess.run(["chmod", "-R", "a+rwX", root], check=True)
 
 
-def _find(folder, least):
+def timed(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def find(folder, least):
     found = subprocess.run(["find", folder, "-ls"], stdout=subprocess.PIPE, check=True).stdout.count(b"\n")
     if found < least:
         raise RuntimeError(f"{found} of {least} items were found")
 
 
-def _read(folder, numbers):
+def read(folder, numbers):
     for number in numbers:
         if len((folder / f"{number:03}.txt").read_bytes()) != 2_000:
             raise RuntimeError("a small file is not whole")
 
 
-def _copy(source, target):
-    done = subprocess.run(["dd", f"if={source}", f"of={target or '/dev/null'}", "bs=1M", "status=none"], check=True)
-    return done
+def copy(source, target):
+    subprocess.run(["dd", f"if={source}", f"of={target or '/dev/null'}", "bs=1M", "status=none"], check=True)
 
 
 def _upload(target, remote, count):

@@ -63,14 +63,14 @@ class Stage:
 
     # --- Mounts ---
 
-    def mount_yonder(self, source, variables=None):
-        """Mounts a folder as a new domain of a new daemon, with variables in its environment; returns the mount."""
+    def mount_yonder(self, source, variables=None, options=()):
+        """Mounts a source as a new domain of a new daemon, with variables in its environment; returns the mount."""
         self._daemons += 1
         state = self.scratch / f"yonder-{self._daemons}"
         environment = {"YONDER_STATE_DIR": str(state), "YONDER_SOCKET": str(self.scratch / f"sock-{self._daemons}"), **(variables or {})}
         mount = self.scratch / f"mount-yonder-{self._daemons}"
         self._environments.append(environment)
-        self._yonder("mount", str(source), str(mount), "--name", "bench", environment=environment)
+        self._yonder("mount", str(source), str(mount), "--name", "bench", *options, environment=environment)
         self._mounts.append(mount)
         return Mount(self, mount, environment)
 
@@ -82,7 +82,8 @@ class Stage:
             lambda mount: [
                 "rclone", "mount", str(source), mount, "--vfs-cache-mode", "full", "--cache-dir", f"{mount}.cache",
                 *(["--read-only"] if is_read_only else []), *options],
-            {"RCLONE_CONFIG": str(self.scratch / "rclone.conf")})
+            # It does not begin where a bundle of certificates is set.
+            {"RCLONE_CONFIG": str(self.scratch / "rclone.conf"), "AWS_CA_BUNDLE": ""})
 
     def mount_program(self, name, command, variables=None):
         """Mounts something with another program, which runs for as long; `command` takes the mount point."""
@@ -159,10 +160,14 @@ class Mount:
             pass
         raise Unavailable("the daemon is not to be found")
 
+    @property
+    def replica(self):
+        """The directory of the domain's database and contents."""
+        return pathlib.Path(self._environment["YONDER_STATE_DIR"]) / "domains" / "bench"
+
     def content_files(self):
         """Where the bytes are that are here."""
-        contents = pathlib.Path(self._environment["YONDER_STATE_DIR"]) / "domains" / "bench" / "contents"
-        return sorted(contents.iterdir())
+        return sorted((self.replica / "contents").iterdir())
 
 
 class Daemon:
@@ -199,6 +204,16 @@ class Report:
     def add(self, name, unit, numbers):
         """A row: contender → its raw numbers."""
         self.rows.append((name, unit, numbers))
+
+    def add_number(self, name, unit, contender, number):
+        """One more number of a contender, in the row of that name."""
+        if not self.has(name):
+            self.add(name, unit, {})
+        numbers = next(numbers for row, _, numbers in self.rows if row == name)
+        numbers.setdefault(contender, []).append(number)
+
+    def has(self, name):
+        return any(row == name for row, _, _ in self.rows)
 
     def median(self, name, contender):
         numbers = next(numbers for row, _, numbers in self.rows if row == name)
