@@ -113,6 +113,7 @@ extension Executor {
                 var item = failure.item
                 if item == nil {
                     item = try? await make(.item) { try await $0.item(for: deletion.identifier, request: request) }
+                    try Task.checkCancellation()
                 }
                 let found = item
                 warnings.report("'\(deletion.name)' was removed here and stays on the remote: \(failure.message)")
@@ -123,6 +124,7 @@ extension Executor {
                 try await commits.commit { try $0.answers.postpone(deletion, failure, until: time) }
             }
         } catch {
+            if Task.isCancelled { return }
             warnings.report("what became of the deletion of '\(deletion.name)' cannot be recorded: \(error)")
         }
     }

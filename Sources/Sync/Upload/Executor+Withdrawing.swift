@@ -28,7 +28,7 @@ extension Executor {
             // It is evicted repeatedly, or another client adds to it.
             try await postpone(sent, refusal)
         } catch {
-            if error is CancellationError { return }
+            if Task.isCancelled { return }
             warnings.report("that '\(sent.item.filename)' stays on this machine cannot be recorded: \(error)")
         }
     }

@@ -206,7 +206,7 @@ struct Executor: SyncPart {
                 try await postpone(sent, failure)
             }
         } catch {
-            if error is CancellationError { return }
+            if Task.isCancelled { return }
             // A request that was to resolve the failure can fail as well: without a pause it would be repeated at once.
             if let failure = error as? FileProviderError, ![.userCancelled, .domainDisabled].contains(failure.code),
                 failure.code.reaction != .latchDomain, (try? await postpone(sent, failure)) != nil
