@@ -29,6 +29,9 @@ public struct ProviderFeatures: Hashable, Sendable {
     public var byteNames: Bool
     /// The number of concurrent calls that the provider prefers.
     public var concurrentCalls: Int
+    /// The item that ``FileProviderReplicatedExtension/fetchContents(for:version:range:request:into:)`` returns has attributes that listings
+    /// lack. The system takes them, unless the item has another place.
+    public var attributesComeWithContents = false
 
     /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(
@@ -151,8 +154,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///     ``ProviderFeatures/partialContentFetching``. Bytes outside the range are kept, too.
     ///   - request: why the system fetches, and for which process.
     ///   - sink: receives the bytes. Rethrow its errors: they mean that the bytes are not needed any more.
-    /// - Returns: the item whose content was written; its content version is that of the bytes. The system takes its
-    ///   other attributes, too, unless its place has changed.
+    /// - Returns: the item whose content was written; its content version is that of the bytes. Its other attributes
+    ///   count only with ``ProviderFeatures/attributesComeWithContents``.
     /// - Throws: `versionNoLongerAvailable` if the remote has a newer version than `version`; `noSuchItem`;
     ///   `fileReadNoPermission`.
     func fetchContents(

@@ -118,10 +118,13 @@ package final class VolumeMount: Sendable {
     /// Where the mount is now; nil when it is not there any more, or covered.
     package var presentMountPoint: FilePath? { session.presentMountPoint }
 
+    /// Where it was mounted, without symbolic links, or taken over; nil before that.
+    package var originalPath: FilePath? { session.mountPoint }
+
     /// Where the mount is now, also when it is covered; nil when it is not there any more.
     package var presentPath: FilePath? { session.presentPath }
 
-    /// Whether a mount of the mount table is this one. May block briefly.
+    /// Whether a mount of the mount table is this one, or a bind mount of the whole of it. May block briefly.
     package func isMount(_ mount: MountTable.Mount) -> Bool { session.isMount(mount) }
 
     /// Whether the kernel reads materialized files directly.

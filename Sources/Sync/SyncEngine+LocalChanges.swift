@@ -91,7 +91,7 @@ extension SyncEngine {
     package func pause(_ isPaused: Bool) async {
         connection.pause(isPaused)
         if isPaused { early?.giveUp() }
-        await uploads.pause(isPaused)
+        await uploads.pause(isPaused, isEnding: true)
         if !isPaused {
             signal()
             materializer.wake()

@@ -10,6 +10,8 @@ package struct MountTable: Sendable {
         package var parent: Int64 = 0
         /// `major:minor`, the same for all mounts of one file system.
         package var device: String
+        /// The directory of the file system that is mounted: `/` unless it is a part of one (a bind mount).
+        package var root = "/"
         /// The path, as bytes.
         package var path: [UInt8]
         /// The file system's type, such as `fuse.yonder`.
@@ -17,10 +19,14 @@ package struct MountTable: Sendable {
         /// The source as reported by the file system.
         package var source: String
 
+        /// The path.
+        package var filePath: FilePath { FilePath(platformString: path.map(CChar.init(bitPattern:)) + [0]) }
+
         /// Whether the mount's directory is on an absolute path, or at its end.
         fileprivate func isOnWay(to path: [UInt8]) -> Bool {
+            guard path.starts(with: self.path) else { return false }
             let slash = UInt8(ascii: "/")
-            return self.path == path || path.starts(with: self.path.last == slash ? self.path : self.path + [slash])
+            return path.count == self.path.count || self.path.last == slash || path[self.path.count] == slash
         }
 
         /// Whether the path leads through the directory of another mount.
@@ -45,7 +51,8 @@ package struct MountTable: Sendable {
             return Mount(
                 identifier: Int64(String(decoding: fields[0], as: UTF8.self)) ?? 0,
                 parent: Int64(String(decoding: fields[1], as: UTF8.self)) ?? 0,
-                device: String(decoding: fields[2], as: UTF8.self), path: Self.unescape(fields[4]),
+                device: String(decoding: fields[2], as: UTF8.self),
+                root: String(decoding: Self.unescape(fields[3]), as: UTF8.self), path: Self.unescape(fields[4]),
                 type: tail.first ?? "", source: tail.count > 1 ? tail[1] : "")
         }
     }
@@ -58,7 +65,8 @@ package struct MountTable: Sendable {
         return mounts.last { $0.path == bytes && (device == nil || $0.device == device) }
     }
 
-    /// The mount to which an absolute path without symbolic links leads, as the kernel walks it. The path need not exist.
+    /// The mount to which an absolute path without symbolic links leads, as the kernel walks it. The path need not exist. A mount over `/`
+    /// hides nothing from a process that has the directory below it as its root.
     package func mount(containing path: String) -> Mount? {
         let path = Array(path.utf8)
         var onWay = mounts.filter { $0.isOnWay(to: path) }.sorted { $0.path.count < $1.path.count }
@@ -66,7 +74,12 @@ package struct MountTable: Sendable {
         let identifiers = Set(mounts.lazy.map(\.identifier))
         var current = onWay.first { $0.parent == $0.identifier || !identifiers.contains($0.parent) }
         onWay.removeAll { $0 == current }
-        while let here = current, let next = onWay.firstIndex(where: { $0.parent == here.identifier }) {
+        while let here = current,
+            let next = onWay.firstIndex(where: {
+                $0.parent == here.identifier
+                    && ($0.path != here.path || here.path != [UInt8(ascii: "/")] || here.type == "rootfs")
+            })
+        {
             current = onWay.remove(at: next)
         }
         return current
@@ -88,7 +101,7 @@ package struct MountTable: Sendable {
         guard let mount = mounts.first(where: { $0.identifier == identifier && $0.device == device }) else {
             return nil
         }
-        return (FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0]), isCovered(mount))
+        return (mount.filePath, isCovered(mount))
     }
 
     /// Whether another mount is on the root of a mount, or hides the directory on which it is, or on which a mount above it is.

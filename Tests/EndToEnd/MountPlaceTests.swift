@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension RealMount {
-    /// To which mount a path leads, which is the one that the kernel would find, and what is told of a domain without one.
+    /// To which mount a path leads, which is the one that the kernel would find, and what is reported of a domain without one.
     @Suite struct MountPlaces {
         @Test(
             "CMD-19: a path that leads to another file system names nothing of the domain that it hides",
@@ -72,7 +72,47 @@ extension RealMount {
             }
         }
 
-        @Test("CMD-20: changes of a domain that is not mounted are told of, because nothing sends them")
+        @Test(
+            "CMD-19: a domain that is mounted on a symbolic link keeps that place, and paths through the link are in it"
+        )
+        func linked() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                let (target, link) = (yonder.directory["target"].string, yonder.directory["link"].string)
+                try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: false)
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+                for _ in 1...2 {
+                    let mounted = try await yonder.yonder("mount", yonder.source.string, link)
+                    #expect(mounted.status == 0, "\(mounted.errors)")
+                    #expect(try await Command.run("cat", link + "/file").output == "x")
+                    for path in [link, target] {
+                        #expect(try await yonder.yonder("ls", path).output.contains("file"))
+                        #expect(try await yonder.yonder("evict", path + "/file").status == 0)
+                    }
+                    let domains = try await yonder.json([DomainSummary].self, "domains")
+                    #expect(domains.map(\.name) == ["link"] && domains.map(\.mountpoint) == [link])
+                    #expect(try await yonder.yonder("unmount", "link").status == 0)
+                }
+            }
+        }
+
+        @Test(
+            "CMD-19: a bind mount of the whole mount leads to the domain's items",
+            .enabled(if: FUSEAvailability.isRoot, "only root makes bind mounts"))
+        func bound() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat file") == "x")
+                let mount = yonder.mount.string
+                #expect(try await Command.run("mount", "--bind", mount, mount).status == 0)
+                defer { _ = umount2(mount, Int32(MNT_DETACH)) }
+                let evicted = try await yonder.yonder("evict", yonder["file"])
+                #expect(evicted.status == 0, "\(evicted.errors)")
+            }
+        }
+
+        @Test("CMD-20: changes of a domain that is not mounted are reported, because nothing sends them")
         func unsent() async throws {
             try await Installation.run { yonder async throws in
                 try yonder.write("x", to: "file")

@@ -100,8 +100,10 @@ extension RealMount {
                 #expect(try await Command.run("chmod", "640", yonder["secret"]).status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 #expect(try await yonder.yonder("evict", yonder["secret"]).status == 0)
-                let again = try await Command.shell("cd \"$1\" && cat secret && stat -c %a secret", yonder.mount.string)
-                #expect(again.output == "x640\n", "\(again.errors)")
+                #expect(try await Command.run("cat", yonder["secret"]).output == "x")
+                // Attributes are recorded a moment after the bytes have come.
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                #expect(try await yonder.shell("stat -c %a secret") == "640\n")
             }
         }
 

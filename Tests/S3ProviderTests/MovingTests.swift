@@ -39,7 +39,7 @@ import Testing
     )
     func growingDirectoryStays() async throws {
         var settings = S3Settings()
-        (settings.usualGrowth, settings.pauseAfterGrowth) = (0, 0.1...0.2)
+        (settings.usualGrowth, settings.pauseAfterGrowth) = (0, 0.5...0.6)
         try await withBucket(settings: settings) { bucket, remote in
             try await fill(bucket)
             let writers = (1...3).map { writer in

@@ -37,7 +37,7 @@ struct PendingCommands: Sendable {
 
     /// The selected item; nil for the whole domain. A path below the mount point selects that item alone.
     private func inode(below reference: DomainReference?, in host: DomainHost) async throws -> InodeNumber? {
-        guard let reference, host.name != reference.text, host.mountpoint.string != reference.path else { return nil }
+        guard let reference, host.name != reference.text, host.place.string != reference.path else { return nil }
         return try await PathResolver(host: host).inode(at: reference.path).number
     }
 }

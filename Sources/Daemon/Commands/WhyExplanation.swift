@@ -172,7 +172,7 @@ extension EvictionRefusal {
     func words(on number: InodeNumber, of host: DomainHost) async -> String {
         switch self {
         case .isOpen:
-            let holders = OpenHolders(mountpoint: host.mountpoint.string, inode: number).find()
+            let holders = OpenHolders(mountpoint: host.place.string, inode: number).find()
             if !holders.isEmpty { return "open in " + holders.map(\.description).joined(separator: ", ") }
             let readers = await host.engine.waitersForDownload(of: number).compactMap(\.self)
             return readers.isEmpty ? words : "it is being read by " + readers.joined(separator: ", ")

@@ -165,8 +165,13 @@ package final class DomainHost: Sendable {
     /// Database readers for the engine, the provider and the control socket, in addition to the serving threads.
     private static let otherReaders = 6
 
-    /// Where the mount is: elsewhere than where it was made when a directory above it was renamed. Reads the mount table.
-    package var mountpoint: FilePath { mounted.presentPath ?? originalMountpoint }
+    /// Where the mount is, without symbolic links. Reads the mount table.
+    var place: FilePath { mounted.presentPath ?? mounted.originalPath ?? originalMountpoint }
+
+    /// The directory on which the user has mounted it; or where the mount is, when a directory above it was renamed. Reads the mount table.
+    package var mountpoint: FilePath { isElsewhere(place) ? place : originalMountpoint }
+
+    private func isElsewhere(_ place: FilePath) -> Bool { place != mounted.originalPath }
 
     /// The current options.
     var options: DomainOptions { present.withLock { $0 } }
@@ -290,7 +295,7 @@ package final class DomainHost: Sendable {
 
     /// The next mount is made where this one was last, and not where it was made.
     private func keep(_ mountpoint: FilePath) {
-        guard mountpoint != originalMountpoint else { return }
+        guard isElsewhere(mountpoint) else { return }
         do {
             try replica.database.set(.mountpoint, to: mountpoint.string)
             try options.keep(in: replica, of: source, on: mountpoint.string, directory)

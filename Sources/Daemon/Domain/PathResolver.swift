@@ -20,7 +20,7 @@ struct PathResolver: Sendable {
 
     init(host: DomainHost, lists: Bool = false, followsLast: Bool = false) {
         self.host = host
-        mountpoint = host.mountpoint.string
+        mountpoint = host.place.string
         self.lists = lists
         self.followsLast = followsLast
     }

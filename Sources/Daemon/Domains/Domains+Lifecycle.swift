@@ -110,7 +110,7 @@ extension Domains {
         for number in host.volume.openNumbers {
             let path = PathResolver(host: host).path(of: number) ?? "inode \(number)"
             let holders = try await BlockingWork.run {
-                OpenHolders(mountpoint: host.mountpoint.string, inode: number).find()
+                OpenHolders(mountpoint: host.place.string, inode: number).find()
             }
             let who = holders.isEmpty ? "" : " by " + holders.map(\.description).joined(separator: ", ")
             throw ControlError(.failed, "it is open\(who); close it, or remove with --force", path: path)

@@ -89,9 +89,15 @@ actor Domains {
     /// - Throws: `unavailable` if there is none.
     func mountedHost(of path: String) throws(ControlError) -> DomainHost {
         if let host = host(containing: path) { return host }
-        if let hidden = hosts.values.first(where: { Mountpoint.contains($0.mountpoint.string, path) }) {
+        let places = hosts.values.map { (name: $0.name, place: $0.place.string) }
+        let hidden = places.filter { Mountpoint.contains($0.place, path) }.max {
+            $0.place.utf8.count < $1.place.utf8.count
+        }
+        if let hidden {
             throw ControlError(
-                .unavailable, "another file system is mounted there, and hides what '\(hidden.name)' has", path: path)
+                .unavailable,
+                "it does not lead to the mount of '\(hidden.name)': another file system is mounted there, or the mount is detached",
+                path: path)
         }
         throw ControlError(.unavailable, "not in a mounted domain; 'yonder domains' shows the mounts", path: path)
     }

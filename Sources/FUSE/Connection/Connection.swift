@@ -94,11 +94,10 @@ final class Connection: @unchecked Sendable {
         return place.isCovered || keepsNumbers(at: place.path) ? place : nil
     }
 
-    /// Whether a mount of the mount table is this one. Blocks as ``place()`` does.
+    /// Whether a mount of the mount table is this one, or shows the whole of it once more (a bind mount). Blocks as ``place()`` does.
     func isMount(_ mount: MountTable.Mount) -> Bool {
-        let (identifier, device) = state.read { ($0.mount, $0.device) }
-        guard mount.identifier == identifier, mount.device == device else { return false }
-        return keepsNumbers(at: FilePath(platformString: mount.path.map(CChar.init(bitPattern:)) + [0]))
+        let device = state.read { $0.device }
+        return mount.device == device && mount.root == "/" && keepsNumbers(at: mount.filePath)
     }
 
     /// Whether the mount at a path that has this one's numbers is this one. While there is a connection, it keeps them; otherwise another

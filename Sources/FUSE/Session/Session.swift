@@ -125,7 +125,7 @@ package final class Session: Sendable {
     /// As ``presentMountPoint``, also when the mount is covered.
     package var presentPath: FilePath? { ((try? connection.place()) ?? nil)?.path }
 
-    /// Whether a mount of the mount table is this one. Blocks while the numbers of an ended mount are those of another one that does not
+    /// Whether a mount of the mount table is this one, or a bind mount of the whole of it. Blocks while the numbers of an ended mount are those of another one that does not
     /// answer.
     package func isMount(_ mount: MountTable.Mount) -> Bool { connection.isMount(mount) }
 

@@ -48,10 +48,12 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
 
     public var features: ProviderFeatures {
         let traits = remote.traits
-        return ProviderFeatures(
+        var features = ProviderFeatures(
             partialContentFetching: traits.readsRanges, changeFeed: false, writing: traits.isWritable,
             trash: traits.hasTrash && traits.isWritable, conditionalWrites: true,
             directoryVersionsCoverTrees: traits.directoryTagsCoverTrees, concurrentCalls: traits.concurrentCalls)
+        features.attributesComeWithContents = traits.attributesComeWithContents
+        return features
     }
 
     public var remarks: [String] { remote.traits.peculiarities }

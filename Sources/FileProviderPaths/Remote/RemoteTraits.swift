@@ -24,6 +24,8 @@ public struct RemoteTraits: Hashable, Sendable {
     public var directoryTagsCoverTrees = false
     /// Listings contain names that begin with a dot. If not, the provider asks for the known ones one by one.
     public var listsHiddenNames = true
+    /// What ``PathRemote/read(_:tag:range:into:)`` returns has attributes that listings lack.
+    public var attributesComeWithContents = false
     /// The remote keeps deleted items in a trash, from which they can be restored: a ``TrashingRemote``.
     package var hasTrash = false
     /// The best number of concurrent calls. Read once, when the provider is made.

@@ -14,7 +14,7 @@ package struct DomainRecord: Hashable, Sendable {
     package var importedFrom: String?
     /// Whether it was mounted and not unmounted by a command since.
     package var isToBeMounted = false
-    /// The number of changes that the remote does not have.
+    /// The number of changes that the remote does not have, as far as the database can be read.
     package var pending = 0
 
     /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
@@ -39,7 +39,7 @@ package struct DomainRecord: Hashable, Sendable {
                     options: try DomainKey.options.string(in: db),
                     importedFrom: try DomainKey.importedFrom.string(in: db),
                     isToBeMounted: try DomainKey.isToBeMounted.string(in: db) != nil,
-                    pending: try db.pendingCount())
+                    pending: (try? db.pendingCount()) ?? 0)
             }
         }
         guard let found else { return nil }

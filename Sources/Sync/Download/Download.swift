@@ -20,12 +20,13 @@ final class Download: Sendable {
     private let accounting: (any FetchAccounting)?
     private let state: Mutex<State>
     private let onEvent: @Sendable (Download, Event) -> Void
+    private let observe: @Sendable () -> Observation
 
     enum Event: Sendable {
         /// Bytes begin to be fetched for a process, or for none; once for each.
         case begins(for: String?)
-        /// A fetch has succeeded, with the item as the provider has it.
-        case fetched(FileProviderItem)
+        /// A fetch that began at an observation has given attributes, too.
+        case attributes(of: FileProviderItem, Observation)
         /// Nothing is under way any more.
         case idle
         /// The remote does not have this version any more.
@@ -91,7 +92,7 @@ final class Download: Sendable {
 
     init(
         _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
-        evictor: any ContentEvictor, accounting: (any FetchAccounting)?,
+        evictor: any ContentEvictor, accounting: (any FetchAccounting)?, observe: @escaping @Sendable () -> Observation,
         onEvent: @escaping @Sendable (Download, Event) -> Void
     ) {
         self.number = number
@@ -105,6 +106,7 @@ final class Download: Sendable {
         self.budget = budget
         self.evictor = evictor
         self.accounting = accounting
+        self.observe = observe
         self.onEvent = onEvent
         // That nothing is missing of an empty file has to be recorded, too.
         let recorded = beginning.size == 0 ? -1 : beginning.present.count
@@ -293,13 +295,14 @@ final class Download: Sendable {
             paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } })
         do throws(FileProviderError) {
             try await budget.admit(missing(of: range), for: number, evictor: evictor)
+            let observation = calls.provider.features.attributesComeWithContents ? observe() : nil
             let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {
                 [identifier, version] provider in
                 try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }
             let failure = verdict(on: range, item: item)
-            if failure == nil { onEvent(self, .fetched(item)) }
+            if failure == nil, let observation { onEvent(self, .attributes(of: item, observation)) }
             return failure
         } catch {
             return error

@@ -157,12 +157,12 @@ actor Downloads: ContentEvictor, SyncPart {
             if closing[number] == end { closing[number] = nil }
         }
         if let task = active[number] { return try await task.value }
-        let observation = replica.ordering.observe()
         let task = Task {
             let beginning = try await begin(number, version: version)
             return Download(
                 beginning, number: number, calls: calls, budget: budget, evictor: self, accounting: accounting,
-                onEvent: { download, event in self.handle(event, of: download, begun: observation) })
+                observe: { [ordering = replica.ordering] in ordering.observe() },
+                onEvent: { download, event in self.handle(event, of: download) })
         }
         active[number] = task
         do {
@@ -175,12 +175,12 @@ actor Downloads: ContentEvictor, SyncPart {
         }
     }
 
-    private nonisolated func handle(_ event: Download.Event, of download: Download, begun observation: Observation) {
+    private nonisolated func handle(_ event: Download.Event, of download: Download) {
         switch event {
         case .begins(let process):
             let name = name(of: download.number)
             events.tell(.downloading, of: download.number, named: name, bytes: download.size, process: process)
-        case .fetched(let item):
+        case .attributes(let item, let observation):
             Task {
                 do {
                     try await remoteLookup.recordAttributes(of: item, observed: observation)

@@ -103,7 +103,7 @@ extension Executor {
     }
 
     private func failed(_ deletion: PendingDeletion, _ error: any Error) async {
-        if error is CancellationError { return }
+        if Task.isCancelled { return }
         do {
             let failure = ProviderCalls.failure(from: error)
             switch failure.code {

@@ -16,6 +16,7 @@ extension Executor {
             for _ in 0..<Self.mostRounds {
                 if try await commits.commit({ try $0.refusals.withdraw(sent, refusal) }) { return }
                 if let missing = try await bringHere(sent.inode).first?.error {
+                    if Task.isCancelled { return }
                     // A failure of the whole domain has latched it.
                     if missing.code.reaction == .latchDomain { return }
                     return try await postpone(

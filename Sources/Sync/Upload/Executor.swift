@@ -183,7 +183,7 @@ struct Executor: SyncPart {
     }
 
     func failed(_ sent: SentChange, _ error: any Error) async {
-        if error is ContentSnapshot.Written || error is CancellationError { return }
+        if error is ContentSnapshot.Written || Task.isCancelled { return }
         events.tell(.failed, of: sent.inode, named: sent.item.filename)
         do {
             let failure = ProviderCalls.failure(from: error)

@@ -87,10 +87,12 @@ actor Uploads: SyncPart {
         wake()
     }
 
-    /// Ends what is under way, too: what was not answered is sent again after the pause.
-    func pause(_ isPaused: Bool) {
+    /// Begins nothing until it is told to go on.
+    ///
+    /// - Parameter isEnding: whether what is under way is ended, too: what was not answered is sent again afterwards.
+    func pause(_ isPaused: Bool, isEnding: Bool = false) {
         self.isPaused = isPaused
-        if isPaused { for task in running.values { task.cancel() } }
+        if isPaused, isEnding { for task in running.values { task.cancel() } }
         wake()
     }
 

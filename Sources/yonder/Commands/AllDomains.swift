@@ -5,7 +5,7 @@ import Control
 struct AllDomains {
     let daemon: DaemonConnection
 
-    /// What is to be said of domains that are not mounted and have changes, which nothing sends.
+    /// The domains that are not mounted and have changes, which nothing sends, each in a line.
     func unsent() async throws -> [String] {
         guard case .domains(let domains) = try await daemon.perform(.domains) else { return [] }
         return domains.compactMap { domain in

@@ -118,7 +118,7 @@ struct ObjectMover: Sendable {
 
     // MARK: - Copying
 
-    /// More and more originals appear: another client moves the new place into the old one, and copies what is copied here.
+    /// More and more originals appear, as when another client moves the new place into the old one, and copies what is copied here.
     private struct Growth: Error {}
 
     /// Copies what is in the old place, until nothing is left to copy.
@@ -126,7 +126,7 @@ struct ObjectMover: Sendable {
     /// - Throws: ``Growth``.
     private func copyAll(_ record: MoveRecord) async throws {
         guard record.isTree else { return try await copyOne(record) }
-        var (first, total) = (0, 0)
+        var (first, last) = (0, 0)
         // The ETags of the originals by the keys of their copies, where the copy got another ETag, or may have got one.
         let copied = Mutex<[KeyBytes: String]>([:])
         @Sendable func isCopied(_ original: S3Object, as copy: S3Object) -> Bool {
@@ -135,13 +135,15 @@ struct ObjectMover: Sendable {
         // Other clients may write meanwhile: until a listing shows nothing more to copy.
         for pass in 1...20 {
             var missing = 0
-            let hasGrown = pass > 1 && total > 2 * first + settings.usualGrowth
+            let hasGrown = last > 2 * first + settings.usualGrowth
+            last = 0
             if hasGrown { try await Task.sleep(for: .seconds(Double.random(in: settings.pauseAfterGrowth))) }
             try await join(record) { pairs in
                 let due = pairs.filter { original, copy in
                     copy.map { $0.size != original.size || !isCopied(original, as: $0) } ?? true
                 }
                 missing += due.count
+                last += pairs.count
                 if hasGrown, missing > 0 { throw Growth() }
                 // A listing may show another ETag of a copy than the response.
                 records.didCopy(
@@ -163,8 +165,7 @@ struct ObjectMover: Sendable {
                 records.didCopy(made.withLock { $0 })
             }
             if missing == 0 { return }
-            if pass == 1 { first = missing }
-            total += missing
+            if pass == 1 { first = last }
         }
         throw Self.restless(record)
     }

@@ -33,15 +33,18 @@ extension S3Client {
         }
     }
 
+    /// What is sent with a new object and is kept beside its content.
+    private static let kept: Set = [
+        "content-type", "cache-control", "content-disposition", "content-encoding", "content-language", "expires",
+        "x-amz-storage-class",
+    ]
+
     /// The metadata of an object, in the fields in which it is sent with a new one.
     func metadata(of key: String) async throws -> HTTPFields {
         var metadata = HTTPFields()
         for field in try await send({ self.request("HEAD", key) }).head.fields {
             let name = field.name.lowercased()
-            if name.hasPrefix("x-amz-meta-") || ["content-type", "cache-control", "content-disposition"].contains(name)
-            {
-                metadata[name] = field.value
-            }
+            if name.hasPrefix("x-amz-meta-") || Self.kept.contains(name) { metadata[name] = field.value }
         }
         return metadata
     }

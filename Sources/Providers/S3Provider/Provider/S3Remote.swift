@@ -48,6 +48,7 @@ final class S3Remote: PathRemote {
         traits.storesPermissions = true
         traits.concurrentCalls = Self.concurrentCalls
         traits.tagsAreOfContent = true
+        traits.attributesComeWithContents = true
         traits.checksEmptiness = true
         let conditions = preconditions.known
         traits.checksConditions = conditions?.onWriting == true

@@ -9,9 +9,9 @@ struct S3Settings: Sendable {
     var largestCopy: Int64 = 5 << 30
     /// How many requests one upload, one copy or one deletion makes at once.
     var width = 6
-    /// How many objects more than twice as many as at first may come into a directory while it is copied.
+    /// A renaming of a directory pauses when the directory has more than twice the objects that it had at first, and this many more.
     var usualGrowth = 100
-    /// The pause, in seconds, before a directory that grows more is looked at again: chosen at random, because of two clients that copy each
-    /// other's copies the first one to wake gives up, and the other finds nothing new.
+    /// In seconds, chosen at random. Of two clients that copy each other's copies, the one with the shorter pause finds new ones, and gives
+    /// up; the other one finds none, and ends its renaming.
     var pauseAfterGrowth = 1.0...8.0
 }
