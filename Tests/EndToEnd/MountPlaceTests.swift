@@ -91,6 +91,13 @@ extension RealMount {
                     }
                     let domains = try await yonder.json([DomainSummary].self, "domains")
                     #expect(domains.map(\.name) == ["link"] && domains.map(\.mountpoint) == [link])
+                    if canContinueMounts {
+                        let daemon = String(try #require(yonder.daemon))
+                        #expect(try await Command.run("kill", "-9", daemon).status == 0)
+                        #expect(try await Command.run("cat", link + "/file").output == "x")
+                        let next = try await yonder.json([DomainSummary].self, "domains")
+                        #expect(next.map(\.mountpoint) == [link])
+                    }
                     #expect(try await yonder.yonder("unmount", "link").status == 0)
                 }
             }

@@ -12,8 +12,11 @@ package struct PreviousMount: Sendable {
         var session: SessionRecord
     }
 
-    /// Where it is now, or was last.
+    /// Where it is now, or was last, without symbolic links.
     let mountpoint: String
+
+    /// Whether it is elsewhere than where it was made.
+    var isElsewhere: Bool { !mountpoint.utf8.elementsEqual(description.session.mountPoint.utf8) }
 
     /// The number under which the service manager has it.
     let number: UInt32

@@ -46,9 +46,9 @@ extension Domains {
         guard hosts[name] == nil, let known = try store.domain(named: name) else {
             throw ControlError(.failed, "no such domain", path: name)
         }
-        let request = MountRequest(
-            name: name, source: known.source, mountpoint: previous.mountpoint,
-            options: known.options)
+        // The user may have named it by a symbolic link.
+        let place = previous.isElsewhere ? previous.mountpoint : known.mountpoint ?? previous.mountpoint
+        let request = MountRequest(name: name, source: known.source, mountpoint: place, options: known.options)
         do {
             _ = try await begin(request, previous: previous)
         } catch {
