@@ -30,7 +30,7 @@ extension Domains {
             throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
         }
         guard known != nil else {
-            throw Self.unknown(reference)
+            throw Self.unknown(reference, .failed)
         }
         return nil
     }

@@ -59,9 +59,10 @@ actor Domains {
         return host
     }
 
-    static func unknown(_ reference: DomainReference) -> ControlError {
+    /// - Parameter code: `failed` for a command that works on domains that are not mounted, too.
+    static func unknown(_ reference: DomainReference, _ code: ControlError.Code = .unavailable) -> ControlError {
         ControlError(
-            .unavailable, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
+            code, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
             path: reference.text)
     }
 
