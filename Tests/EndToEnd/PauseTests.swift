@@ -5,8 +5,37 @@ import TestSupport
 import Testing
 
 extension RealMount {
-    /// A remote that is to be left alone.
+    /// Domains that send nothing, because they are paused or not mounted.
     @Suite struct Pausing {
+        @Test("CMD-20: changes of a domain that is not mounted are reported, because nothing sends them")
+        func unsent() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                // The file, and the date of its directory.
+                try await yonder.shell("echo y > new")
+                #expect(try await yonder.yonder("pending").errors == "")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let line =
+                    "yonder: mount: not mounted, and 2 changes are not sent; 'yonder mount mount' mounts it\n"
+                for (command, status) in [("pending", 0), ("status", 0), ("wait", 1)] as [(String, Int32)] {
+                    let outcome = try await yonder.yonder(command)
+                    #expect(outcome.status == status && outcome.errors == line, "\(command): \(outcome.errors)")
+                }
+                #expect(try await yonder.yonder("domains").output.contains("not mounted, 2 changes not sent"))
+                #expect(try await yonder.yonder("doctor").output.contains("has changes that are not sent"))
+                #expect(try await yonder.json([DomainSummary].self, "domains").map(\.unsent) == [2])
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                let sent = try await yonder.yonder("wait")
+                #expect(sent.status == 0 && sent.errors == "" && yonder.sourceText("new") == "y\n", "\(sent.errors)")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let nothing = try await yonder.yonder("wait")
+                #expect(nothing.status == 0 && nothing.errors == "", "\(nothing.errors)")
+            }
+        }
+
         @Test(
             "SEND-10: a domain that was paused stays so through a remount, SIGKILL and a restart, until it is resumed")
         func isKept() async throws {

@@ -11,7 +11,7 @@ struct AllDomains {
         return domains.compactMap { domain in
             guard let count = domain.unsent, count > 0 else { return nil }
             return "\(domain.name): not mounted, and \(Output.count(count, "change is", "changes are")) not sent; "
-                + "'yonder mount \(domain.name)' goes on with that"
+                + "'yonder mount \(domain.name)' mounts it"
         }
     }
 

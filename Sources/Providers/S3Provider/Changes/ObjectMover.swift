@@ -29,7 +29,7 @@ struct ObjectMover: Sendable {
                 try await copyAll(record)
             } catch is Growth {
                 try await deleteCopies(record)
-                // The other client wakes meanwhile.
+                // Meanwhile the other client finds nothing new, and ends its renaming.
                 try await Task.sleep(for: .seconds(settings.pauseAfterGrowth.upperBound))
                 throw Self.restless(record)
             } catch let failure as S3Failure {
@@ -126,6 +126,7 @@ struct ObjectMover: Sendable {
     /// - Throws: ``Growth``.
     private func copyAll(_ record: MoveRecord) async throws {
         guard record.isTree else { return try await copyOne(record) }
+        // How many originals there were in the first pass, and in the last one.
         var (first, last) = (0, 0)
         // The ETags of the originals by the keys of their copies, where the copy got another ETag, or may have got one.
         let copied = Mutex<[KeyBytes: String]>([:])
