@@ -87,11 +87,11 @@ extension SyncEngine {
         errorWasResolved()
     }
 
-    /// No calls of the provider, until it is resumed; local work goes on.
+    /// Begins no calls of the provider until it is resumed; local work goes on.
     package func pause(_ isPaused: Bool) async {
         connection.pause(isPaused)
         if isPaused { early?.giveUp() }
-        await uploads.pause(isPaused, isEnding: true)
+        await uploads.pause(isPaused)
         if !isPaused {
             signal()
             materializer.wake()

@@ -264,23 +264,6 @@ extension EngineTests {
             }
         }
 
-        @Test("SEND-10: a pause ends the call that is under way, and what it was to send is sent after the pause")
-        func aPauseEndsCalls() async throws {
-            try await Machine.run(isInteractive: false, fill: fill) { machine in
-                let gate = machine.provider.faults.hold(.modify, times: 1)
-                try await machine.write("changed", to: "a")
-                #expect(await eventually { gate.waiting == 1 })
-                await machine.engine.pause(true)
-                #expect(await eventually { gate.cancellations == 1 })
-                #expect(machine.provider.tree.entries()["a"]?.content == "first a")
-                await machine.engine.pause(false)
-                #expect(try await machine.engine.waitUntilSynced(within: .seconds(30)))
-                #expect(machine.provider.tree.entries()["a"]?.content == "changed")
-                #expect(try machine.replica.database.pendingCounts().items == 0)
-                #expect(machine.provider.log.count(of: .modify) == 2)
-            }
-        }
-
         // MARK: - What became of a plan
 
         @Test("SEND-7: what was planned before a directory was renamed waits for that")

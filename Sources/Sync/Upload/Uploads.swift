@@ -87,12 +87,9 @@ actor Uploads: SyncPart {
         wake()
     }
 
-    /// Begins nothing until it is told to go on.
-    ///
-    /// - Parameter isEnding: whether what is under way is ended, too: what was not answered is sent again afterwards.
-    func pause(_ isPaused: Bool, isEnding: Bool = false) {
+    /// Begins nothing until it is told to go on. What is under way ends by itself: a request that is cancelled may still arrive.
+    func pause(_ isPaused: Bool) {
         self.isPaused = isPaused
-        if isPaused, isEnding { for task in running.values { task.cancel() } }
         wake()
     }
 
