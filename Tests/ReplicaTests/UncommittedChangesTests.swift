@@ -211,7 +211,8 @@ import Testing
         #expect(!replica.database.uncommitted.isOpen)
     }
 
-    @Test("after a power cut a log that is newer than the database is left alone") func gapsAreLeftAlone() async throws
+    @Test("after a power cut a log that is newer than the database is set aside and named") func gapsAreLeftAlone()
+        async throws
     {
         let fixture = try ReplicaFixture()
         let replica = try await prepared(fixture)
@@ -225,7 +226,7 @@ import Testing
             atPath: replica.directory.appending(log).string, toPath: early.directory.appending(log).string)
         let recovered = try early.replica()
         #expect(try recovered.names() == ["d", "first"])
-        #expect(recovered.findings == [])
+        #expect(recovered.findings.contains { $0.contains("could not be made again") })
         try make("other", in: recovered, early)
         #expect(try image(of: recovered).replica().names() == ["d", "first", "other"])
     }

@@ -1,6 +1,7 @@
 import FileProvider
 import Foundation
 import GRDB
+import SystemPackage
 
 /// The connections to a database: one that writes, and as many that read as are needed at once.
 ///
@@ -15,6 +16,7 @@ final class Connections: @unchecked Sendable {
     private let available = NSCondition()
     private var idle: [DatabaseQueue] = []
     private var count = 0
+    private let registration: OpenDatabaseFiles.Registration
 
     /// - Parameter readers: how many threads read at once without waiting for each other.
     init(path: String, readers: Int, configuration: Configuration) throws {
@@ -22,7 +24,9 @@ final class Connections: @unchecked Sendable {
         writing.journalMode = .wal
         // Local changes wait in an open transaction for those that follow.
         writing.allowsUnsafeTransactions = true
+        registration = OpenDatabaseFiles.Registration(FilePath(path))
         writer = try DatabaseQueue(path: path, configuration: writing)
+        registration.noteMade(FilePath(path))
         var reading = configuration
         reading.readonly = true
         // The readers share the kernel's page cache; each keeps no more than the upper pages of the trees.

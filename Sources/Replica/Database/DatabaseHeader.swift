@@ -13,11 +13,15 @@ struct DatabaseHeader {
 
     /// Reads the header of a database file.
     ///
-    /// - Returns: nil for a file that does not exist or has fewer than 100 bytes.
+    /// - Returns: nil for a file that does not exist, has fewer than 100 bytes, or is open in this process: its header was examined
+    ///   before.
     init?(at path: FilePath) {
-        guard let file = FileHandle(forReadingAtPath: path.string) else { return nil }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: Self.length), data.count == Self.length else { return nil }
+        let data = OpenDatabaseFiles.withClosed(path) { () -> Data? in
+            guard let file = FileHandle(forReadingAtPath: path.string) else { return nil }
+            defer { try? file.close() }
+            return try? file.read(upToCount: Self.length)
+        }
+        guard let data, data.count == Self.length else { return nil }
         bytes = [UInt8](data)
     }
 

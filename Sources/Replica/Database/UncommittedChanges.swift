@@ -74,11 +74,24 @@ final class UncommittedChanges: Sendable {
         var (log, records) = try RedoLog.open(at: path, of: identity)
         let written = try DomainKey.changesWritten.string(in: db).flatMap(Int64.init) ?? 0
         let missing = records.filter { $0.sequence > written }
-        guard let first = missing.first, let last = missing.last, first.sequence == written + 1 else {
-            // After a power cut the log may be newer than the database: what was in between is lost.
-            if !missing.isEmpty { try log.removeAll() }
+        guard let first = missing.first, let last = missing.last else {
             begin(log, after: written)
             return nil
+        }
+        /// What is changed from now on follows what the database has.
+        func setAside(_ reason: String) throws -> String {
+            let aside = path.string + ".rejected"
+            try? FileManager.default.removeItem(atPath: aside)
+            try FileManager.default.copyItem(atPath: path.string, toPath: aside)
+            try log.removeAll()
+            begin(log, after: written)
+            return
+                "\(missing.count) changes that were made just before the daemon died could not be made again, and are kept in "
+                + "'\(aside)': \(reason)"
+        }
+        guard first.sequence == written + 1 else {
+            // After a power cut the log may be newer than the database.
+            return try setAside("what was changed before them is not in the database")
         }
         do {
             try db.transaction(beginning: "BEGIN IMMEDIATE") { db in
@@ -88,15 +101,7 @@ final class UncommittedChanges: Sendable {
         } catch let error as DatabaseError
             where error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_ERROR
         {
-            let aside = path.string + ".rejected"
-            try? FileManager.default.removeItem(atPath: aside)
-            try FileManager.default.copyItem(atPath: path.string, toPath: aside)
-            // What is changed from now on follows what the database has.
-            try log.removeAll()
-            begin(log, after: written)
-            return
-                "\(missing.count) changes that were made just before the daemon died could not be made again, and are kept in "
-                + "'\(aside)': \(error)"
+            return try setAside("\(error)")
         }
         begin(log, after: last.sequence)
         return nil

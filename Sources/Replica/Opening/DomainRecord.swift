@@ -24,15 +24,8 @@ package struct DomainRecord: Hashable, Sendable {
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let path = directory.appending(ReplicaDatabase.fileName).string
         guard FileManager.default.fileExists(atPath: path) else { return nil }
-        var configuration = Configuration()
-        configuration.busyMode = .timeout(5)
-        // The last connection to be closed would remove the log, and with it the room that a killed daemon has kept behind it.
-        let log = try? FileStatus(at: FilePath(path + "-wal"))
-        configuration.readonly = log.map { $0.size > 0 } ?? false
         let found = try ReplicaDatabase.namingDamage(isOpening: true) {
-            let queue = try DatabaseQueue(path: path, configuration: configuration)
-            defer { try? queue.close() }
-            return try queue.read { db -> DomainRecord? in
+            try Self.read(path) { db -> DomainRecord? in
                 guard try db.tableExists("domain"), let source = try DomainKey.source.string(in: db) else { return nil }
                 return DomainRecord(
                     source: source, mountpoint: try DomainKey.mountpoint.string(in: db),
@@ -52,11 +45,19 @@ package struct DomainRecord: Hashable, Sendable {
     package static func refuseNewerReplica(in directory: FilePath) throws {
         let path = directory.appending(ReplicaDatabase.fileName)
         guard FileManager.default.fileExists(atPath: path.string) else { return }
+        try read(path.string) { db in try Connections.refuseNewer(db, than: Schema.migrator, at: path.string) }
+    }
+
+    /// Reads a database that another process may have open.
+    private static func read<Value>(_ path: String, _ body: (Database) throws -> Value) throws -> Value {
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
-        let queue = try DatabaseQueue(path: path.string, configuration: configuration)
+        // The last connection to be closed would remove the log, and with it the room that a killed daemon has kept behind it.
+        let log = try? FileStatus(at: FilePath(path + "-wal"))
+        configuration.readonly = log.map { $0.size > 0 } ?? false
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
         defer { try? queue.close() }
-        try queue.read { db in try Connections.refuseNewer(db, than: Schema.migrator, at: path.string) }
+        return try queue.read(body)
     }
 
     private init(
