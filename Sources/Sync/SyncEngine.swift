@@ -88,6 +88,8 @@ package final class SyncEngine: SyncPart {
                 await provider.materializedItemsDidChange()
             },
             LocalSetNotifier(of: .pending, replica: replica, warnings: warnings) {
+                // What comes from the remote may have made something pending, too.
+                uploadsSignal.wake()
                 await provider.pendingItemsDidChange()
             },
         ]

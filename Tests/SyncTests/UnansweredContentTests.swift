@@ -89,6 +89,108 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "SEND-14: a new file that arrives on the remote after it was removed here, and looked for, is deleted",
+            arguments: [false, true])
+        func removedBeforeItArrives(isDateCut: Bool) async throws {
+            try await Machine.run { machine in
+                machine.provider.faults.add(.fail(FileProviderError(.timedOut)), to: .create, times: 1)
+                try await machine.write("mine", to: "file")
+                let date = try await machine.record("file").modifiedAt
+                try await machine.send(passes: 1)
+                try await machine.remove("file")
+                try await machine.drain()
+                #expect(try machine.replica.database.pendingDeletions().isEmpty)
+                machine.provider.arrive("file", "mine", isDateCut ? FileTimestamp(seconds: date.seconds) : date)
+                try await machine.ingest()
+                #expect(try await machine.names(in: .root).isEmpty)
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().isEmpty)
+                #expect(try await machine.names(in: .root).isEmpty)
+            }
+        }
+
+        @Test("SEND-14: what arrives late is deleted without another change here")
+        func arrivesLater() async throws {
+            var delays = UploadDelays()
+            delays.delay = .milliseconds(10)
+            try await Machine.run(isInteractive: false, uploadDelays: delays) { machine in
+                let gate = machine.provider.faults.hold(.create)
+                machine.provider.faults.add(.fail(FileProviderError(.timedOut)), to: .create, times: 1)
+                try await machine.write("mine", to: "file")
+                let date = try await machine.record("file").modifiedAt
+                #expect(await eventually { gate.waiting == 1 })
+                try await machine.remove("file")
+                gate.open()
+                #expect(await eventually { (try? machine.replica.database.pendingDeletions().isEmpty) == true })
+                machine.provider.arrive("file", "mine", date)
+                try await machine.engine.refresh()
+                #expect(await eventually { machine.provider.tree.entries().isEmpty })
+            }
+        }
+
+        @Test("SEND-14: a new file that arrives under its first name after it was renamed here is deleted")
+        func renamedBeforeItArrives() async throws {
+            try await Machine.run { machine in
+                let date = try await machine.renameBeforeItArrives()
+                machine.provider.arrive("file", "mine", date)
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().mapValues(\.content) == ["renamed": "mine"])
+                #expect(try await machine.names(in: .root) == ["renamed"])
+            }
+        }
+
+        @Test("SEND-14: a new file that another machine has given its first name again is not deleted")
+        func renamedBack() async throws {
+            try await Machine.run { machine in
+                _ = try await machine.renameBeforeItArrives()
+                // As on a remote that knows its items by their paths.
+                machine.provider.change { tree in
+                    guard let there = tree.identifier(at: "renamed"), let item = tree[there] else { return }
+                    tree.delete(there)
+                    let back = tree.addFile("file", content: RemoteContent("mine"), identifier: "back")
+                    tree.edit(back) { $0.contentModificationDate = item.contentModificationDate }
+                }
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().mapValues(\.content) == ["file": "mine"])
+                #expect(try await machine.names(in: .root) == ["file"])
+                #expect(try await machine.read("file") == "mine")
+            }
+        }
+
+        @Test("SEND-14: what is being sent when the domain stops gets its answer")
+        func underWayAtStop() async throws {
+            try await Machine.run { machine in
+                try await machine.write("mine", to: "file")
+                let gate = machine.provider.faults.hold(.create)
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                let stopping = Task { await machine.engine.stop(patience: .seconds(60)) }
+                try await Task.sleep(for: .milliseconds(200))
+                gate.open()
+                await stopping.value
+                try await sending.value
+                let pending = try machine.replica.database.pendingItems(after: 0, limit: 10)
+                #expect(!pending.contains { $0.item.identifier == nil })
+                #expect(machine.provider.tree.entries().mapValues(\.content) == ["file": "mine"])
+            }
+        }
+
+        @Test("SEND-14: a directory of another machine is shown under the name of a new one that was removed here")
+        func directoryOfOther() async throws {
+            try await Machine.run { machine in
+                machine.provider.faults.add(.fail(FileProviderError(.timedOut)), to: .create, times: 1)
+                try await machine.makeDirectory("directory")
+                try await machine.send(passes: 1)
+                try await machine.remove("directory")
+                try await machine.drain()
+                machine.provider.change { _ = $0.addDirectory("directory") }
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().keys.sorted() == ["directory"])
+                #expect(try await machine.names(in: .root) == ["directory"])
+            }
+        }
+
         @Test("SEND-14: another machine's file of the same second and size is shown in the place of the removed one")
         func otherThanRemoved() async throws {
             try await Machine.run { machine in
@@ -111,7 +213,29 @@ extension EngineTests {
     }
 }
 
+extension Machine {
+    /// A new file is offered without an answer, and renamed.
+    fileprivate func renameBeforeItArrives() async throws -> FileTimestamp {
+        provider.faults.add(.fail(FileProviderError(.timedOut)), to: .create, times: 1)
+        try await write("mine", to: "file")
+        let date = try await record("file").modifiedAt
+        try await send(passes: 1)
+        try await rename("file", to: "renamed")
+        try await drain()
+        #expect(provider.tree.entries().mapValues(\.content) == ["renamed": "mine"])
+        return date
+    }
+}
+
 extension InMemoryProvider {
+    /// The request for a new file arrives late.
+    fileprivate func arrive(_ path: String, _ content: String, _ date: FileTimestamp) {
+        change { tree in
+            let there = tree.addFile(path, content: RemoteContent(content))
+            tree.edit(there) { $0.contentModificationDate = date }
+        }
+    }
+
     /// A remote that stores whole seconds.
     fileprivate func cutDate(of path: String) {
         changeSilently { tree in

@@ -35,6 +35,7 @@ enum Schema {
                     WHERE trashedTop IS NULL AND baseParent = 'yonder.trash'
                     """)
         }
+        migrator.registerMigration("0010 late requests") { db in try db.execute(sql: lateRequests) }
         return migrator
     }
 
@@ -72,6 +73,17 @@ enum Schema {
             child INTEGER,
             name TEXT
         ) STRICT;
+        """
+
+    /// What was sent of an item that is not on the remote, and may still arrive.
+    private static let lateRequests = """
+        ALTER TABLE unanswered ADD COLUMN placeholder TEXT;
+        ALTER TABLE unanswered ADD COLUMN kind INTEGER;
+        ALTER TABLE unanswered ADD COLUMN parent TEXT;
+        ALTER TABLE unanswered ADD COLUMN name TEXT;
+        ALTER TABLE unanswered ADD COLUMN until INTEGER;
+        ALTER TABLE unanswered ADD COLUMN renamed INTEGER;
+        CREATE INDEX lateRequest ON unanswered (parent, name) WHERE parent IS NOT NULL;
         """
 
     private static let domain = """

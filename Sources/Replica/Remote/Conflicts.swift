@@ -114,6 +114,15 @@ package struct Conflicts: RemotePart {
         }
     }
 
+    /// Nothing on the remote is what was sent of a new item that was removed here or renamed.
+    ///
+    /// - Parameter mayArrive: whether the name is free there.
+    package func endSearch(for deletion: PendingDeletion, mayArrive: Bool) throws {
+        if mayArrive { try db.keepLate(deletion, at: now) }
+        // What has its name there was not shown until now.
+        try bringBack(deletion, as: nil)
+    }
+
     /// What has the name of a removed item on the remote, and may be another client's, was not shown as long as the deletion was
     /// pending: the directory is compared again.
     package func compareLater(_ directory: ItemIdentifier) throws {

@@ -36,6 +36,18 @@ package struct UnansweredChange: Hashable, Sendable {
         return date <= modifiedAt && modifiedAt < date.advanced(by: Self.coarsestDate)
     }
 
+    /// Whether an item of the remote's can be what was sent, as far as can be told without its content.
+    func mayBe(_ item: FileProviderItem) -> Bool {
+        matches(item) || hasComparableContent(item) && matchesTruncatedDate(of: item)
+    }
+
+    /// - Parameter column: the one with the size; the date and the digest come after it.
+    init(_ row: Columns, from column: Int) {
+        size = row[column]
+        modifiedAt = FileTimestamp(nanosecondsSince1970: row[column + 1])
+        digest = (row[column + 2] as Data?).map { Array($0) }
+    }
+
     static func size(of item: FileProviderItem) -> Int64 {
         guard item.kind == .symbolicLink, let target = item.symlinkTargetPath else { return item.documentSize ?? 0 }
         return Int64(bitPattern: RecordReader.checksum(of: Array(target.utf8)[...]))
@@ -53,6 +65,14 @@ extension ReplicaDatabase {
         try read { db in try db.unanswered("deletion", id) }
     }
 
+    /// The row of the new item that was renamed, and is to be deleted where it was sent to; nil when it was removed.
+    package func renamedItem(ofDeletion id: Int64) throws -> Int64? {
+        try read { db in
+            try db.one(
+                "SELECT renamed FROM unanswered WHERE deletion = ? AND renamed IS NOT NULL", [id], { $0[0] as Int64 })
+        }
+    }
+
     /// What of an item that was offered under an identifier, and was removed or renamed since, may be on the remote without
     /// an answer.
     package func unanswered(ofLeft placeholder: ItemIdentifier) throws -> [UnansweredChange] {
@@ -66,12 +86,8 @@ extension ReplicaDatabase {
 
 extension Database {
     func unanswered(_ owner: String, _ id: Int64) throws -> [UnansweredChange] {
-        try Row.fetchAll(
-            cachedStatement(sql: "SELECT size, modifiedAt, digest FROM unanswered WHERE \(owner) = ?"), arguments: [id]
-        ).map { row in
-            UnansweredChange(
-                size: row[0], modifiedAt: FileTimestamp(nanosecondsSince1970: row[1]),
-                digest: (row[2] as Data?).map { Array($0) })
+        try all("SELECT size, modifiedAt, digest FROM unanswered WHERE \(owner) = ?", [id]) {
+            UnansweredChange($0, from: 0)
         }
     }
 

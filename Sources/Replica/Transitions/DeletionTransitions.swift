@@ -79,7 +79,56 @@ extension Database {
     func leaveUnanswered(_ item: ItemRecord, at now: FileTimestamp) throws {
         guard item.identifier == nil, item.wasSent, !item.isToBeOffered else { return }
         try keepUnanswered(of: item, at: now)
+        try run(
+            "UPDATE unanswered SET renamed = ? WHERE deletion = (SELECT id FROM deletion WHERE identifier = ?)",
+            [item.id, item.placeholder.rawValue])
         try run("UPDATE item SET wasSent = 0, template = ? WHERE id = ?", [ItemRecord.newTemplate(), item.id])
+    }
+
+    /// For how long a request without an answer may still arrive after its result was looked for.
+    private static let lateness = Duration.seconds(120)
+
+    /// Nothing was found of a new item that is to be deleted. What was sent of it may still arrive for a while: it is deleted
+    /// then. A directory is not, because another machine may have made it.
+    func keepLate(_ deletion: PendingDeletion, at now: FileTimestamp) throws {
+        try run("DELETE FROM unanswered WHERE until < ? AND deletion IS NULL", [now.nanosecondsSince1970])
+        if deletion.kind != .directory {
+            try run(
+                """
+                UPDATE unanswered SET deletion = NULL, placeholder = ?, kind = ?, parent = ?, name = ?,
+                    until = COALESCE(until, ?) WHERE deletion = ?
+                """,
+                [
+                    deletion.identifier.rawValue, deletion.kind.rawValue, deletion.parent.rawValue, deletion.name,
+                    now.advanced(by: Self.lateness).nanosecondsSince1970, deletion.id,
+                ])
+        }
+    }
+
+    /// Queues the deletion of a new item again when the remote has what was sent of it late.
+    ///
+    /// - Returns: whether it is that.
+    func queueDeletion(ofLate item: FileProviderItem, at now: FileTimestamp) throws -> Bool {
+        let late = try all(
+            """
+            SELECT placeholder, size, modifiedAt, digest FROM unanswered
+            WHERE parent = ? AND name = ? AND deletion IS NULL AND kind = ? AND until >= ?
+                AND (renamed IS NULL OR renamed IN (SELECT id FROM item))
+            """,
+            [
+                item.parentItemIdentifier.rawValue, item.filename, InodeKind(item.kind).rawValue,
+                now.nanosecondsSince1970,
+            ],
+            { (placeholder: ItemIdentifier(rawValue: $0[0]), change: UnansweredChange($0, from: 1)) })
+        guard let placeholder = late.first(where: { $0.change.mayBe(item) })?.placeholder else { return false }
+        try queueDeletion(
+            placeholder, InodeKind(item.kind), in: item.parentItemIdentifier, named: item.filename,
+            version: ItemVersion(contentVersion: [], metadataVersion: []), at: now)
+        try run(
+            """
+            UPDATE unanswered SET deletion = (SELECT id FROM deletion WHERE identifier = ?1) WHERE placeholder = ?1
+            """, [placeholder.rawValue])
+        return true
     }
 
     /// Forgets a deletion, and what was sent of its item.

@@ -14,14 +14,14 @@ extension Executor {
                 return queued.identifier
             }
             let mayHideOther = try !replica.database.unanswered(ofDeletion: queued.id).isEmpty
-            if let found = try await unansweredItem(of: queued) {
+            let there = try await unansweredItem(of: queued)
+            if let there, try await isOwn(there, queued), try await !isMovedBack(there, queued) {
                 // A provider that knows only paths asks where it is.
-                try await commits.commit { try $0.offers.foundDeleted(queued, as: found) }
-                known.identifier = found.itemIdentifier
-                known.version = found.itemVersion
+                try await commits.commit { try $0.offers.foundDeleted(queued, as: there) }
+                known.identifier = there.itemIdentifier
+                known.version = there.itemVersion
             } else if queued.isPlaceholder {
-                // What has its name there was not shown until now.
-                try await commits.commit { try $0.conflicts.bringBack(queued, as: nil) }
+                try await commits.commit { try $0.conflicts.endSearch(for: queued, mayArrive: there == nil) }
                 return queued.identifier
             }
             let deletion = known
@@ -76,16 +76,26 @@ extension Executor {
         throw FileProviderError(.deletionRejected, "it has other contents on the remote", item: item)
     }
 
-    /// The item on the remote that came of a change which was sent before the item was removed here, and never answered;
-    /// nil when there was no such change, or it did not arrive.
+    /// The item on the remote that may have come of a change which was sent before the item was removed here, and never
+    /// answered; nil when there was no such change, or nothing is there.
     private func unansweredItem(of deletion: PendingDeletion) async throws -> FileProviderItem? {
         guard try !replica.database.unanswered(ofDeletion: deletion.id).isEmpty else { return nil }
         var found: FileProviderItem?
         // It may have been moved as well: the provider knows where to.
         if !deletion.isPlaceholder { found = try await remoteLookup.lookUp(deletion.identifier, for: request) }
         if found == nil { found = try await item(named: deletion.name, in: deletion.parent) }
-        guard let found, try await isOwn(found, deletion) else { return nil }
         return found
+    }
+
+    /// Whether a new item that was renamed after an unanswered request has been moved back by another client: what has its
+    /// first name is the item then, and not a second one.
+    private func isMovedBack(_ there: FileProviderItem, _ deletion: PendingDeletion) async throws -> Bool {
+        guard let row = try replica.database.renamedItem(ofDeletion: deletion.id) else { return false }
+        guard let renamed = try replica.database.item(row: row) else { return true }
+        guard let identifier = renamed.identifier else { return false }
+        guard let item = try await remoteLookup.lookUp(identifier, for: request) else { return true }
+        return item.parentItemIdentifier == there.parentItemIdentifier
+            && item.filename.utf8.elementsEqual(there.filename.utf8)
     }
 
     /// Looks for a name in a directory on the remote; nil when nothing has it, or the directory is not there.

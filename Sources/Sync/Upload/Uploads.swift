@@ -65,19 +65,20 @@ actor Uploads: SyncPart {
         wake()
     }
 
-    /// Begins nothing any more and ends what is under way; what was not answered is sent again at the next start.
+    /// Begins nothing any more. What is under way may end by itself for half of `patience`, because a request that is cancelled
+    /// may still arrive. Then it is cancelled; what was not answered is sent again at the next start.
     func stop(patience: Duration) async {
         isStopped = true
         signal.stop()
         watch?.cancel()
-        let tasks = Array(running.values)
-        for task in tasks { task.cancel() }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { for task in tasks { await task.value } }
-            group.addTask { try? await Task.sleep(for: patience) }
-            await group.next()
-            group.cancelAll()
-        }
+        if connection.state == .online { await waitForRunning(atMost: patience / 2) }
+        for task in running.values { task.cancel() }
+        await waitForRunning(atMost: patience / 2)
+    }
+
+    private func waitForRunning(atMost patience: Duration) async {
+        let end = ContinuousClock.now + patience
+        while !running.isEmpty, .now < end, (try? await Task.sleep(for: Self.checkInterval)) != nil {}
     }
 
     /// A caller waits for the remote: nothing is held back to see whether it changes again.
@@ -126,6 +127,7 @@ actor Uploads: SyncPart {
 
     // MARK: - Private
 
+    private static let checkInterval = Duration.milliseconds(5)
     private static let shortestPause = Duration.milliseconds(20)
     private static let planSize = 512
     /// After a plan the next one waits for this many times as long as the plan took, unless a caller waits.
