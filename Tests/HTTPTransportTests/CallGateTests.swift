@@ -15,12 +15,13 @@ import Testing
 
         init(_ name: String, _ order: Order) { (self.name, self.order) = (name, order) }
 
-        func run(in gate: CallGate, isUrgent: Bool) -> Task<Void, any Error> {
+        func run(in gate: CallGate, isUrgent: Bool, isAnswered: Bool = false) -> Task<Void, any Error> {
             let context = CallContext(
                 isUrgent: { isUrgent }, wait: { isWaiting in self.waits.withLock { $0 += isWaiting ? 1 : -1 } })
             return Task {
                 try await CallContext.$current.withValue(context) {
-                    try await gate.run { _ in
+                    try await gate.run { pass in
+                        if isAnswered { pass.noteAnswer(nil) }
                         self.order.names.withLock { $0.append(self.name) }
                         _ = await eventually { self.isOver.withLock { $0 } }
                     }
@@ -54,6 +55,23 @@ import Testing
         for held in first + [urgent, later] { held.end() }
         for task in running + [waiting, next] { try await task.value }
         #expect(order.all.last == "background")
+    }
+
+    @Test("HTTP-8: a request that a process waits for does not wait until the bodies of others have ended")
+    func longBodies() async throws {
+        let (gate, order) = (CallGate(1), Order())
+        let body = Held("body", order)
+        let receiving = body.run(in: gate, isUrgent: true, isAnswered: true)
+        #expect(await eventually { order.all == ["body"] })
+        let (next, third) = (Held("next", order), Held("third", order))
+        let asking = next.run(in: gate, isUrgent: true)
+        #expect(await eventually { order.all == ["body", "next"] })
+        let waiting = third.run(in: gate, isUrgent: true)
+        #expect(await eventually { third.waits.withLock { $0 } == 1 })
+        next.end()
+        #expect(await eventually { order.all.last == "third" })
+        for held in [body, third] { held.end() }
+        for task in [receiving, asking, waiting] { try await task.value }
     }
 
     @Test("what a request asks for on its way needs no place of its own") func nested() async throws {

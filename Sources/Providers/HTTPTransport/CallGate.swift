@@ -2,19 +2,23 @@ import FileProvider
 import Synchronization
 
 /// Admits as many concurrent requests as suit the server. The others queue, those for which a process waits in front.
-/// Background requests, for which no process waits, leave a quarter of the slots free.
+/// Background requests, for which no process waits, leave a quarter of the slots free. Bodies that take long block no process:
+/// one request for which a process waits is always admitted while no other such request is without an answer.
 final class CallGate: Sendable {
     /// An admitted request.
     struct Pass: Sendable {
         fileprivate let gate: CallGate
-        fileprivate let startedAt: ContinuousClock.Instant
+        /// Nil for a request on behalf of an admitted one.
+        fileprivate let admission: Admission?
+        fileprivate let startedAt = ContinuousClock.now
 
         /// Records the time of a response.
         ///
         /// - Parameter kind: the requests with which the time is compared; nil for one whose time says nothing about the load.
         func noteAnswer(_ kind: String?) {
-            guard let kind else { return }
             gate.change { state in
+                if let admission { state.unanswered.remove(admission.number) }
+                guard let kind else { return }
                 state.limit.note(
                     .init(kind: kind, startedAt: startedAt, answeredAt: .now, running: state.running))
             }
@@ -26,11 +30,16 @@ final class CallGate: Sendable {
         }
     }
 
+    fileprivate struct Admission {
+        var number: UInt64
+        var isInBackground: Bool
+    }
+
     private struct Waiter {
         var ticket: UInt64
         var context: CallContext?
-        /// Resumed with whether the request was admitted as a background one; with nil when it was cancelled.
-        var continuation: CheckedContinuation<Bool?, Never>
+        /// Resumed with nil when the request was cancelled.
+        var continuation: CheckedContinuation<Admission?, Never>
 
         var isUrgent: Bool { context?.isUrgent ?? true }
     }
@@ -41,18 +50,24 @@ final class CallGate: Sendable {
         var runningInBackground = 0
         var line: [Waiter] = []
         var lastTicket: UInt64 = 0
+        var lastAdmission: UInt64 = 0
+        /// The admitted requests for which processes wait and that have no answer yet.
+        var unanswered: Set<UInt64> = []
         /// The tickets that were cancelled before they were queued.
         var cancelled: Set<UInt64> = []
 
         /// Whether there is a free slot.
         func admits(isUrgent: Bool) -> Bool {
             let limit = limit.limit
-            return running < limit && (isUrgent || runningInBackground < max(1, limit - max(1, limit / 4)))
+            if isUrgent { return running < limit || unanswered.isEmpty }
+            return running < limit && runningInBackground < max(1, limit - max(1, limit / 4))
         }
 
-        mutating func take(isUrgent: Bool) {
+        mutating func admit(isUrgent: Bool) -> Admission {
             running += 1
-            if !isUrgent { runningInBackground += 1 }
+            lastAdmission += 1
+            if isUrgent { unanswered.insert(lastAdmission) } else { runningInBackground += 1 }
+            return Admission(number: lastAdmission, isInBackground: !isUrgent)
         }
     }
 
@@ -70,26 +85,24 @@ final class CallGate: Sendable {
     var limit: Int { state.withLock { $0.limit.limit } }
 
     func run<Value>(_ body: (Pass) async throws -> Value) async throws -> Value {
-        if Self.isInside { return try await body(Pass(gate: self, startedAt: .now)) }
-        let isInBackground = try await enter()
-        defer { leave(isInBackground) }
-        return try await body(Pass(gate: self, startedAt: .now))
+        if Self.isInside { return try await body(Pass(gate: self, admission: nil)) }
+        let admission = try await enter()
+        defer { leave(admission) }
+        return try await body(Pass(gate: self, admission: admission))
     }
 
-    /// - Returns: whether it is a background request.
-    private func enter() async throws -> Bool {
+    private func enter() async throws -> Admission {
         let context = CallContext.current
         let isUrgent = context?.isUrgent ?? true
-        let ticket = state.withLock { state -> UInt64? in
+        let (admission, ticket) = state.withLock { state -> (Admission?, UInt64) in
             // Earlier requests go first.
             if state.admits(isUrgent: isUrgent), !state.line.contains(where: { !isUrgent || $0.isUrgent }) {
-                state.take(isUrgent: isUrgent)
-                return nil
+                return (state.admit(isUrgent: isUrgent), 0)
             }
             state.lastTicket += 1
-            return state.lastTicket
+            return (nil, state.lastTicket)
         }
-        guard let ticket else { return !isUrgent }
+        if let admission { return admission }
         context?.beginWaiting()
         defer { context?.endWaiting() }
         let answer = await withTaskCancellationHandler {
@@ -102,7 +115,7 @@ final class CallGate: Sendable {
                 if isOut { continuation.resume(returning: nil) } else { change { _ in } }
             }
         } onCancel: {
-            let waiting = state.withLock { state -> CheckedContinuation<Bool?, Never>? in
+            let waiting = state.withLock { state -> CheckedContinuation<Admission?, Never>? in
                 guard let place = state.line.firstIndex(where: { $0.ticket == ticket }) else {
                     state.cancelled.insert(ticket)
                     return nil
@@ -117,10 +130,11 @@ final class CallGate: Sendable {
         return answer
     }
 
-    private func leave(_ isInBackground: Bool) {
+    private func leave(_ admission: Admission) {
         change { state in
             state.running -= 1
-            if isInBackground { state.runningInBackground -= 1 }
+            state.unanswered.remove(admission.number)
+            if admission.isInBackground { state.runningInBackground -= 1 }
         }
     }
 
@@ -128,17 +142,16 @@ final class CallGate: Sendable {
     private func change(_ body: (inout State) -> Void) {
         let admitted = state.withLock { state in
             body(&state)
-            var admitted: [(Waiter, isInBackground: Bool)] = []
+            var admitted: [(waiter: Waiter, admission: Admission)] = []
             for isUrgent in [true, false] {
                 while state.admits(isUrgent: isUrgent),
                     let index = state.line.firstIndex(where: { $0.isUrgent == isUrgent })
                 {
-                    state.take(isUrgent: isUrgent)
-                    admitted.append((state.line.remove(at: index), !isUrgent))
+                    admitted.append((state.line.remove(at: index), state.admit(isUrgent: isUrgent)))
                 }
             }
             return admitted
         }
-        for (waiter, isInBackground) in admitted { waiter.continuation.resume(returning: isInBackground) }
+        for (waiter, admission) in admitted { waiter.continuation.resume(returning: admission) }
     }
 }
