@@ -1,9 +1,22 @@
 import HTTPTypes
 import Hummingbird
+import NIOCore
+import Syscalls
+
+/// The context of a request, with the address that it comes from.
+struct DashboardContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let peerPort: Int?
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        peerPort = source.channel.remoteAddress?.port
+    }
+}
 
 /// Lets no request through but those of the page's own browser, and gives every response the headers that confine the page.
 struct DashboardGuard: RouterMiddleware {
-    typealias Context = BasicRequestContext
+    typealias Context = DashboardContext
 
     let session: DashboardSession
 
@@ -22,6 +35,9 @@ struct DashboardGuard: RouterMiddleware {
             return Self.refusal("This address is not the dashboard's.")
         }
         if request.uri.path == "/", let token = request.uri.queryParameters["token"] {
+            guard Self.isOfUser(context.peerPort, connectedTo: session.port) else {
+                return Self.refusal("This address is of another user.")
+            }
             guard let secret = session.redeem(String(token)) else {
                 return Self.refusal("This address was used already. Run 'yonder dashboard' again.")
             }
@@ -41,6 +57,12 @@ struct DashboardGuard: RouterMiddleware {
             }
         }
         return try await next(request, context)
+    }
+
+    /// Whether a connection is from a process of the user whose dashboard it is, or of root.
+    private static func isOfUser(_ port: Int?, connectedTo server: Int) -> Bool {
+        guard let user = port.flatMap({ LocalPeer.user(ofPort: $0, connectedTo: server) }) else { return false }
+        return user == Machine.userIdentifier || user == 0
     }
 
     private static func refusal(_ text: String) -> Response {

@@ -39,8 +39,8 @@ package struct DashboardServer: Sendable {
         try await application.run()
     }
 
-    private var router: Router<BasicRequestContext> {
-        let router = Router()
+    private var router: Router<DashboardContext> {
+        let router = Router(context: DashboardContext.self)
         router.add(middleware: DashboardGuard(session: session))
         for page in DashboardPage.all {
             router.get(RouterPath(page.path)) { _, _ in page.response }
@@ -65,7 +65,7 @@ package struct DashboardServer: Sendable {
     }
 
     private func post(
-        _ name: String, on router: Router<BasicRequestContext>,
+        _ name: String, on router: Router<DashboardContext>,
         _ perform: @escaping @Sendable (DashboardCommands, DashboardAction) async throws -> Void
     ) {
         router.post(RouterPath("api/" + name)) { [commands] request, _ in

@@ -2,7 +2,8 @@ import Synchronization
 
 /// Who may use the dashboard: the browser that was the first to show the token. It gets a cookie for it.
 ///
-/// The token stands in an address, which other programs of the same user may see; once it is used it is worth nothing.
+/// The token stands in an address, which other users may see among the arguments of the browser: only processes of the user may
+/// show it (``LocalPeer``). Once it is used it is worth nothing.
 final class DashboardSession: Sendable {
     private struct State {
         var token: String?
@@ -21,7 +22,7 @@ final class DashboardSession: Sendable {
         state.withLock { $0.port = port }
     }
 
-    private var port: Int { state.withLock { $0.port } }
+    var port: Int { state.withLock { $0.port } }
 
     /// The name of the cookie. Cookies are shared by all ports of a host, so it contains the port.
     var cookie: String { "yonder-\(port)" }

@@ -31,6 +31,22 @@ import Testing
     }
 }
 
+@Suite struct LocalPeerTests {
+    @Test("DASHBOARD-1: the kernel's table says whose process has connected") func table() {
+        let table = """
+              sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+               0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 1 1 0 100 0 0 10 0
+               1: 0100007F:1F90 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1001        0 2 1 0 20 4 30 10 -1
+               2: 0100007F:C001 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1002        0 3 1 0 20 4 30 10 -1
+               3: 0100007F:C002 0100007F:1F90 06 00000000:00000000 03:00000001 00000000     0        0 0 3 0
+            """
+        #expect(LocalPeer.user(ofPort: 0xC001, connectedTo: 0x1F90, in: table) == 1002)
+        #expect(LocalPeer.user(ofPort: 0xC002, connectedTo: 0x1F90, in: table) == nil)
+        #expect(LocalPeer.user(ofPort: 0xC001, connectedTo: 0x1F91, in: table) == nil)
+        #expect(LocalPeer.user(ofPort: 1, connectedTo: 2, in: "") == nil)
+    }
+}
+
 extension RealMount {
     @Suite struct Dashboards {
         /// Runs a line of shell while `yonder dashboard` runs: `$url` is the address that it printed, `$page` that without the
@@ -113,6 +129,24 @@ extension RealMount {
                 #expect(lines[2] == "200 503 400")
                 #expect(lines[3].hasPrefix("connection  paused"))
                 #expect(lines[4] == "1" && lines[5] == "1")
+            }
+        }
+
+        @Test(
+            "DASHBOARD-1: another user cannot use the address, and does not use it up",
+            .enabled("only root can play another user") { FUSEAvailability.isRoot })
+        func otherUser() async throws {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                let outcome = try await visit(
+                    yonder,
+                    """
+                    code() { curl -s -o /dev/null -w '%{http_code} ' "$1"; }
+                    export -f code
+                    setpriv --reuid=65534 --regid=65534 --clear-groups -- bash -c 'code "$1"' bash "$url"
+                    code "$url"
+                    """)
+                #expect(outcome.output.trimmingCharacters(in: .whitespaces) == "403 303", "\(outcome.errors)")
             }
         }
 
