@@ -107,6 +107,7 @@ package struct ProgramProviderFactory: ProviderFactory {
                         ?? "no kind of source begins so, and there is no program '\(named.programName)' in "
                         + ProgramSource.places))
         }
+        if self.program == nil { try TrustedProgram.check(program) }
         return ProgramHost.Launch(
             program: program, environment: settings.environment,
             parameters: {

@@ -1,0 +1,36 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// Verifies a program that was found by its name: another user could have put it there.
+enum TrustedProgram {
+    /// - Throws: `providerNotFound`, with what to do, for a program or a directory of programs that belongs to another user, or that
+    ///   everybody can write.
+    static func check(_ path: String) throws(FileProviderError) {
+        let file = FilePath(path)
+        try check(file.removingLastComponent(), isDirectory: true)
+        try check(file, isDirectory: false)
+    }
+
+    private static func check(_ path: FilePath, isDirectory: Bool) throws(FileProviderError) {
+        let status: FileStatus
+        do throws(Errno) {
+            status = try FileStatus(following: path)
+        } catch {
+            throw FileProviderError(.providerNotFound, "'\(path)' cannot be examined: \(error)")
+        }
+        guard [0, Machine.userIdentifier].contains(status.owner) else {
+            throw FileProviderError(
+                .providerNotFound,
+                "'\(path)' belongs to user \(status.owner): Yonder runs programs of root and of user \(Machine.userIdentifier) "
+                    + "only")
+        }
+        let isSticky = isDirectory && status.permissions & 0o1000 != 0
+        guard status.permissions & 0o002 == 0 || isSticky else {
+            throw FileProviderError(
+                .providerNotFound,
+                "everybody can write '\(path)', so the program may be another user's; look at it, then 'chmod o-w \(path)'"
+            )
+        }
+    }
+}
