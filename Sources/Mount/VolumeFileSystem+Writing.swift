@@ -204,7 +204,8 @@ extension VolumeFileSystem {
     func removeExtendedAttribute(_ request: Request, node: NodeID, name: FileName, reply: consuming EmptyReply) {
         let text = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.removeExtendedAttribute(text, of: node.rawValue, request: request.number)
+            try volume.removeExtendedAttribute(
+                text, of: node.rawValue, caller: Requester(request), request: request.number)
         } succeed: { reply, _ in
             reply.succeed()
         }

@@ -18,6 +18,9 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
 
     static let prefix = "user.yonder."
 
+    /// Whether setting it does something to the item and to all below.
+    var isAction: Bool { [.policy, .evict, .download, .upload].contains(self) }
+
     /// Setting it changes nothing; it makes the kernel report `IN_ATTRIB` to watchers of the item.
     package static let changed = "system.yonder.changed"
 }
@@ -59,7 +62,9 @@ extension Volume {
         if name == YonderAttribute.changed { return }
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             if isProvided { return }
-            switch YonderAttribute(rawValue: name) {
+            let attribute = YonderAttribute(rawValue: name)
+            if attribute?.isAction == true { try requireOwner(of: number, caller) }
+            switch attribute {
             case .evict: throw .needs(.eviction(of: number))
             case .download: throw .needs(.download(of: number))
             case .upload: throw .needs(.upload(of: number))
@@ -78,14 +83,27 @@ extension Volume {
 
     /// Removes an attribute.
     package func removeExtendedAttribute(
-        _ name: String, of node: UInt64, request: RequestNumber? = nil
+        _ name: String, of node: UInt64, caller: Requester, request: RequestNumber? = nil
     ) throws(VolumeError) {
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
             guard YonderAttribute(rawValue: name) == .policy else { throw .refused(.notPermitted) }
+            try requireOwner(of: InodeNumber(node), caller)
             return try setPolicy(nil, of: InodeNumber(node))
         }
         let stored = try Self.storedName(name)
         try change(request, .nothing) { try $0.attributes.removeExtendedAttribute(stored, of: InodeNumber(node)) }
+    }
+
+    /// The kernel requires that the caller may write the item. What is done to a directory is done to all that it contains,
+    /// which the caller may have no access to.
+    ///
+    /// - Throws: EPERM when another user asks for that.
+    private func requireOwner(of number: InodeNumber, _ caller: Requester) throws(VolumeError) {
+        let user = caller.userIdentifier
+        guard user != 0, user != Machine.userIdentifier, let inode = try known({ try replica.database.inode(number) }),
+            inode.kind == .directory, user != inode.owner ?? ownership.user
+        else { return }
+        throw .refused(.notPermitted)
     }
 
     /// Sets the content policy of an item, also on a read-only mount, because it does not change the remote.

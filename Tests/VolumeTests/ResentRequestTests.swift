@@ -190,7 +190,8 @@ import Testing
                 "user.x", of: try node("a", volume), to: [1], mustBeNew: true, mustExist: false, caller: caller,
                 isProvided: false)
         }) { volume, request in
-            try volume.removeExtendedAttribute("user.x", of: try node("a", volume), request: request)
+            try volume.removeExtendedAttribute(
+                "user.x", of: try node("a", volume), caller: caller, request: request)
             return 0
         }
     }

@@ -240,8 +240,31 @@ import Volume
         let root = Requester(processIdentifier: 1, userIdentifier: 0, groupIdentifier: 0)
         #expect(
             try volume.extendedAttributeNames(of: a.node, caller: root) == ["trusted.root", "user.//own", "user.own"])
-        try volume.removeExtendedAttribute("user.own", of: a.node)
-        #expect(errno { try volume.removeExtendedAttribute("user.own", of: a.node) } == .noData)
+        try volume.removeExtendedAttribute("user.own", of: a.node, caller: caller)
+        #expect(errno { try volume.removeExtendedAttribute("user.own", of: a.node, caller: caller) } == .noData)
+    }
+
+    @Test("ACCESS-12: evict, download, upload and policy of a directory are for its owner")
+    func ownersAttributes() async throws {
+        try await replica.list([.file("a"), .directory("d")], open: fixture.open)
+        let (file, directory) = (try volume.lookup("a", in: 1).node, try volume.lookup("d", in: 1).node)
+        let other = Requester(processIdentifier: 1, userIdentifier: 54321, groupIdentifier: 54321)
+        func set(_ name: String, of node: UInt64, _ caller: Requester) throws {
+            try volume.setExtendedAttribute(
+                name, of: node, to: Array("keepDownloaded".utf8), mustBeNew: false, mustExist: false, caller: caller,
+                isProvided: false)
+        }
+        for name in ["evict", "download", "upload", "policy"].map({ "user.yonder." + $0 }) {
+            #expect(errno { try set(name, of: directory, other) } == .notPermitted)
+        }
+        #expect(
+            errno { try volume.removeExtendedAttribute("user.yonder.policy", of: directory, caller: other) }
+                == .notPermitted)
+        try set("user.yonder.policy", of: directory, caller)
+        #expect(try volume.extendedAttribute("user.yonder.policy", of: directory) == Array("keepDownloaded".utf8))
+        #expect(
+            prerequisite { try set("user.yonder.evict", of: file, other) }
+                == .eviction(of: InodeNumber(rawValue: Int64(bitPattern: file))))
     }
 
     // MARK: - Tools
