@@ -38,6 +38,9 @@ static int run_fusermount(const char *path, bool lazy)
     pid_t child;
     int status;
     int failure = posix_spawnp(&child, "fusermount3", NULL, NULL, (char *const *)arguments, environ);
+    /* A PATH without it has mounted, because libfuse looks where it was installed. */
+    if (failure == ENOENT)
+        failure = posix_spawn(&child, "/usr/bin/fusermount3", NULL, NULL, (char *const *)arguments, environ);
     if (failure) return failure;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return errno;

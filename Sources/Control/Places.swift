@@ -7,8 +7,8 @@ package struct Places: Hashable, Sendable {
     package var stateDirectory: String
     package var socket: String
     package var configuration: String
-    /// The socket of a daemon without XDG_RUNTIME_DIR.
-    private let socketInState: String?
+    /// Whether the environment names the socket.
+    private let isSocketGiven: Bool
 
     /// - Parameter environment: that of the process, or of a test.
     package init(environment: [String: String]) {
@@ -16,24 +16,42 @@ package struct Places: Hashable, Sendable {
             guard let text = environment[name], !text.isEmpty else { return nil }
             return text
         }
-        let home = value("HOME") ?? "/root"
+        let home = value("HOME") ?? Machine.homeDirectory ?? "/"
         stateDirectory =
             value("YONDER_STATE_DIR") ?? (value("XDG_STATE_HOME") ?? home + "/.local/state") + "/yonder"
-        let inState = stateDirectory + "/control.sock"
+        isSocketGiven = value("YONDER_SOCKET") != nil
         socket =
-            value("YONDER_SOCKET") ?? value("XDG_RUNTIME_DIR").map { $0 + "/yonder/control.sock" } ?? inState
-        socketInState = value("YONDER_SOCKET") == nil && socket != inState ? inState : nil
+            value("YONDER_SOCKET") ?? value("XDG_RUNTIME_DIR").map { $0 + "/yonder/control.sock" }
+            ?? Self.socket(in: stateDirectory)
         configuration =
             value("YONDER_CONFIG") ?? (value("XDG_CONFIG_HOME") ?? home + "/.config") + "/yonder/config.toml"
     }
 
-    /// The same, with the socket of the daemon that runs: one that the system has started has no XDG_RUNTIME_DIR. It comes first,
-    /// because systemd listens on the other one for a daemon that does not run.
+    private static func socket(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }
+
+    /// The same, with the socket of the daemon that runs: one that the system or another session has started may have another
+    /// XDG_RUNTIME_DIR, or none. A socket in the state directory comes first, because systemd listens on the other one for a daemon
+    /// that does not run.
     package var ofRunningDaemon: Places {
-        guard let socketInState, FilePath(socketInState).acceptsConnections else { return self }
+        if isSocketGiven { return self }
+        func accepts(_ path: String) -> Bool { FilePath(path).acceptsConnections }
+        let inState = Self.socket(in: stateDirectory)
+        var found = socket
+        if inState != socket, accepts(inState) {
+            found = inState
+        } else if let used = usedSocket, used != socket, !accepts(socket), accepts(used) {
+            found = used
+        }
         var places = self
-        places.socket = socketInState
+        places.socket = found
         return places
+    }
+
+    /// Has the path of the socket of the daemon that was started last.
+    package var socketNote: String { stateDirectory + "/control.path" }
+
+    private var usedSocket: String? {
+        (try? FilePath(socketNote).contents()).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
     /// The directory of stored credentials, one file per domain.

@@ -38,6 +38,16 @@ package enum Machine {
     package static var userIdentifier: UInt32 { geteuid() }
     package static var groupIdentifier: UInt32 { getegid() }
 
+    /// The user's home directory as the system's database of users has it. (getpwuid_r)
+    package static var homeDirectory: String? {
+        var buffer = [CChar](repeating: 0, count: 1 << 14)
+        var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+        guard getpwuid_r(geteuid(), &entry, &buffer, buffer.count, &found) == 0, found != nil, let home = entry.pw_dir,
+            home.pointee != 0
+        else { return nil }
+        return FileNameText.text(of: UnsafeRawBufferPointer(start: home, count: strlen(home)))
+    }
+
     /// The process that has started this one, or that has adopted it.
     package static var parentProcess: Int32 { getppid() }
 

@@ -2,6 +2,7 @@ import Control
 import Foundation
 import Logging
 import Synchronization
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -253,6 +254,28 @@ import Testing
                 "YONDER_STATE_DIR": "/x", "YONDER_SOCKET": "/y", "YONDER_CONFIG": "/z", "XDG_RUNTIME_DIR": "",
             ])
         #expect((own.stateDirectory, own.socket, own.configuration) == ("/x", "/y", "/z"))
+    }
+
+    @Test("SOCKET-5: a command without the daemon's XDG_RUNTIME_DIR finds its socket") func socketOfAnotherSession()
+        throws
+    {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let used = directory["used"]
+        var environment = ["YONDER_STATE_DIR": directory.path.string]
+        try Data(used.string.utf8).write(
+            to: URL(fileURLWithPath: Places(environment: environment).socketNote))
+        #expect(Places(environment: environment).ofRunningDaemon.socket == directory["control.sock"].string)
+        let socket = try FileDescriptor.listening(at: used)
+        defer { try? socket.close() }
+        #expect(Places(environment: environment).ofRunningDaemon.socket == used.string)
+        environment["YONDER_SOCKET"] = "/given"
+        #expect(Places(environment: environment).ofRunningDaemon.socket == "/given")
+    }
+
+    @Test("without HOME, the place is the user's home directory") func homeOfTheUser() {
+        let home = Machine.homeDirectory
+        #expect(home != nil && Places(environment: [:]).stateDirectory == (home ?? "") + "/.local/state/yonder")
     }
 
     @Test func absentIsNull() throws {

@@ -277,7 +277,11 @@ package final class DomainHost: Sendable {
                 if let mountpoint { try mountpoint.syncFileSystem() } else { FilePath.syncAllFileSystems() }
             }
         }
-        try? mounted.unmount()
+        do {
+            try mounted.unmount()
+        } catch {
+            logger.error("'\(name)' cannot be unmounted: \(error)")
+        }
         var isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
         if !isDone {
             mounted.abort()

@@ -103,6 +103,7 @@ package final class Daemon: Sendable {
         }
         defer { signals.stop() }
         await domains.takeOver(manager.takeInheritedMounts())
+        noteSocket()
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
         let socket = ControlSocket(server, logger: logger) { try await listen(nil, nil) }
         manager.ready("listens on '\(places.socket)'")
@@ -200,6 +201,15 @@ package final class Daemon: Sendable {
                     .alreadyRunning, "another daemon uses this state directory", path: places.stateDirectory)
             }
             try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// For commands of a session that has another XDG_RUNTIME_DIR, or none.
+    private func noteSocket() {
+        do {
+            try Data(places.socket.utf8).write(to: URL(fileURLWithPath: places.socketNote), options: .atomic)
+        } catch {
+            logger.warning("commands without this daemon's XDG_RUNTIME_DIR do not find it: \(error)")
         }
     }
 
