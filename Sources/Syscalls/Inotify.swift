@@ -113,6 +113,8 @@ package final class Inotify: Sendable {
     private static func event(_ header: inotify_event, name: [UInt8]) -> Event {
         let mask = header.mask
         if mask & UInt32(IN_Q_OVERFLOW) != 0 { return Event(watch: -1, kind: .overflow, name: nil) }
+        // What happens there is not seen any more, also when the file system is mounted again.
+        if mask & UInt32(IN_UNMOUNT) != 0 { return Event(watch: header.wd, kind: .overflow, name: nil) }
         if mask & UInt32(IN_IGNORED) != 0 { return Event(watch: header.wd, kind: .ended, name: nil) }
         if name.isEmpty { return Event(watch: header.wd, kind: .directoryChanged, name: nil) }
         let kind: Event.Kind =

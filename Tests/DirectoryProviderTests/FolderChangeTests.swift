@@ -35,4 +35,37 @@ import Testing
             }
         }
     }
+
+    @Test(
+        "CHANGE-1: a file system below the folder that is unmounted has everything compared",
+        .enabled("only root can mount") { FUSEAvailability.isRoot })
+    func unmountedBelow() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("disk")
+            try await mounting(remote["disk"]) {
+                try await remote.write([1], to: "disk/file")
+                let disk = try await session.find("disk")
+                let enumerator = try session.provider.enumerator(for: disk.itemIdentifier, request: session.request)
+                _ = try await enumerator.enumerateItems(startingAt: .initial, suggestedPageSize: 10)
+                let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+                let anchor = try #require(try await feed.currentSyncAnchor())
+                _ = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+                try #require(try await Command.run("umount", remote["disk"]).status == 0)
+                #expect(
+                    await failureCode { _ = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000) }
+                        == .syncAnchorExpired)
+            }
+        }
+    }
+
+    private func mounting(_ path: String, _ body: () async throws -> Void) async throws {
+        try #require(try await Command.run("mount", "-t", "tmpfs", "none", path).status == 0)
+        do {
+            try await body()
+        } catch {
+            _ = try await Command.run("umount", "-l", path)
+            throw error
+        }
+        _ = try await Command.run("umount", "-q", path)
+    }
 }

@@ -221,4 +221,32 @@ import Testing
             }
         }
     }
+
+    @Test("ACCESS-10: a set-ID file of another user does not become one of the user who owns the file in the folder")
+    func setIDOfOthers() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        func status(_ path: FilePath) throws -> FileStatus { try FileStatus(at: path) }
+        let file = try status(try directory.makeFile("file", []))
+        let folder = try status(try directory.makeDirectory("folder"))
+        func mode(_ owner: UInt32?, _ group: UInt32?, _ status: FileStatus) -> UInt16 {
+            FolderAttributes.withoutForeignSetID(0o6755, owner, group, status)
+        }
+        #expect(mode(nil, nil, file) == 0o6755)
+        #expect(mode(file.owner, file.group, file) == 0o6755)
+        #expect(mode(file.owner + 1, file.group, file) == 0o2755)
+        #expect(mode(file.owner, file.group + 1, file) == 0o4755)
+        #expect(mode(folder.owner + 1, folder.group + 1, folder) == 0o6755)
+    }
+
+    @Test("FOLDER-10: a folder whose files have no lasting inode numbers is refused with another way to mount it")
+    func unstableNumbers() {
+        for type in ["vfat", "exfat", "fuse.sshfs", "fuse.rclone"] {
+            #expect(FolderFileSystem.remedy(for: type, "/folder") != nil)
+        }
+        for type in ["ext4", "btrfs", "tmpfs", "nfs4", "fuse.yonder", "overlay"] {
+            #expect(FolderFileSystem.remedy(for: type, "/folder") == nil)
+        }
+        #expect(FolderFileSystem.remedy(for: "vfat", "/media/stick")?.contains("'rclone::local:/media/stick'") == true)
+    }
 }

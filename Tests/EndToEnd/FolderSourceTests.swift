@@ -211,6 +211,29 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "FOLDER-11: dates of another user's items stay here, and a deletion that is not permitted is taken back",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func anothersDirectory() async throws {
+            try await OrdinaryUser.run { user in
+                let source = user.yonder.source.string
+                let made = try await Command.shell(
+                    """
+                    cd "$1" && mkdir team closed && echo x > closed/file && echo y > open && chmod 666 open \
+                        && chown 0:65534 team && chmod 2775 team && touch -d '2001-01-01' open
+                    """, source)
+                try #require(made.status == 0, "\(made.errors)")
+                let outcome = try await user.shell(
+                    """
+                    yonder mount "$SOURCE" "$MOUNT" && cd "$MOUNT" && echo mine > team/new && touch open && mv team/new team/name \
+                        && timeout 50 yonder wait && yonder pending && cat "$SOURCE/team/name" && stat -c %y open | cut -c1-2 \
+                        && yonder delete closed/file; for i in $(seq 50); do cat closed/file && break; sleep 0.2; done
+                    """, seconds: 90)
+                #expect(outcome.output.hasSuffix("mine\n20\nx\n"), "\(outcome.output)\(outcome.errors)")
+                #expect(try await Command.shell("cat \"$1/closed/file\"", source).output == "x\n")
+            }
+        }
+
         @Test("Issue 14, 1.9: yonder reimport accepts another folder as the source") func reimportAcceptsAnotherFolder()
             async throws
         {

@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Foundation
 import Synchronization
 import SystemPackage
 import TestSupport
@@ -32,6 +33,23 @@ struct PathAddressedProviderTests {
         try await ProviderConformance {
             MemoryRemoteUnderTest(remote: MemoryPathRemote(habits: remote.habits))
         }.run(check)
+    }
+
+    @Test("ACCESS-10: set-ID bits of another user's file are not sent, and stay here")
+    func setIDOfOthers() async throws {
+        var habits = MemoryPathRemote.Habits()
+        habits.storesEverything = true
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            for (name, owner, mode) in [("others", geteuid() + 1, 0o2755), ("own", geteuid(), 0o6755)] {
+                var template = ProviderSession.template(name)
+                (template.permissions, template.owner, template.group) = (0o6755, owner, getegid())
+                let made = try await session.create(template, content: [1], fields: .permissions)
+                #expect(made.item.permissions == UInt16(mode))
+                #expect(made.stillPending.contains(.permissions) == (owner != geteuid()))
+                let entry = try await remote.entry(at: path(name))
+                #expect(entry.attributes.permissions == UInt16(mode))
+            }
+        }
     }
 
     @Test("PATH-4: a listing in the middle of a move shows the item once, and as itself")

@@ -1,4 +1,5 @@
 import FileProvider
+import Foundation
 
 /// The attributes of an item. One that is nil is unknown, or is not to be changed.
 public struct RemoteAttributes: Hashable, Sendable {
@@ -43,6 +44,16 @@ extension RemoteAttributes {
             contentModificationDate: fields.contains(.contentModificationDate) ? item.contentModificationDate : nil,
             permissions: fields.contains(.permissions) ? item.permissions : nil,
             extendedAttributes: fields.contains(.extendedAttributes) ? item.extendedAttributes ?? [:] : nil)
+    }
+
+    /// As they are sent. A remote that knows only paths stores no owner: a set-ID file of another user would run as the user of
+    /// the remote there.
+    func withoutSetID(ofOthers item: FileProviderItem) -> RemoteAttributes {
+        guard item.kind == .file, permissions != nil else { return self }
+        var attributes = self
+        if let owner = item.owner, owner != geteuid() { attributes.permissions? &= ~0o4000 }
+        if let group = item.group, group != getegid() { attributes.permissions? &= ~0o2000 }
+        return attributes
     }
 
     /// Whether no attribute is to be changed.

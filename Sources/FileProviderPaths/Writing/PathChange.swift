@@ -13,4 +13,6 @@ struct PathChange: Sendable {
     }
     var mayMove: Bool { !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) }
     var attributes: RemoteAttributes { RemoteAttributes(item, fields) }
+    /// What of the attributes is sent.
+    var sent: RemoteAttributes { attributes.withoutSetID(ofOthers: item) }
 }

@@ -51,7 +51,7 @@ final class PathWriter: Sendable {
     func make(
         _ template: FileProviderItem, at path: RemotePath, _ fields: ItemFields, _ contents: ContentSource?
     ) async throws -> RemoteEntry {
-        let attributes = RemoteAttributes(template, fields)
+        let attributes = RemoteAttributes(template, fields).withoutSetID(ofOthers: template)
         switch template.kind {
         case .file:
             try Self.requireContents(of: template, contents)
@@ -149,7 +149,7 @@ final class PathWriter: Sendable {
                     present.name = entry.name
                     throw RemoteConditionFailure(present: present)
                 }
-                var attributes = change.attributes
+                var attributes = change.sent
                 attributes.permissions = attributes.permissions ?? now.attributes.permissions
                 now = try await paths.changing([new]) { [now, attributes] in
                     try await write(contents, to: newPath, attributes, if: .unchanged(tag: now.tag))
@@ -157,7 +157,7 @@ final class PathWriter: Sendable {
                 paths.noteWritten(identifier, version: now.version)
                 return answer(now, as: identifier, in: new.directory, fields, wanted: change.attributes)
             }
-            let (stored, notStored) = try await remote.set(change.attributes, of: newPath, kind: entry.kind)
+            let (stored, notStored) = try await remote.set(change.sent, of: newPath, kind: entry.kind)
             return answer(
                 stored, as: identifier, in: new.directory, fields, wanted: change.attributes, notStored: notStored)
         } catch {

@@ -18,7 +18,10 @@ extension Folder {
         }
         do {
             let found = try SourceIdentity(of: root)
-            if found != source.withLock({ $0.identity }) { try accept(found, root) }
+            if found != source.withLock({ $0.identity }) {
+                try FolderFileSystem.check(path)
+                try accept(found, root)
+            }
             if hasUnfinishedEdits.exchange(false, ordering: .relaxed) { finishWritingInPlace() }
             return root
         } catch {

@@ -54,7 +54,8 @@ final class Folder: Sendable {
     /// Finds items that were moved into directories that were never listed.
     let index = FolderIndex()
 
-    /// - Throws: `serverUnreachable` with the reason if a folder that was never mounted does not exist. If a known folder is
+    /// - Throws: `serverUnreachable` with the reason if a folder that was never mounted does not exist, or is on a file system that
+    ///   gives no lasting identity. If a known folder is
     ///   missing, or another one has replaced it, each call reports that. The errors of the store.
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.leftoverAge = leftoverAge
@@ -68,6 +69,11 @@ final class Folder: Sendable {
                 stored == nil
                 ? try FileDescriptor.openDirectory(notFollowing: place) : try FileDescriptor.openDirectory(place)
             defer { try? root.close() }
+            // A folder that may not be read is no source.
+            if known == nil {
+                let contents = try root.openFile(named: ".")
+                try? contents.close()
+            }
             let found = try SourceIdentity(of: root)
             if let known, !known.identity.isSameDirectory(as: found) {
                 // A mount point without its disk says nothing about the folder.
@@ -94,6 +100,7 @@ final class Folder: Sendable {
             hasUnfinishedEdits = Atomic(true)
         }
         self.path = FilePath(record.path)
+        if !hasUnfinishedEdits.load(ordering: .relaxed) { try FolderFileSystem.check(self.path) }
         isReadOnly = record.isReadOnly ?? false
         capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
         source = Mutex(record)

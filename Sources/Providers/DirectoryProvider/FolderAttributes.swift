@@ -18,7 +18,6 @@ enum FolderAttributes {
         _ directories: ReadOnlyDirectories? = nil
     ) throws(Errno) -> ItemFields {
         var status = try FileStatus(of: file)
-        let isOurs = Machine.userIdentifier == 0 || Machine.userIdentifier == status.owner
         var pending = notKept(fields, of: item, status)
         // The owner first, because it may clear mode bits; then the mode, which may forbid changes; the time last.
         if fields.contains(.ownership), try !setOwner(of: file, item, status) { pending.insert(.ownership) }
@@ -30,23 +29,32 @@ enum FolderAttributes {
         let modes = fields.intersection([.permissions, .fileSystemFlags])
         status = try FileStatus(of: file)
         let permissions = directories?.permissions(of: status) ?? status.permissions
-        if !modes.isEmpty, status.kind != .symbolicLink, let mode = item.permissions, mode != permissions {
+        let mode = item.permissions.map { withoutForeignSetID($0, item.owner, item.group, status) }
+        if mode != item.permissions { pending.formUnion(modes) }
+        if !modes.isEmpty, status.kind != .symbolicLink, let mode, mode != permissions {
             do throws(Errno) {
                 if let directories {
                     try directories.setPermissions(of: file, to: mode & 0o7777)
                 } else {
                     try file.setPermissions(mode & 0o7777)
+                    // Some file systems have no modes, and say nothing.
+                    if try FileStatus(of: file).permissions != mode & 0o7777 { pending.formUnion(modes) }
                 }
             } catch {
-                // On an own file EPERM means that the file system does not support it.
-                guard isOurs, error == .notPermitted || error == .notSupported else { throw error }
+                guard error == .notPermitted || error == .notSupported else { throw error }
                 pending.formUnion(modes)
             }
         }
         if fields.contains(.contentModificationDate), let date = item.contentModificationDate,
             date != FileTimestamp(status.modified)
         {
-            try file.setModified(FileMoment(seconds: date.seconds, nanoseconds: date.nanoseconds))
+            do throws(Errno) {
+                try file.setModified(FileMoment(seconds: date.seconds, nanoseconds: date.nanoseconds))
+            } catch {
+                // The date of a file is its owner's to set.
+                guard error == .notPermitted || error == .permissionDenied else { throw error }
+                pending.insert(.contentModificationDate)
+            }
         }
         return pending
     }
@@ -71,9 +79,21 @@ enum FolderAttributes {
             if saysAttributes, ExtendedAttributeName.isKept(name) { continue }
             try? file.setExtendedAttribute(name, to: value)
         }
-        // A set-ID file must not run as another owner.
-        let isSame = try FileStatus(of: file).owner == status.owner
-        try? file.setPermissions(isSame ? status.permissions : status.permissions & 0o777)
+        let mode = withoutForeignSetID(status.permissions, status.owner, status.group, try FileStatus(of: file))
+        try? file.setPermissions(mode)
+    }
+
+    /// A set-ID file must not run as another user or group than the ones whose it is.
+    ///
+    /// - Parameter status: of the file that is to get the mode.
+    static func withoutForeignSetID(
+        _ mode: UInt16, _ owner: UInt32?, _ group: UInt32?, _ status: FileStatus
+    ) -> UInt16 {
+        guard status.kind == .regular else { return mode }
+        var mode = mode
+        if let owner, owner != status.owner { mode &= ~0o4000 }
+        if let group, group != status.group { mode &= ~0o2000 }
+        return mode
     }
 
     private static func notKept(_ fields: ItemFields, of item: FileProviderItem, _ status: FileStatus) -> ItemFields {
@@ -93,14 +113,15 @@ enum FolderAttributes {
         let owner = item.owner ?? status.owner
         let group = item.group ?? status.group
         if owner == status.owner, group == status.group { return true }
-        guard Machine.userIdentifier == 0 else { return false }
+        // Others than root cannot give a file away, but to a group that they are in.
+        let newOwner = Machine.userIdentifier == 0 ? owner : status.owner
         do throws(Errno) {
-            try file.setOwner(owner, group: group)
+            try file.setOwner(newOwner, group: group)
         } catch {
             guard [.notPermitted, .notSupported, .invalidArgument].contains(error) else { throw error }
             return false
         }
-        return true
+        return newOwner == owner
     }
 
     /// Whether a file system has no room at all.

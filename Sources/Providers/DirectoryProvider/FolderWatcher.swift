@@ -132,8 +132,9 @@ final class FolderWatcher: Sendable {
         func add(_ place: ChangeLog.Place) {
             if seen.insert(place).inserted { places.append(place) }
         }
+        var isIncomplete = false
         for event in events {
-            if event.kind == .overflow { return log.reset() }
+            if event.kind == .overflow { isIncomplete = true }
             guard let directory = watches.withLock({ $0.directories[event.watch] }) else { continue }
             // The provider's own temporary files.
             if let name = event.name, HiddenName.isOne(name) { continue }
@@ -150,6 +151,6 @@ final class FolderWatcher: Sendable {
             case .overflow: break
             }
         }
-        log.append(places)
+        if isIncomplete { log.reset() } else { log.append(places) }
     }
 }

@@ -18,6 +18,10 @@ extension FolderWriter {
                     try deleteFile(name, place, base)
                 }
             }
+        } catch let error as Errno where error == .permissionDenied || error == .notPermitted {
+            throw FileProviderError(
+                .deletionRejected, "deleting '\(name)' is not permitted on the source", itemIdentifier: identifier,
+                item: try? folder.item(at: place))
         } catch Errno.noSuchFileOrDirectory {
             if options.contains(.onlyFromTrash), let place = try folder.findIfThere(identifier) {
                 try checkIsTrashed(place)

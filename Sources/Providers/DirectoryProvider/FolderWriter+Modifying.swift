@@ -59,7 +59,9 @@ extension FolderWriter {
         defer { if let takenName { folder.giveUpTrashName(takenName, in: new.directory) } }
         if moves {
             try checkName(new.name, in: new.parent)
-            if try self.status(of: new) != nil { throw collision(new) }
+            if let there = try self.status(of: new), !isRenamedByCase(from: old, to: new, status, there) {
+                throw collision(new)
+            }
         }
         let isNamed = moves || fields.contains(.contents)
         let (pending, stored) = try folder.readOnlyDirectories.writing(
@@ -183,13 +185,25 @@ extension FolderWriter {
         throw conflict(at: old)
     }
 
+    /// Whether both names are the item's on a file system that ignores case. Two hard links are two items.
+    private func isRenamedByCase(
+        from old: NamedEntry, to new: NamedEntry, _ status: FileStatus, _ there: FileStatus
+    ) -> Bool {
+        new.parent == old.parent && there.isSameFile(as: status) && (status.kind == .directory || status.linkCount == 1)
+            && new.name.lowercased() == old.name.lowercased()
+    }
+
     /// - Throws: `filenameCollision`; `cannotSynchronize` if a directory would become its own descendant.
     private func move(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
         do {
             try old.directory.renameNew(old.name, to: new.name, in: new.directory)
         } catch {
             switch error {
-            case .fileExists: throw collision(new)
+            case .fileExists:
+                guard let there = try self.status(of: new), isRenamedByCase(from: old, to: new, status, there) else {
+                    throw collision(new)
+                }
+                try old.directory.rename(old.name, to: new.name, in: new.directory)
             case .invalidArgument, .notSupported: try moveByHand(from: old, to: new, status)
             default: throw error
             }
@@ -203,7 +217,9 @@ extension FolderWriter {
 
     /// For file systems without RENAME_NOREPLACE: the check and the rename are not atomic.
     private func moveByHand(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
-        if try self.status(of: new) != nil { throw collision(new) }
+        if let there = try self.status(of: new), !isRenamedByCase(from: old, to: new, status, there) {
+            throw collision(new)
+        }
         do {
             try old.directory.rename(old.name, to: new.name, in: new.directory)
         } catch {

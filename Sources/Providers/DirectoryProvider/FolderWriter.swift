@@ -64,7 +64,13 @@ struct FolderWriter {
             guard let target = template.symlinkTargetPath, !target.isEmpty else {
                 throw FileProviderError(.cannotSynchronize, "a symbolic link without a target")
             }
-            try entry.directory.makeLink(named: entry.name, to: target)
+            do throws(Errno) {
+                try entry.directory.makeLink(named: entry.name, to: target)
+            } catch {
+                // symlink(2): EPERM is of file systems without symbolic links.
+                guard [.notPermitted, .noFunction, .notSupported].contains(error) else { throw error }
+                throw FileProviderError(.excludedFromSync, "the source's file system cannot hold symbolic links")
+            }
         }
         return (try apply(fields, of: template, to: entry), nil)
     }

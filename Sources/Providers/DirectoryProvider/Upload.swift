@@ -136,9 +136,25 @@ extension FileDescriptor {
             guard error == .invalidArgument || error == .notSupported else { throw error }
             // At most an empty directory is replaced by a directory.
             if try FileStatus(of: name, in: self).kind == .directory { return try rename(name, to: newName, in: self) }
-            try link(name, as: newName, in: self)
+            do throws(Errno) {
+                try link(name, as: newName, in: self)
+            } catch {
+                if error == .fileExists { throw error }
+                return try renameChecked(name, to: newName)
+            }
             try unlink(named: name)
         }
+    }
+
+    /// For file systems without RENAME_NOREPLACE and without hard links: the check and the rename are not atomic.
+    private func renameChecked(_ name: String, to newName: String) throws(Errno) {
+        do throws(Errno) {
+            _ = try FileStatus(of: newName, in: self)
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+            return try rename(name, to: newName, in: self)
+        }
+        throw .fileExists
     }
 }
 

@@ -1,0 +1,31 @@
+import FileProvider
+import Syscalls
+import SystemPackage
+
+/// File systems on which files are not known again by their inode numbers. A folder knows its items by them: on these an item could
+/// be taken for another one, and the wrong file be changed or deleted.
+enum FolderFileSystem {
+    /// - Parameter path: the folder, with symbolic links resolved.
+    /// - Throws: `serverUnreachable`, with another way to mount the folder.
+    static func check(_ path: FilePath) throws(FileProviderError) {
+        guard let mount = try? MountTable().mount(containing: path.string), let remedy = remedy(for: mount.type, path)
+        else {
+            return
+        }
+        throw FileProviderError(
+            .serverUnreachable,
+            "the source '\(path)' is on a file system of the type '\(mount.type)', whose files get other inode numbers now and "
+                + "then, so that one could be taken for another: \(remedy)")
+    }
+
+    /// What to do with a folder; nil where it can be mounted.
+    static func remedy(for type: String, _ path: FilePath) -> String? {
+        switch type {
+        case "vfat", "msdos", "exfat", "fuse.exfat", "fuse.curlftpfs", "fuse.s3fs", "fuse.gvfsd-fuse":
+            "mount it by its paths, as 'rclone::local:\(path)'"
+        case "fuse.sshfs": "mount 'sftp://[USER@]HOST/PATH' instead"
+        case "fuse.rclone": "mount 'rclone:REMOTE:PATH' instead"
+        default: nil
+        }
+    }
+}
