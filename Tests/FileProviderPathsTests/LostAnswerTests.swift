@@ -136,6 +136,21 @@ import Testing
         #expect(second.date("answered", tag: [2]) == nil)
     }
 
+    @Test("DAV-16: content whose date was set since does not get the date that it was sent with, also after a SIGKILL")
+    func datesSetSince() throws {
+        let store = ReportingStore.temporary
+        let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        let first = SentContents(in: store)
+        for place in ["acknowledged", "unanswered", "other"] { first.note(place, .tag([1]), date: date) }
+        first.acknowledge("acknowledged", .tag([1]))
+        for place in ["acknowledged", "unanswered"] { first.forgetAll(place) }
+        let second = SentContents(in: store)
+        for sent in [first, second] {
+            #expect(sent.date("acknowledged", tag: [1]) == nil && sent.date("unanswered", tag: [1]) == nil)
+            #expect(sent.date("other", tag: [1]) == date)
+        }
+    }
+
     @Test("PATH-10: content that had no answer is not taken for its twin elsewhere, and is known after a move")
     func places() throws {
         let sent = SentContents(in: .temporary)

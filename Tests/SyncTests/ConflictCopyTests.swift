@@ -23,6 +23,40 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-3: a file that had another name for a while, and is written then, makes no conflict copy")
+        func linkedForAWhile() async throws {
+            try await Machine.run { machine in
+                try await machine.write("base", to: "name")
+                try await machine.drain()
+                try await machine.link("name", as: "other")
+                try await machine.drain()
+                try await machine.remove("other")
+                try await machine.write("written", to: "name")
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().mapValues(\.content) == ["name": "written"])
+                #expect(try machine.replica.database.conflictCopies().isEmpty)
+            }
+        }
+
+        @Test(
+            "CONFLICT-2: what another machine writes to one of two names is not overwritten when the other is removed")
+        func linkedAndWrittenThere() async throws {
+            try await Machine.run { machine in
+                try await machine.write("base", to: "name")
+                try await machine.drain()
+                try await machine.link("name", as: "other")
+                try await machine.drain()
+                machine.provider.change { tree in
+                    if let there = tree.identifier(at: "name") { tree.write(RemoteContent("theirs"), to: there) }
+                }
+                try await machine.remove("other")
+                try await machine.write("ours", to: "name")
+                try await machine.drain()
+                #expect(
+                    Set(machine.provider.tree.entries().values.map(\.content)) == ["theirs", "ours"])
+            }
+        }
+
         @Test("CONFLICT-3: where a remote keeps other content than was sent the copies end, with the reason")
         func otherContent() async throws {
             try await Machine.run { machine in

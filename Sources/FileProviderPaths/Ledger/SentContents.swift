@@ -159,6 +159,19 @@ package final class SentContents: Sendable {
         if let removed { kept.remove(removed.key) }
     }
 
+    /// What is at a place is about to get another date: no upload gives it the date that it was sent with any more.
+    package func forgetAll(_ place: String) {
+        let bytes = Array(place.utf8)
+        let keys = state.withLock { state -> [[UInt8]] in
+            let unanswered = state.contents.removeValue(forKey: bytes) ?? []
+            state.order.removeAll { $0.place == bytes }
+            let acknowledged = state.acknowledged.map(\.content).filter { $0.place == bytes }
+            state.acknowledged.removeAll { $0.content.place == bytes }
+            return (unanswered + acknowledged).map(\.key)
+        }
+        for key in keys { kept.remove(key) }
+    }
+
     /// Whether nothing is recorded, as is usual: nothing has to be looked for then.
     package var isEmpty: Bool { state.withLock { $0.contents.isEmpty } }
 

@@ -136,5 +136,13 @@ private enum InodeStatement {
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(content: .materialized), ?, ?)
         """
     static let link = "UPDATE inode SET linkCount = linkCount + 1, changedAt = ? WHERE number = ?"
-    static let unlink = "UPDATE inode SET linkCount = linkCount - 1, changedAt = ? WHERE number = ?"
+    /// Of several names each has a version of its own; of a single one the inode has the version.
+    static let unlink = """
+        UPDATE inode SET linkCount = linkCount - 1, changedAt = ?1, contentVersion =
+            CASE linkCount WHEN 2 THEN COALESCE(
+                (SELECT baseContentVersion FROM item WHERE inode = ?2 AND identifier IS NOT NULL
+                    AND changedFields & \(field: .contents) = 0 LIMIT 1), contentVersion)
+            ELSE contentVersion END
+        WHERE number = ?2
+        """
 }

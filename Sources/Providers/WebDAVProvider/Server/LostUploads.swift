@@ -34,6 +34,9 @@ struct LostUploads: Sendable {
         if let mark { contents.forget(Self.place(path), mark) }
     }
 
+    /// An item is about to get another date.
+    func forgetAll(at path: RemotePath) { contents.forgetAll(Self.place(path)) }
+
     /// An item is about to be moved, and with it what was sent to its path or below.
     func carry(_ path: RemotePath, to newPath: RemotePath) {
         contents.carry(Self.place(path), to: Self.place(newPath))
