@@ -98,18 +98,18 @@ struct Mountpoint: Sendable {
         try? opened.close()
     }
 
-    /// Changes whether the owner may write, if that is this user. Root always may.
+    /// Lets the owner write, or nobody, if the owner is this user. Root always may.
     ///
     /// - Returns: whether it was otherwise.
     private static func setWritable(_ isWritable: Bool, _ directory: FileDescriptor) throws(Errno) -> Bool {
         let status = try FileStatus(of: directory)
-        let ownersWriting: UInt16 = 0o200
-        guard Machine.userIdentifier != 0, status.owner == Machine.userIdentifier,
-            (status.permissions & ownersWriting != 0) != isWritable
+        let (ownersWriting, writing): (UInt16, UInt16) = (0o200, 0o222)
+        let permissions = isWritable ? status.permissions | ownersWriting : status.permissions & ~writing
+        guard Machine.userIdentifier != 0, status.owner == Machine.userIdentifier, permissions != status.permissions
         else {
             return false
         }
-        try directory.setPermissions(status.permissions ^ ownersWriting)
+        try directory.setPermissions(permissions)
         return true
     }
 

@@ -7,9 +7,14 @@ extension Replica {
     /// The stamp of a file that may be written again without its stamp changing.
     package static let unknownStamp = ContentStamp.unknown
 
-    /// A descriptor for reading and writing a file's local content; the caller's to close.
+    /// A descriptor for reading and writing a file's local content, on a disk that became read-only for reading alone; the caller's to
+    /// close.
     package func openContentForWriting(of number: InodeNumber) throws -> FileDescriptor {
-        try contents.open(number, .readWrite)
+        do {
+            return try contents.open(number, .readWrite)
+        } catch Errno.readOnlyFileSystem {
+            return try contents.open(number, .readOnly)
+        }
     }
 
     /// - Throws: `Errno`; ENOENT for what has no content here.
