@@ -36,7 +36,7 @@ struct DashboardGuard: RouterMiddleware {
         }
         if request.uri.path == "/", let token = request.uri.queryParameters["token"] {
             guard Self.isOfUser(context.peerPort, connectedTo: session.port) else {
-                return Self.refusal("This address is of another user.")
+                return Self.refusal("This address belongs to another user, or its user cannot be found out.")
             }
             guard let secret = session.redeem(String(token)) else {
                 return Self.refusal("This address was used already. Run 'yonder dashboard' again.")

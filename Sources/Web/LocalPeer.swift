@@ -2,24 +2,27 @@ import Foundation
 
 /// The user whose process has made a connection to a port of this machine.
 enum LocalPeer {
-    private static let table = "/proc/net/tcp"
-    private static let established = "01"
+    private static let tables = ["/proc/net/tcp", "/proc/net/tcp6"]
+    /// Established, and closed by one side.
+    private static let connected: Set<Substring> = ["01", "04", "05", "08"]
 
     /// - Parameters:
     ///   - port: of the process that has connected.
     ///   - server: the port that it has connected to.
     /// - Returns: nil when the connection is not found.
     static func user(ofPort port: Int, connectedTo server: Int) -> UInt32? {
-        // A file of /proc has no length.
-        guard let text = try? String(contentsOfFile: table, encoding: .utf8) else { return nil }
-        return user(ofPort: port, connectedTo: server, in: text)
+        for table in tables {
+            guard let text = try? String(contentsOfFile: table, encoding: .utf8) else { continue }
+            if let user = user(ofPort: port, connectedTo: server, in: text) { return user }
+        }
+        return nil
     }
 
     /// As the kernel shows its table: a line for each socket, with addresses and ports in hexadecimal. (proc_pid_net(5))
     static func user(ofPort port: Int, connectedTo server: Int, in text: String) -> UInt32? {
         for line in text.split(separator: "\n").dropFirst() {
             let fields = line.split(separator: " ")
-            guard fields.count > 7, fields[3] == established, Self.port(fields[1]) == port,
+            guard fields.count > 7, connected.contains(fields[3]), Self.port(fields[1]) == port,
                 Self.port(fields[2]) == server
             else { continue }
             return UInt32(fields[7])

@@ -273,7 +273,8 @@ import Testing
         #expect(Places(environment: environment).ofRunningDaemon.socket == "/given")
     }
 
-    @Test("without HOME, the place is the user's home directory") func homeOfTheUser() {
+    @Test("without HOME, the place is the user's home directory", .enabled(if: Machine.homeDirectory != nil))
+    func homeOfTheUser() {
         let home = Machine.homeDirectory
         #expect(home != nil && Places(environment: [:]).stateDirectory == (home ?? "") + "/.local/state/yonder")
     }

@@ -59,7 +59,9 @@ import Testing
 
     @Test("HTTP-8: a request that a process waits for does not wait until the bodies of others have ended")
     func longBodies() async throws {
-        let (gate, order) = (CallGate(1), Order())
+        let (gate, order) = (CallGate(2), Order())
+        try await gate.run { $0.noteOverload() }
+        #expect(gate.limit == 1)
         let body = Held("body", order)
         let receiving = body.run(in: gate, isUrgent: true, isAnswered: true)
         #expect(await eventually { order.all == ["body"] })
@@ -70,8 +72,36 @@ import Testing
         #expect(await eventually { third.waits.withLock { $0 } == 1 })
         next.end()
         #expect(await eventually { order.all.last == "third" })
-        for held in [body, third] { held.end() }
-        for task in [receiving, asking, waiting] { try await task.value }
+        // One more than the limit, and not two.
+        let fourth = Held("fourth", order)
+        let queued = fourth.run(in: gate, isUrgent: true)
+        #expect(await eventually { fourth.waits.withLock { $0 } == 1 })
+        for held in [body, third, fourth] { held.end() }
+        for task in [receiving, asking, waiting, queued] { try await task.value }
+    }
+
+    @Test("HTTP-8: a server that refuses one request more than the limit is not asked for it again") func refusedExtra()
+        async throws
+    {
+        let (gate, order) = (CallGate(2), Order())
+        try await gate.run { $0.noteOverload() }
+        #expect(gate.limit == 1)
+        let body = Held("body", order)
+        let receiving = body.run(in: gate, isUrgent: true, isAnswered: true)
+        #expect(await eventually { order.all == ["body"] })
+        let isExtra = try await gate.run { pass in
+            pass.noteOverload()
+            return pass.isExtra
+        }
+        #expect(isExtra)
+        #expect(gate.limit == 1)
+        let next = Held("next", order)
+        let waiting = next.run(in: gate, isUrgent: true)
+        #expect(await eventually { next.waits.withLock { $0 } == 1 })
+        body.end()
+        #expect(await eventually { order.all == ["body", "next"] })
+        next.end()
+        for task in [receiving, waiting] { try await task.value }
     }
 
     @Test("what a request asks for on its way needs no place of its own") func nested() async throws {

@@ -17,9 +17,9 @@ import Testing
         func set(_ mode: Int, _ path: FilePath) throws {
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
         }
-        func code() -> FileProviderError.Code? {
+        func code(_ path: FilePath? = nil) -> FileProviderError.Code? {
             do throws(FileProviderError) {
-                try TrustedProgram.check(program.string)
+                try TrustedProgram.check((path ?? program).string)
                 return nil
             } catch {
                 return error.code
@@ -28,6 +28,9 @@ import Testing
         try set(0o755, program)
         try set(mode, folder)
         #expect(code() == (mode == 0o777 ? .providerNotFound : nil))
+        let link = directory["yonder-provider-y"]
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: program.string)
+        #expect(code(link) == (mode == 0o777 ? .providerNotFound : nil))
         try set(0o757, program)
         #expect(code() == .providerNotFound)
         guard FUSEAvailability.isRoot else { return }

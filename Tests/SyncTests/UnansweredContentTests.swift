@@ -140,6 +140,25 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-14: a new file that was renamed and removed is deleted where it arrives", arguments: [false, true])
+        func renamedAndRemoved(isLate: Bool) async throws {
+            try await Machine.run { machine in
+                let error = FileProviderError(.timedOut)
+                machine.provider.faults.add(isLate ? .fail(error) : .applyThenFail(error), to: .create, times: 1)
+                try await machine.write("mine", to: "file")
+                let date = try await machine.record("file").modifiedAt
+                try await machine.send(passes: 1)
+                try await machine.rename("file", to: "renamed")
+                if isLate { try await machine.drain() }
+                try await machine.remove("renamed")
+                try await machine.drain()
+                if isLate { machine.provider.arrive("file", "mine", date) }
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().isEmpty)
+                #expect(try await machine.names(in: .root).isEmpty)
+            }
+        }
+
         @Test("SEND-14: a new file that another machine has given its first name again is not deleted")
         func renamedBack() async throws {
             try await Machine.run { machine in
@@ -162,7 +181,8 @@ extension EngineTests {
         func underWayAtStop() async throws {
             try await Machine.run { machine in
                 try await machine.write("mine", to: "file")
-                let gate = machine.provider.faults.hold(.create)
+                let gate = Gate()
+                machine.provider.faults.add(.holdTransfer(after: 4, gate), to: .create)
                 let sending = Task { try await machine.send(passes: 1) }
                 #expect(await eventually { gate.waiting == 1 })
                 let stopping = Task { await machine.engine.stop(patience: .seconds(60)) }

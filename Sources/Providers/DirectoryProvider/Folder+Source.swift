@@ -18,10 +18,10 @@ extension Folder {
         }
         do {
             let found = try SourceIdentity(of: root)
-            if found != source.withLock({ $0.identity }) {
-                try FolderFileSystem.check(path)
-                try accept(found, root)
-            }
+            let isOther = found != source.withLock { $0.identity }
+            if isOther || !isChecked.load(ordering: .relaxed) { try FolderFileSystem.check(path) }
+            if isOther { try accept(found, root) }
+            isChecked.store(true, ordering: .relaxed)
             if hasUnfinishedEdits.exchange(false, ordering: .relaxed) { finishWritingInPlace() }
             return root
         } catch {

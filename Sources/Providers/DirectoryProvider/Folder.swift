@@ -43,6 +43,8 @@ final class Folder: Sendable {
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
+    /// Whether the file system is one that gives a lasting identity.
+    let isChecked: Atomic<Bool>
     /// Whether files that were being written in place are to be completed once the folder is there.
     let hasUnfinishedEdits: Atomic<Bool>
     /// The result of the last search of the trash.
@@ -100,7 +102,8 @@ final class Folder: Sendable {
             hasUnfinishedEdits = Atomic(true)
         }
         self.path = FilePath(record.path)
-        if !hasUnfinishedEdits.load(ordering: .relaxed) { try FolderFileSystem.check(self.path) }
+        if known == nil { try FolderFileSystem.check(self.path) }
+        isChecked = Atomic(known == nil)
         isReadOnly = record.isReadOnly ?? false
         capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
         source = Mutex(record)

@@ -83,7 +83,7 @@ enum FolderAttributes {
         try? file.setPermissions(mode)
     }
 
-    /// A set-ID file must not run as another user or group than the ones whose it is.
+    /// A set-ID file must not run as another user or group than those that it has here.
     ///
     /// - Parameter status: of the file that is to get the mode.
     static func withoutForeignSetID(
@@ -115,6 +115,7 @@ enum FolderAttributes {
         if owner == status.owner, group == status.group { return true }
         // Others than root cannot give a file away, but to a group that they are in.
         let newOwner = Machine.userIdentifier == 0 ? owner : status.owner
+        if newOwner == status.owner, group == status.group { return false }
         do throws(Errno) {
             try file.setOwner(newOwner, group: group)
         } catch {

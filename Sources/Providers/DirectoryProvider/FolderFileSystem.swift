@@ -14,8 +14,8 @@ enum FolderFileSystem {
         }
         throw FileProviderError(
             .serverUnreachable,
-            "the source '\(path)' is on a file system of the type '\(mount.type)', whose files get other inode numbers now and "
-                + "then, so that one could be taken for another: \(remedy)")
+            "the source '\(path)' is on a file system (\(mount.type)) that does not keep the inode numbers of files, so one file could "
+                + "be taken for another: \(remedy)")
     }
 
     /// What to do with a folder; nil where it can be mounted.

@@ -139,7 +139,7 @@ extension FileDescriptor {
             do throws(Errno) {
                 try link(name, as: newName, in: self)
             } catch {
-                if error == .fileExists { throw error }
+                guard [.notPermitted, .notSupported, .noFunction, .tooManyLinks].contains(error) else { throw error }
                 return try renameChecked(name, to: newName)
             }
             try unlink(named: name)

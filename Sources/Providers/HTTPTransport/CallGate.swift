@@ -2,8 +2,10 @@ import FileProvider
 import Synchronization
 
 /// Admits as many concurrent requests as suit the server. The others queue, those for which a process waits in front.
-/// Background requests, for which no process waits, leave a quarter of the slots free. Bodies that take long block no process:
-/// one request for which a process waits is always admitted while no other such request is without an answer.
+/// Background requests, for which no process waits, leave a quarter of the slots free.
+///
+/// So that no process waits for a long body of another where the limit was lowered, one request more is admitted while no other for
+/// which a process waits is without an answer: an extra one. When the server refuses that, there is none for a while.
 final class CallGate: Sendable {
     /// An admitted request.
     struct Pass: Sendable {
@@ -26,14 +28,26 @@ final class CallGate: Sendable {
 
         /// Records that the server refused the request because of overload, or broke the connection.
         func noteOverload() {
-            gate.change { $0.limit.noteOverload(startedAt: startedAt, at: .now) }
+            gate.change { state in
+                if isExtra {
+                    state.noExtraUntil = .now + CallGate.pauseWithoutExtra
+                } else {
+                    state.limit.noteOverload(startedAt: startedAt, at: .now)
+                }
+            }
         }
+
+        /// Whether it was admitted beyond the limit: a refusal says nothing of the request.
+        var isExtra: Bool { admission?.isExtra == true }
     }
 
     fileprivate struct Admission {
         var number: UInt64
         var isInBackground: Bool
+        var isExtra: Bool
     }
+
+    private static let pauseWithoutExtra = Duration.seconds(60)
 
     private struct Waiter {
         var ticket: UInt64
@@ -53,21 +67,27 @@ final class CallGate: Sendable {
         var lastAdmission: UInt64 = 0
         /// The admitted requests for which processes wait and that have no answer yet.
         var unanswered: Set<UInt64> = []
+        var noExtraUntil: ContinuousClock.Instant?
         /// The tickets that were cancelled before they were queued.
         var cancelled: Set<UInt64> = []
 
         /// Whether there is a free slot.
         func admits(isUrgent: Bool) -> Bool {
             let limit = limit.limit
-            if isUrgent { return running < limit || unanswered.isEmpty }
+            if isUrgent { return running < limit || running == limit && mayHaveExtra }
             return running < limit && runningInBackground < max(1, limit - max(1, limit / 4))
         }
 
+        private var mayHaveExtra: Bool {
+            running < limit.most && unanswered.isEmpty && noExtraUntil.map { $0 < .now } ?? true
+        }
+
         mutating func admit(isUrgent: Bool) -> Admission {
+            let isExtra = running >= limit.limit
             running += 1
             lastAdmission += 1
             if isUrgent { unanswered.insert(lastAdmission) } else { runningInBackground += 1 }
-            return Admission(number: lastAdmission, isInBackground: !isUrgent)
+            return Admission(number: lastAdmission, isInBackground: !isUrgent, isExtra: isExtra)
         }
     }
 

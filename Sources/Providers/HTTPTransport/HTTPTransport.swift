@@ -81,11 +81,13 @@ package final class HTTPTransport: Sendable {
                 let (outgoing, attempt, follows) = (request, attempts, redirects)
                 let hasBegun = Atomic<Bool>(false)
                 do {
-                    let outcome = try await gate.run { pass in
-                        try await self.attempt(outgoing, from: origin, attempt, redirects: follows, pass) {
+                    let (outcome, isExtra) = try await gate.run { pass in
+                        let outcome = try await self.attempt(outgoing, from: origin, attempt, redirects: follows, pass)
+                        {
                             hasBegun.store(true, ordering: .relaxed)
                             return try await receive($0, $1)
                         }
+                        return (outcome, pass.isExtra)
                     }
                     switch outcome {
                     case .answered(let value): return value
@@ -94,6 +96,7 @@ package final class HTTPTransport: Sendable {
                         attempts -= 1
                         request = try Self.redirected(request, to: url)
                     case .notNow(let status, let pause):
+                        if isExtra { attempts -= 1 }
                         logger.debug("\(request.method) \(request.url.path): \(status), again in \(pause)")
                         try await Task.sleep(for: pause)
                     }

@@ -4,12 +4,13 @@ import SystemPackage
 
 /// Verifies a program that was found by its name: another user could have put it there.
 enum TrustedProgram {
-    /// - Throws: `providerNotFound`, with what to do, for a program or a directory of programs that belongs to another user, or that
-    ///   everybody can write.
+    /// - Throws: `providerNotFound`, with what to do, when the program or a directory above it belongs to another user, or can be written
+    ///   by everybody. In a directory with the sticky bit others cannot replace it.
     static func check(_ path: String) throws(FileProviderError) {
-        let file = FilePath(path)
-        try check(file.removingLastComponent(), isDirectory: true)
+        let file = (try? FilePath(path).resolvingLinks()) ?? FilePath(path)
         try check(file, isDirectory: false)
+        var directory = file
+        while directory.removeLastComponent(), !directory.isEmpty { try check(directory, isDirectory: true) }
     }
 
     private static func check(_ path: FilePath, isDirectory: Bool) throws(FileProviderError) {

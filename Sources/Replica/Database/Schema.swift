@@ -84,6 +84,7 @@ enum Schema {
         ALTER TABLE unanswered ADD COLUMN until INTEGER;
         ALTER TABLE unanswered ADD COLUMN renamed INTEGER;
         CREATE INDEX lateRequest ON unanswered (parent, name) WHERE parent IS NOT NULL;
+        CREATE INDEX renamedUnanswered ON unanswered (renamed) WHERE renamed IS NOT NULL;
         """
 
     private static let domain = """

@@ -82,12 +82,13 @@ final class UncommittedChanges: Sendable {
         func setAside(_ reason: String) throws -> String {
             let aside = path.string + ".rejected"
             try? FileManager.default.removeItem(atPath: aside)
-            try FileManager.default.copyItem(atPath: path.string, toPath: aside)
+            // On a full disk the domain is opened without the copy.
+            let isKept = (try? FileManager.default.copyItem(atPath: path.string, toPath: aside)) != nil
             try log.removeAll()
             begin(log, after: written)
             return
-                "\(missing.count) changes that were made just before the daemon died could not be made again, and are kept in "
-                + "'\(aside)': \(reason)"
+                "\(missing.count) changes that were made just before the daemon died could not be made again"
+                + (isKept ? ", and are kept in '\(aside)'" : "") + ": \(reason)"
         }
         guard first.sequence == written + 1 else {
             // After a power cut the log may be newer than the database.

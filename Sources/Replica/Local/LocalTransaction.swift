@@ -144,6 +144,7 @@ extension LocalPart {
         guard item.capabilities.contains(.allowsDeleting) else { throw LocalObstacle.refused(.notPermitted) }
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
+        try db.forgetRenaming(of: item.id)
         try db.deleteItem(item.id)
         try dropName(of: item)
     }

@@ -197,7 +197,9 @@ package struct Placement: RemotePart {
         if try isBeingDeleted(item) { return true }
         // In the trash many may have one name.
         if try trash.isForTrash(item) { return false }
-        guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else { return false }
+        guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else {
+            return try db.queueDeletion(ofLate: item, at: now)
+        }
         if holder.isToBeOffered {
             // The provider says what it is, when it is offered.
             try db.noteIncomplete(parent)
@@ -209,6 +211,7 @@ package struct Placement: RemotePart {
             try recognize(holder.id, as: item)
             return true
         }
+        if try db.queueDeletion(ofLate: item, at: now) { return true }
         guard holder.identifier == nil else { return false }
         if holder.inode.kind == .directory, item.kind == .directory {
             try adopt(item, for: holder)
@@ -248,21 +251,19 @@ package struct Placement: RemotePart {
         return true
     }
 
-    /// Whether it is what was sent and not answered before it was removed here or renamed: it is searched for and deleted, also
-    /// when it arrives after a search.
+    /// Whether it is what was sent and not answered before it was removed here or renamed: it is searched for and deleted.
     private func isToBeLookedFor(_ item: FileProviderItem) throws -> Bool {
         let deletions = try db.all(
             "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND baseName = ?",
             [item.parentItemIdentifier.rawValue, item.filename],
             { (id: $0[0] as Int64, identifier: $0[1] as String, kind: $0[2] as Int) })
-        let isQueued = try deletions.contains { deletion in
+        return try deletions.contains { deletion in
             // A file that was replaced may have got another identifier. A directory of the name may not be ours: one that
             // stands for a placeholder is shown when the search finds that it is not empty.
             let isPlaceholder = ItemIdentifier(rawValue: deletion.identifier).isPlaceholder
             return try deletion.kind == InodeKind(item.kind).rawValue && (isPlaceholder || item.kind != .directory)
                 && db.unanswered("deletion", deletion.id).contains { $0.mayBe(item) }
         }
-        return try isQueued || db.queueDeletion(ofLate: item, at: now)
     }
 
     /// A directory that was made here is the remote's directory of the same name: what both hold comes together.

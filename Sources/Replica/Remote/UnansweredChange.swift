@@ -95,5 +95,9 @@ extension Database {
     func forgetLeft(_ sent: SentChange) throws {
         guard sent.identifier == nil else { return }
         try deleteDeletion(sent.item.itemIdentifier)
+        // What has the name now keeps what was sent before from arriving.
+        try run(
+            "DELETE FROM unanswered WHERE parent = ? AND name = ? AND deletion IS NULL",
+            [sent.item.parentItemIdentifier.rawValue, sent.item.filename])
     }
 }

@@ -85,8 +85,14 @@ extension Database {
         try run("UPDATE item SET wasSent = 0, template = ? WHERE id = ?", [ItemRecord.newTemplate(), item.id])
     }
 
-    /// For how long a request without an answer may still arrive after its result was looked for.
-    private static let lateness = Duration.seconds(120)
+    /// A renamed item is removed here as well: what was sent of it under its first name is deleted wherever the item was.
+    func forgetRenaming(of row: Int64) throws {
+        try run("UPDATE unanswered SET renamed = NULL WHERE renamed = ?", [row])
+    }
+
+    /// For how long a request without an answer may still arrive after its result was looked for. Another machine's file of the
+    /// same name, size and date is taken for it: no longer than a server takes to end what it has begun.
+    private static let lateness = Duration.seconds(15)
 
     /// Nothing was found of a new item that is to be deleted. What was sent of it may still arrive for a while: it is deleted
     /// then. A directory is not, because another machine may have made it.

@@ -15,7 +15,9 @@ extension Executor {
             }
             let mayHideOther = try !replica.database.unanswered(ofDeletion: queued.id).isEmpty
             let there = try await unansweredItem(of: queued)
-            if let there, try await isOwn(there, queued), try await !isMovedBack(there, queued) {
+            if let there, InodeKind(there.kind) == queued.kind, try await isOwn(there, queued),
+                try await !isMovedBack(there, queued)
+            {
                 // A provider that knows only paths asks where it is.
                 try await commits.commit { try $0.offers.foundDeleted(queued, as: there) }
                 known.identifier = there.itemIdentifier

@@ -65,20 +65,23 @@ actor Uploads: SyncPart {
         wake()
     }
 
-    /// Begins nothing any more. What is under way may end by itself for half of `patience`, because a request that is cancelled
-    /// may still arrive. Then it is cancelled; what was not answered is sent again at the next start.
+    /// Begins nothing any more. What has been sent may be answered for a quarter of `patience`, because a request that is
+    /// cancelled may still arrive. Then all is cancelled; what was not answered is sent again at the next start.
     func stop(patience: Duration) async {
         isStopped = true
         signal.stop()
         watch?.cancel()
-        if connection.state == .online { await waitForRunning(atMost: patience / 2) }
+        if connection.state == .online { await wait(atMost: patience / 4) { running.count <= incompleteTransfers } }
         for task in running.values { task.cancel() }
-        await waitForRunning(atMost: patience / 2)
+        await wait(atMost: patience) { running.isEmpty }
     }
 
-    private func waitForRunning(atMost patience: Duration) async {
+    /// How many uploads have bytes that are not sent yet.
+    private var incompleteTransfers: Int { transfers.count { $0.done < $0.total } }
+
+    private func wait(atMost patience: Duration, until isDone: () -> Bool) async {
         let end = ContinuousClock.now + patience
-        while !running.isEmpty, .now < end, (try? await Task.sleep(for: Self.checkInterval)) != nil {}
+        while !isDone(), .now < end, (try? await Task.sleep(for: Self.checkInterval)) != nil {}
     }
 
     /// A caller waits for the remote: nothing is held back to see whether it changes again.

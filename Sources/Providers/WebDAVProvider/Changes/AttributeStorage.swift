@@ -48,10 +48,10 @@ struct AttributeStorage: Sendable {
         wanted.permissions = attributes.permissions ?? old?.permissions
         wanted.contentModificationDate = attributes.contentModificationDate ?? old?.date
         let stored = StoredAttributes(wanted, of: there.resource)
-        if attributes.contentModificationDate != nil { server.lostUploads.forgetAll(at: path) }
         guard stored.permissions != nil || stored.date != nil,
             try await changes.store(stored, of: there.resource, at: path)
         else { return (there.entry, all) }
+        if attributes.contentModificationDate != nil { server.lostUploads.forgetAll(at: path) }
         await announce()
         return (
             there.entry.with(stored),
