@@ -1,4 +1,5 @@
-import Foundation
+import Syscalls
+import SystemPackage
 
 /// The user whose process has made a connection to a port of this machine.
 enum LocalPeer {
@@ -12,7 +13,8 @@ enum LocalPeer {
     /// - Returns: nil when the connection is not found.
     static func user(ofPort port: Int, connectedTo server: Int) -> UInt32? {
         for table in tables {
-            guard let text = try? String(contentsOfFile: table, encoding: .utf8) else { continue }
+            guard let bytes = try? FilePath(table).contents() else { continue }
+            let text = String(decoding: bytes, as: UTF8.self)
             if let user = user(ofPort: port, connectedTo: server, in: text) { return user }
         }
         return nil
