@@ -67,6 +67,8 @@ final class CallGate: Sendable {
         var lastAdmission: UInt64 = 0
         /// The admitted requests for which processes wait and that have no answer yet.
         var unanswered: Set<UInt64> = []
+        /// The request that was admitted beyond the limit, while it runs.
+        var extra: UInt64?
         var noExtraUntil: ContinuousClock.Instant?
         /// The tickets that were cancelled before they were queued.
         var cancelled: Set<UInt64> = []
@@ -74,12 +76,12 @@ final class CallGate: Sendable {
         /// Whether there is a free slot.
         func admits(isUrgent: Bool) -> Bool {
             let limit = limit.limit
-            if isUrgent { return running < limit || running == limit && mayHaveExtra }
+            if isUrgent { return running < limit || mayHaveExtra }
             return running < limit && runningInBackground < max(1, limit - max(1, limit / 4))
         }
 
         private var mayHaveExtra: Bool {
-            running < limit.most && unanswered.isEmpty && noExtraUntil.map { $0 < .now } ?? true
+            extra == nil && unanswered.isEmpty && running < limit.most && noExtraUntil.map { $0 < .now } ?? true
         }
 
         mutating func admit(isUrgent: Bool) -> Admission {
@@ -87,6 +89,7 @@ final class CallGate: Sendable {
             running += 1
             lastAdmission += 1
             if isUrgent { unanswered.insert(lastAdmission) } else { runningInBackground += 1 }
+            if isExtra { extra = lastAdmission }
             return Admission(number: lastAdmission, isInBackground: !isUrgent, isExtra: isExtra)
         }
     }
@@ -154,6 +157,7 @@ final class CallGate: Sendable {
         change { state in
             state.running -= 1
             state.unanswered.remove(admission.number)
+            if state.extra == admission.number { state.extra = nil }
             if admission.isInBackground { state.runningInBackground -= 1 }
         }
     }

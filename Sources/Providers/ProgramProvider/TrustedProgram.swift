@@ -4,13 +4,12 @@ import SystemPackage
 
 /// Verifies a program that was found by its name: another user could have put it there.
 enum TrustedProgram {
-    /// - Throws: `providerNotFound`, with what to do, when the program or a directory above it belongs to another user, or can be written
-    ///   by everybody. In a directory with the sticky bit others cannot replace it.
+    /// - Throws: `providerNotFound`, with what to do, when the program or its directory, behind symbolic links, belongs to another user, or
+    ///   can be written by everybody. In a directory with the sticky bit others cannot replace it.
     static func check(_ path: String) throws(FileProviderError) {
         let file = (try? FilePath(path).resolvingLinks()) ?? FilePath(path)
         try check(file, isDirectory: false)
-        var directory = file
-        while directory.removeLastComponent(), !directory.isEmpty { try check(directory, isDirectory: true) }
+        try check(file.removingLastComponent(), isDirectory: true)
     }
 
     private static func check(_ path: FilePath, isDirectory: Bool) throws(FileProviderError) {
