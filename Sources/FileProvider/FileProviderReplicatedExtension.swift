@@ -32,6 +32,9 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// The item that ``FileProviderReplicatedExtension/fetchContents(for:version:range:request:into:)`` returns has attributes that listings
     /// lack. The system takes them, unless the item has another place.
     public var attributesComeWithContents = false
+    /// The modification date of a file is kept as it was sent, to two seconds at least. Without it, what was sent and not answered is
+    /// recognized by its content alone.
+    public var keepsModificationDates = true
 
     /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(

@@ -74,12 +74,14 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
     // MARK: - The provider
 
     public var features: ProviderFeatures {
-        ProviderFeatures(
+        var features = ProviderFeatures(
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
             writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
             documentEnumeration: options.documentEnumeration, followsLocalSets: true,
             directoryVersionsCoverTrees: options.directoryVersionsCoverTrees,
             concurrentCalls: options.concurrentCalls)
+        features.keepsModificationDates = options.holds.contains(.contentModificationDate)
+        return features
     }
 
     /// The number of calls of `materializedItemsDidChange`.

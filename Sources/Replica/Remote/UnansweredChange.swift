@@ -36,6 +36,11 @@ package struct UnansweredChange: Hashable, Sendable {
         return date <= modifiedAt && modifiedAt < date.advanced(by: Self.coarsestDate)
     }
 
+    /// Whether the item has been on the remote since before this was written here, as far as the two clocks agree.
+    package func isNewer(than item: FileProviderItem) -> Bool {
+        item.contentModificationDate.map { $0.advanced(by: Self.coarsestDate) < modifiedAt } ?? false
+    }
+
     /// Whether an item of the remote's can be what was sent, as far as can be told without its content.
     func mayBe(_ item: FileProviderItem) -> Bool {
         matches(item) || hasComparableContent(item) && matchesTruncatedDate(of: item)

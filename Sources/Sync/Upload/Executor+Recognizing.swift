@@ -16,12 +16,17 @@ extension Executor {
         return try await hasContent(remote, ofAny: changes)
     }
 
-    /// Whether an item of the remote's is what was sent before it was removed here. A file with the same
-    /// content and another date is another client's.
+    /// Whether an item of the remote's is what was sent before it was removed here. A file with the same content and another date is
+    /// another client's, where the remote keeps dates.
     func isOwn(_ remote: FileProviderItem, _ deletion: PendingDeletion) async throws -> Bool {
         let changes = try replica.database.unanswered(ofDeletion: deletion.id)
         if changes.contains(where: { $0.matches(remote) }) { return true }
-        return try await hasContent(remote, ofAny: changes.filter { $0.matchesTruncatedDate(of: remote) })
+        let keepsDates = calls.provider.features.keepsModificationDates
+        return try await hasContent(
+            remote,
+            ofAny: changes.filter {
+                keepsDates ? $0.matchesTruncatedDate(of: remote) : $0.size > 0 && !$0.isNewer(than: remote)
+            })
     }
 
     private func unanswered(_ remote: FileProviderItem, _ sent: SentChange) throws -> [UnansweredChange] {
