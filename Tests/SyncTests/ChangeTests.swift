@@ -68,7 +68,8 @@ extension EngineTests {
             } _: { fixture in
                 try await fixture.list("a/in")
                 try await fixture.list("b/in")
-                #expect(try await listings(of: fixture).count == 5)
+                // One of them may be listed ahead as well, while this begins.
+                #expect(Set(try await listings(of: fixture)).count == 5)
                 // What was said of the directories above is a round older than what is below them.
                 _ = try await listings(of: fixture)
                 #expect(try await listings(of: fixture) == [])
