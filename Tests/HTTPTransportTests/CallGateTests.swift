@@ -57,14 +57,23 @@ import Testing
         #expect(order.all.last == "background")
     }
 
-    @Test("HTTP-8: a request that a process waits for does not wait until the bodies of others have ended")
-    func longBodies() async throws {
-        let (gate, order) = (CallGate(2), Order())
+    /// A gate whose limit was lowered to one, and a request that receives a body.
+    private func receivingBody(
+        _ order: Order
+    ) async throws -> (gate: CallGate, body: Held, receiving: Task<Void, any Error>) {
+        let gate = CallGate(2)
         try await gate.run { $0.noteOverload() }
         #expect(gate.limit == 1)
         let body = Held("body", order)
         let receiving = body.run(in: gate, isUrgent: true, isAnswered: true)
         #expect(await eventually { order.all == ["body"] })
+        return (gate, body, receiving)
+    }
+
+    @Test("HTTP-8: a request that a process waits for does not wait until the bodies of others have ended")
+    func longBodies() async throws {
+        let order = Order()
+        let (gate, body, receiving) = try await receivingBody(order)
         let (next, third) = (Held("next", order), Held("third", order))
         let asking = next.run(in: gate, isUrgent: true)
         #expect(await eventually { order.all == ["body", "next"] })
@@ -83,12 +92,8 @@ import Testing
     @Test("HTTP-8: a server that refuses one request more than the limit is not asked for it again") func refusedExtra()
         async throws
     {
-        let (gate, order) = (CallGate(2), Order())
-        try await gate.run { $0.noteOverload() }
-        #expect(gate.limit == 1)
-        let body = Held("body", order)
-        let receiving = body.run(in: gate, isUrgent: true, isAnswered: true)
-        #expect(await eventually { order.all == ["body"] })
+        let order = Order()
+        let (gate, body, receiving) = try await receivingBody(order)
         let isExtra = try await gate.run { pass in
             pass.noteOverload()
             return pass.isExtra

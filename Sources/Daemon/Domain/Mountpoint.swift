@@ -98,7 +98,7 @@ struct Mountpoint: Sendable {
         try? opened.close()
     }
 
-    /// Lets the owner write, or nobody, if the owner is this user. Root always may.
+    /// Gives the owner the right to write, or takes it from all users, if the owner is this user. Root always may.
     ///
     /// - Returns: whether it was otherwise.
     private static func setWritable(_ isWritable: Bool, _ directory: FileDescriptor) throws(Errno) -> Bool {

@@ -81,7 +81,7 @@ final class CallGate: Sendable {
         }
 
         private var mayHaveExtra: Bool {
-            extra == nil && unanswered.isEmpty && running < limit.most && noExtraUntil.map { $0 < .now } ?? true
+            extra == nil && unanswered.isEmpty && Double(running) < limit.most && noExtraUntil.map { $0 < .now } ?? true
         }
 
         mutating func admit(isUrgent: Bool) -> Admission {

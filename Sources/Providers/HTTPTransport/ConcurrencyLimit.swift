@@ -31,7 +31,8 @@ struct ConcurrencyLimit: Sendable {
         var since: Instant
     }
 
-    private let mostExact: Double
+    /// The highest limit.
+    let most: Double
     private var exact: Double
     /// Until the first overload, each quick response raises the limit by one, as in TCP's slow start.
     private var isStarting = true
@@ -61,12 +62,9 @@ struct ConcurrencyLimit: Sendable {
     private static let overloadPause = Duration.seconds(1)
 
     init(most: Int) {
-        mostExact = Double(max(1, most))
-        exact = min(Self.first, mostExact)
+        self.most = Double(max(1, most))
+        exact = min(Self.first, self.most)
     }
-
-    /// The highest limit.
-    var most: Int { Int(mostExact) }
 
     /// The present limit.
     var limit: Int { max(1, Int(exact)) }
@@ -87,7 +85,7 @@ struct ConcurrencyLimit: Sendable {
         let best = min(quickest[answer.kind] ?? took, took)
         quickest[answer.kind] = best
         guard took <= Self.tolerance * max(best, 1e-6), isInUse(answer.running) else { return }
-        exact = min(mostExact, exact + 1)
+        exact = min(most, exact + 1)
     }
 
     /// Whether the limit is nearly reached: otherwise it says nothing about the server. Background calls leave a quarter free.
@@ -149,9 +147,9 @@ struct ConcurrencyLimit: Sendable {
 
     private mutating func raise(at now: Instant) {
         if let ceiling, exact >= ceiling.limit, now < ceiling.until { return }
-        if exact >= mostExact { isStarting = false }
+        if exact >= most { isStarting = false }
         guard !isStarting else { return }
-        exact = min(mostExact, exact + max(1, exact / 10))
+        exact = min(most, exact + max(1, exact / 10))
         if let ceiling, exact >= ceiling.limit * 2 {
             self.ceiling = nil
             pause = Self.firstPause

@@ -5,7 +5,7 @@ import SystemPackage
 /// Verifies a program that was found by its name: another user could have put it there.
 enum TrustedProgram {
     /// - Throws: `providerNotFound`, with what to do, when the program or its directory, behind symbolic links, belongs to another user, or
-    ///   can be written by everybody. In a directory with the sticky bit others cannot replace it.
+    ///   is writable for all users. In a directory with the sticky bit others cannot replace it.
     static func check(_ path: String) throws(FileProviderError) {
         let file = (try? FilePath(path).resolvingLinks()) ?? FilePath(path)
         try check(file, isDirectory: false)
@@ -29,7 +29,7 @@ enum TrustedProgram {
         guard status.permissions & 0o002 == 0 || isSticky else {
             throw FileProviderError(
                 .providerNotFound,
-                "everybody can write '\(path)', so the program may be another user's; look at it, then 'chmod o-w \(path)'"
+                "all users can write '\(path)', so the program may be another user's; look at it, then 'chmod o-w \(path)'"
             )
         }
     }
