@@ -133,6 +133,8 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
                 try await yonder.mountSource()
+                // The file is known to the mount before 'why' asks for it.
+                #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
                 let holder = try await BackgroundProgram("tail", "-f", yonder["file"])
                 defer { holder.kill() }
                 #expect(

@@ -96,7 +96,12 @@ struct Installation {
         let outcome = try await Command(
             [Self.program] + arguments + ["--json"], environment: environment, seconds: 60
         ).run()
-        return try JSONDecoder().decode(Value.self, from: Data(outcome.outputBytes))
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(outcome.outputBytes))
+        } catch {
+            Issue.record("yonder \(arguments) ended with \(outcome.status): \(outcome.errors)")
+            throw error
+        }
     }
 
     /// What `yonder info` tells.
