@@ -77,6 +77,7 @@ int yonder_statx(int directory, const char *name, struct yonder_status *status)
         .birth_seconds = found.stx_btime.tv_sec,
         .birth_nanoseconds = found.stx_btime.tv_nsec,
         .has_birth = (found.stx_mask & STATX_BTIME) != 0,
+        .is_mount_root = (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0,
     };
     return 0;
 }

@@ -16,10 +16,10 @@ extension FileProviderError {
         case .fileReadNoPermission: errno ?? .permissionDenied
         case .userCancelled: .interrupted
         case .domainDisabled: .shutDown
-        case .posix: errno ?? .ioError
+        case .posix, .ubiquitousFileUnavailable: errno ?? .ioError
         case .providerNotFound, .applicationExtensionNotFound, .providerDomainNotFound: .socketNotConnected
         case .cannotSynchronize, .malformedResponse, .syncAnchorExpired, .pageExpired, .unsyncedEdits, .nonEvictable,
-            .nonEvictableChildren, .ubiquitousFileUnavailable, .providerTranslocated, .olderExtensionVersionRunning,
+            .nonEvictableChildren, .providerTranslocated, .olderExtensionVersionRunning,
             .newerExtensionVersionFound, .providerDomainTemporarilyUnavailable:
             .ioError
         }

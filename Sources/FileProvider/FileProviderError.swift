@@ -16,7 +16,8 @@ public struct FileProviderError: Error, Sendable, CustomStringConvertible {
     /// The item on the remote: the existing one for `filenameCollision`, the kept one for `deletionRejected`, the newer one
     /// for `localVersionConflictingWithServer`.
     public var item: FileProviderItem?
-    /// The system's error, for ``Code/posix`` and ``Code/fileReadNoPermission``; nil for the default.
+    /// The system's error, for ``Code/posix``, ``Code/fileReadNoPermission`` and ``Code/ubiquitousFileUnavailable``; nil for the
+    /// default.
     public var errno: Errno?
     /// The causes; for `nonEvictableChildren` one error per child.
     public var underlyingErrors: [any Error]

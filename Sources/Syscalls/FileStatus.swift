@@ -40,6 +40,8 @@ package struct FileStatus: Hashable, Sendable {
     package var changed: FileMoment
     /// Nil if the file system has no birth times.
     package var birth: FileMoment?
+    /// Whether it is the root of a mount; false where the kernel does not tell (before Linux 5.8).
+    package var isMountRoot: Bool
 
     /// The number of a device, as ``device`` has it. (makedev)
     package static func device(major: UInt32, minor: UInt32) -> UInt64 { yonder_device(major, minor) }
@@ -72,6 +74,7 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     private init(_ status: yonder_status) {
+        isMountRoot = status.is_mount_root != 0
         isSocket = status.mode & 0o170000 == 0o140000
         kind =
             switch status.mode & 0o170000 {

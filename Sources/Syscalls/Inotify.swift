@@ -2,6 +2,7 @@ import FileNames
 import CSyscalls
 import Foundation
 import Glibc
+import Synchronization
 import SystemPackage
 
 /// Watches directories for changes. (inotify)
@@ -33,6 +34,9 @@ package final class Inotify: Sendable {
 
     private let descriptor: FileDescriptor
     private let wakeUp: (readEnd: FileDescriptor, writeEnd: FileDescriptor)
+    /// The kernel reports a change of the mounts to those who have the table open.
+    private let mountTable: FileDescriptor?
+    private let haveMountsChanged = Atomic(false)
 
     /// - Throws: EMFILE if this user has too many instances.
     package init() throws(Errno) {
@@ -45,9 +49,11 @@ package final class Inotify: Sendable {
             try? descriptor.close()
             throw error
         }
+        mountTable = try? FileDescriptor.open("/proc/self/mountinfo", .readOnly, options: .closeOnExec)
     }
 
     deinit {
+        try? mountTable?.close()
         try? descriptor.close()
         try? wakeUp.readEnd.close()
         try? wakeUp.writeEnd.close()
@@ -78,18 +84,23 @@ package final class Inotify: Sendable {
     /// Waits for events.
     ///
     /// - Parameter milliseconds: the timeout; nil for none.
-    /// - Returns: whether there are any, before the timeout; nil after ``stop()``.
+    /// - Returns: whether there are any, or ``takeMountChange()`` has one, before the timeout; nil after ``stop()``.
     package func wait(milliseconds: Int32?) -> Bool? {
         var ready = [
             pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0),
             pollfd(fd: wakeUp.readEnd.rawValue, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: mountTable?.rawValue ?? -1, events: Int16(POLLPRI), revents: 0),
         ]
-        while poll(&ready, 2, milliseconds ?? -1) < 0 {
+        while poll(&ready, 3, milliseconds ?? -1) < 0 {
             guard Errno.current == .interrupted else { return nil }
         }
         if ready[1].revents != 0 { return nil }
-        return ready[0].revents != 0
+        if ready[2].revents != 0 { haveMountsChanged.store(true, ordering: .relaxed) }
+        return ready[0].revents != 0 || ready[2].revents != 0
     }
+
+    /// Whether anything was mounted or unmounted in this process's namespace since the last call. (proc(5), /proc/pid/mountinfo)
+    package func takeMountChange() -> Bool { haveMountsChanged.exchange(false, ordering: .relaxed) }
 
     /// The next events, as many as fit into a buffer; none when there are none now.
     package func next() -> [Event] {

@@ -19,6 +19,12 @@ package struct MountTable: Sendable {
         /// The source as reported by the file system.
         package var source: String
 
+        /// The device as ``FileStatus/device`` has it; nil if it cannot be read.
+        package var deviceNumber: UInt64? {
+            let numbers = device.split(separator: ":").compactMap { UInt32($0) }
+            return numbers.count == 2 ? FileStatus.device(major: numbers[0], minor: numbers[1]) : nil
+        }
+
         /// The path.
         package var filePath: FilePath { FilePath(platformString: path.map(CChar.init(bitPattern:)) + [0]) }
 
@@ -83,6 +89,18 @@ package struct MountTable: Sendable {
             current = onWay.remove(at: next)
         }
         return current
+    }
+
+    /// The present mounts below an absolute path without symbolic links, and those through which it leads; none if the table cannot be
+    /// read.
+    package static func mounts(around path: FilePath) -> Set<Mount> {
+        guard let table = try? MountTable() else { return [] }
+        let bytes = path.cPath.dropLast().map(UInt8.init(bitPattern:))
+        return Set(
+            table.mounts.filter { mount in
+                mount.isOnWay(to: bytes)
+                    || (mount.path.starts(with: bytes) && mount.path[bytes.count...].first == UInt8(ascii: "/"))
+            })
     }
 
     /// Whether a mount is on the root of one of the same type.

@@ -125,6 +125,14 @@ import Testing
         #expect(before.isSameDirectory(as: remounted))
         remounted.fileSystem = 8
         #expect(!before.isSameDirectory(as: remounted))
+        // XFS, whose identifier is the number of the device.
+        (before.fileSystem, remounted.fileSystem) = (before.device, remounted.device)
+        (before.birth, remounted.birth) = ([7, 8], [7, 8])
+        #expect(before.isSameDirectory(as: remounted))
+        (before.birth, remounted.birth) = ([7, 0], [7, 0])
+        #expect(!before.isSameDirectory(as: remounted))
+        before = identity
+        before.fileSystem = 7
         remounted = before
         remounted.inode += 1
         #expect(!before.isSameDirectory(as: remounted))

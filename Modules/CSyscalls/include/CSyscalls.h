@@ -28,14 +28,17 @@ void yonder_begin_writing_back(int descriptor, int64_t offset, int64_t count);
 /* syncfs(2). */
 int yonder_syncfs(int descriptor);
 
-/* What statx(2) tells, as far as Yonder asks. `has_birth` is 0 where the file system keeps no birth time. */
+/*
+ * What statx(2) tells, as far as Yonder asks. `has_birth` is 0 where the file system keeps no birth time, `is_mount_root` where the
+ * kernel does not tell it (before Linux 5.8).
+ */
 struct yonder_status {
     uint32_t mode, owner, group, links;
     uint64_t inode, device;
     int64_t size, blocks;
     int64_t modified_seconds, changed_seconds, birth_seconds;
     uint32_t modified_nanoseconds, changed_nanoseconds, birth_nanoseconds;
-    int has_birth;
+    int has_birth, is_mount_root;
 };
 
 /* statx(2) of a name in an open directory, or of `directory` itself when the name is empty. Follows no link. */

@@ -17,7 +17,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {
         folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)
         // inotify does not report changes by other machines on a network mount, so it is compared.
-        watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, manager: manager)
+        watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, folder: folder)
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,

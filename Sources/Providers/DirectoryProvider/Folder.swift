@@ -53,6 +53,8 @@ final class Folder: Sendable {
     /// Serializes replacements of files in directories whose modification time is restored.
     private let exchanging = Mutex<Void>(())
     let readOnlyDirectories = ReadOnlyDirectories()
+    /// The file systems below the folder.
+    let mounts: FolderMounts
     /// Finds items that were moved into directories that were never listed.
     let index = FolderIndex()
 
@@ -62,6 +64,7 @@ final class Folder: Sendable {
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.leftoverAge = leftoverAge
         self.manager = manager
+        mounts = try FolderMounts(manager: manager)
         let stored = try manager.store.get(SourceRecord.key, in: SourceRecord.namespace)
         let known = stored?.source == path.string ? stored : nil
         var record: SourceRecord
@@ -112,7 +115,7 @@ final class Folder: Sendable {
     }
 
     var items: FolderItems {
-        FolderItems(rootDevice: source.withLock { $0.identity.device }, capabilities: capabilities)
+        FolderItems(rootDevice: source.withLock { $0.identity.device }, mounts: mounts, capabilities: capabilities)
     }
 
     /// Finds an item.
@@ -156,7 +159,7 @@ final class Folder: Sendable {
     /// The location of an item if it has this name in this directory, else nil.
     func place(of identifier: ItemIdentifier, named name: String, in parent: ItemIdentifier) throws -> Place? {
         guard let directory = try? openDirectory(parent) else { return nil }
-        guard let status = try? self.status(of: name, in: directory),
+        guard let status = try? self.status(of: name, in: directory, parent),
             items.isFile(status, of: identifier)
         else {
             try? directory.close()
@@ -175,7 +178,12 @@ final class Folder: Sendable {
     /// Opens the directory at a location.
     func open(_ place: borrowing Place) throws -> FileDescriptor {
         guard let name = place.name else { return try openRoot() }
-        return try place.directory.openDirectory(named: name)
+        let (directory, status) = try openDirectory(named: name, in: place.directory, place.parent)
+        guard status.isSameFile(as: place.status) else {
+            try? directory.close()
+            throw Errno.noSuchFileOrDirectory
+        }
+        return directory
     }
 
     /// The item with a name in a directory; nil if there is none.
@@ -184,12 +192,15 @@ final class Folder: Sendable {
     ) throws -> FileProviderItem? {
         if parent == .rootContainer, Self.isTrashName(name.utf8) { return nil }
         do {
-            let status = try self.status(of: name, in: directory)
+            let status = try self.status(of: name, in: directory, parent)
             // Hidden files get no identifier.
             guard status.kind != .special, !HiddenName.isOne(name) else { return nil }
             let identifier = identifier(of: status, named: name, parent: parent)
             return items.item(identifier, named: name, in: directory, parent: parent, status: status)
-        } catch {
+        } catch let error as FileProviderError {
+            guard let known = mounts.away(name, in: parent) else { throw error }
+            return items.away(known)
+        } catch let error as Errno {
             guard error == .noSuchFileOrDirectory || error == .fileNameTooLong else { throw error }
             return nil
         }
@@ -239,17 +250,14 @@ final class Folder: Sendable {
         }
         do {
             var parent = topIdentifier
-            var isParentKnown = true
             for component in path.dropLast() {
-                let status = try FileStatus(of: component, in: directory)
-                let next = try directory.openDirectory(named: component)
+                let (next, status) = try openDirectory(named: component, in: directory, parent)
                 try? directory.close()
                 directory = next
                 parent = ItemIdentifier(items.file(status))
-                isParentKnown = isParentKnown && status.kind == .directory
             }
-            let status = try self.status(of: name, in: directory)
-            guard isParentKnown, items.isFile(status, of: identifier) else {
+            let status = try self.status(of: name, in: directory, parent)
+            guard items.isFile(status, of: identifier) else {
                 try? directory.close()
                 return nil
             }
@@ -258,7 +266,7 @@ final class Folder: Sendable {
                 isTrashed: topIdentifier == .trashContainer)
         } catch {
             try? directory.close()
-            switch error {
+            switch error as? Errno {
             case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .fileNameTooLong: return nil
             case .permissionDenied: throw FileProviderError(.fileReadNoPermission, itemIdentifier: identifier)
             default: throw error

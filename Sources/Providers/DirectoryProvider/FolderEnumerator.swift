@@ -74,7 +74,9 @@ final class FolderEnumerator: FileProviderEnumerator {
             if let item = try folder.item(named: name, in: directory, parent: container) { items.append(item) }
         }
         progress.following = try progress.next()
-        guard progress.following != nil else { return ItemPage(items: items) }
+        guard progress.following != nil else {
+            return ItemPage(items: items + folder.missingMounts(in: directory, container))
+        }
         let reached = progress
         self.progress.withLock { $0 = reached }
         return ItemPage(items: items, nextPage: reached.token)

@@ -18,6 +18,17 @@ enum FolderFileSystem {
                 + "be taken for another: \(remedy)")
     }
 
+    /// What is wrong with the file system of a device that is mounted below the folder; nil if it can be used.
+    static func defect(of device: UInt64, named name: String) -> FileProviderError? {
+        guard let mount = try? MountTable().mounts.last(where: { $0.deviceNumber == device }),
+            let remedy = remedy(for: mount.type, mount.filePath)
+        else { return nil }
+        return FileProviderError(
+            .ubiquitousFileUnavailable,
+            "'\(name)' in the source is a file system (\(mount.type)) that does not keep the inode numbers of files, so one file could be "
+                + "taken for another: \(remedy)", errno: .notSupported)
+    }
+
     /// What to do with a folder; nil where it can be mounted.
     static func remedy(for type: String, _ path: FilePath) -> String? {
         switch type {

@@ -6,9 +6,11 @@ import SystemPackage
 /// Converts files to items: identifiers, versions, attributes.
 ///
 /// ``Folder/identifier(of:named:parent:)`` describes identifiers. The birth time ensures that an identifier is not
-/// reused; without one it is the inode number alone. The device number is appended if it is not that of the root.
+/// reused; without one it is the inode number alone. For a file system below the folder its mark is appended
+/// (``FolderMounts/mark(of:)``).
 struct FolderItems: Sendable {
     let rootDevice: UInt64
+    let mounts: FolderMounts
     /// The capabilities of every item.
     let capabilities: ItemCapabilities
 
@@ -55,6 +57,14 @@ struct FolderItems: Sendable {
             owner: status.owner, group: status.group)
     }
 
+    /// A directory whose file system is away: nothing but that it is there is told of it.
+    func away(_ known: FolderMounts.AwayDirectory) -> FileProviderItem {
+        FileProviderItem(
+            itemIdentifier: known.identifier, parentItemIdentifier: known.parent, filename: known.name,
+            kind: .directory,
+            itemVersion: ItemVersion(contentVersion: [], metadataVersion: []), capabilities: capabilities)
+    }
+
     /// Identifies a file, independent of its name and of the number of its links.
     func file(_ status: FileStatus) -> String {
         var text = String(status.inode, radix: 16)
@@ -62,7 +72,7 @@ struct FolderItems: Sendable {
             let nanoseconds = birth.seconds &* 1_000_000_000 &+ birth.nanoseconds
             text += "-" + String(UInt64(bitPattern: nanoseconds), radix: 16)
         }
-        if status.device != rootDevice { text += "@" + String(status.device, radix: 16) }
+        if status.device != rootDevice { text += "@" + mounts.mark(of: status.device) }
         return text
     }
 

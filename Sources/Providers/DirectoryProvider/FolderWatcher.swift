@@ -16,7 +16,8 @@ final class FolderWatcher: Sendable {
 
     private let inotify: Inotify
     private let log: ChangeLog
-    private let manager: any FileProviderManager
+    private let folder: Folder
+    private var manager: any FileProviderManager { folder.manager }
     private let watches = Mutex(Watches())
     /// Events that are read and not in the log.
     private let gathered = Mutex<[Inotify.Event]>([])
@@ -26,10 +27,10 @@ final class FolderWatcher: Sendable {
     private static let mostGathered = 4096
     private static let comparingMilliseconds: Int32 = 10_000
 
-    init(log: ChangeLog, manager: any FileProviderManager) throws(Errno) {
+    init(log: ChangeLog, folder: Folder) throws(Errno) {
         inotify = try Inotify()
         self.log = log
-        self.manager = manager
+        self.folder = folder
         let thread = Thread { [self] in run() }
         thread.name = "yonder-inotify"
         thread.start()
@@ -82,6 +83,7 @@ final class FolderWatcher: Sendable {
     }
 
     private func run() {
+        var mounts = MountTable.mounts(around: folder.path)
         while true {
             let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
             guard let isReady = inotify.wait(milliseconds: pause) else { return }
@@ -102,8 +104,21 @@ final class FolderWatcher: Sendable {
                 if count > Self.mostGathered || ContinuousClock.now > end { break }
             } while inotify.wait(milliseconds: Self.gatheringMilliseconds) == true
             takeGathered()
+            if inotify.takeMountChange() {
+                let now = MountTable.mounts(around: folder.path)
+                if now != mounts { mountsHaveChanged() }
+                mounts = now
+            }
             manager.signalEnumerator()
         }
+    }
+
+    /// A file system came or went, in the folder or with it. What was changed there meanwhile is not known, and what failed because it was
+    /// away can be done.
+    private func mountsHaveChanged() {
+        log.reset()
+        folder.hasUnfinishedEdits.store(true, ordering: .relaxed)
+        manager.signalErrorResolved(.ubiquitousFileUnavailable)
     }
 
     /// Logs what was changed before the call, unless it caused more events than are gathered at once.

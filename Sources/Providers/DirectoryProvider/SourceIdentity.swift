@@ -22,10 +22,19 @@ struct SourceIdentity: Codable, Hashable, Sendable {
         isOnNetwork = root.isOnNetworkFileSystem
     }
 
+    /// Whether a file has these numbers.
+    func isSameFile(as status: FileStatus) -> Bool {
+        inode == status.inode && device == status.device && birth == status.birth.map { [$0.seconds, $0.nanoseconds] }
+    }
+
     /// Whether both are the same directory. The kernel may assign another device number at each mount; the file
-    /// system's identifier stays. A network mount may have neither.
+    /// system's identifier stays, except on XFS, where it is that number: there a birth time to the nanosecond says as much. A network
+    /// mount may have neither.
     func isSameDirectory(as other: SourceIdentity) -> Bool {
         guard inode == other.inode, birth == nil || other.birth == nil || birth == other.birth else { return false }
+        if let birth, birth.last != 0, birth == other.birth, fileSystem == device, other.fileSystem == other.device {
+            return true
+        }
         return device == other.device || (fileSystem != 0 && fileSystem == other.fileSystem)
             || (isOnNetwork && other.isOnNetwork)
     }

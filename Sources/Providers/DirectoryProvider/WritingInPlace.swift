@@ -111,10 +111,12 @@ extension Folder {
         var directory = try openRoot()
         defer { try? directory.close() }
         do {
+            var parent = ItemIdentifier.rootContainer
             for name in edit.directory {
-                let next = try directory.openDirectory(named: name)
+                let (next, status) = try openDirectory(named: name, in: directory, parent)
                 try? directory.close()
                 directory = next
+                parent = ItemIdentifier(items.file(status))
             }
             let copy = try directory.openFile(named: edit.copy)
             defer { try? copy.close() }

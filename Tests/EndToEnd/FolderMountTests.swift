@@ -1,0 +1,117 @@
+import Control
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// File systems that are mounted below the folder that is the source.
+    @Suite(.enabled(if: getuid() == 0, "only root can mount")) struct FolderMounts {
+        /// Runs a test with a file system of its own, which is not mounted in the source yet.
+        private func withDisk(_ body: (Installation, _ disk: String) async throws -> Void) async throws {
+            try await Installation.run { yonder in
+                let disk = yonder.directory["stick"].string
+                try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+                try #require(try await Command.run("mount", "-t", "tmpfs", "stick", disk).status == 0)
+                let place = yonder.source.appending("disk").string
+                do {
+                    try await body(yonder, disk)
+                } catch {
+                    _ = try await Command.shell("umount -l \"$1\"; umount -l \"$2\"", place, disk)
+                    throw error
+                }
+                _ = try await Command.shell("umount -q -l \"$1\"; umount -l \"$2\"", place, disk)
+            }
+        }
+
+        /// Mounts the file system in the source.
+        private func insert(_ disk: String, _ yonder: Installation) async throws {
+            let place = yonder.source.appending("disk").string
+            let mounted = try await Command.shell("mkdir -p \"$2\" && mount --bind \"$1\" \"$2\"", disk, place)
+            try #require(mounted.status == 0, "\(mounted.errors)")
+        }
+
+        /// As a program that mounts removable disks does: its directory goes with it.
+        private func pullOut(_ yonder: Installation, removingDirectory: Bool = true) async throws {
+            let place = yonder.source.appending("disk").string
+            #expect(try await eventually { try await Command.run("umount", place).status == 0 })
+            if removingDirectory { #expect(rmdir(place) == 0) }
+        }
+
+        @Test(
+            "FOLDER-12: a file system below the folder that is unmounted takes nothing with it, and gets what was changed meanwhile",
+            arguments: [true, false])
+        func isPulledOut(removingDirectory: Bool) async throws {
+            try await withDisk { yonder, disk in
+                try await insert(disk, yonder)
+                for name in ["here", "there", "old"] { try yonder.write(name, to: "disk/" + name) }
+                try yonder.write("inner", to: "disk/directory/inner")
+                try yonder.write("beside", to: "file")
+                try await yonder.mountSource()
+                #expect(
+                    try await yonder.shell("cat file disk/here; ls disk") == "besideheredirectory\nhere\nold\nthere\n")
+                let before = try await yonder.shell("stat -c '%i %Y %a %n' disk disk/*")
+
+                try await pullOut(yonder, removingDirectory: removingDirectory)
+                #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
+                #expect(try await yonder.shell("cat disk/here; stat -c '%i %Y %a %n' disk disk/*") == "here" + before)
+                #expect(try await yonder.status().connection == .online)
+                let read = try await Command.shell("cat \"$1\"", yonder["disk/there"])
+                #expect(read.status == 1 && read.errors.contains("No such device"), "\(read.errors)")
+                let listing = try await Command.shell("ls \"$1\"", yonder["disk/directory"])
+                #expect(listing.errors.contains("No such device"))
+                _ = try await yonder.shell("echo new > disk/new; echo more >> disk/here; rm disk/old; echo x > second")
+                #expect(try await eventually { yonder.sourceText("second") == "x\n" })
+                #expect(try await yonder.yonder("why", yonder["disk/new"]).output.contains("mount it again"))
+                // Nothing was written to the directory below the mount.
+                let place = yonder.source.appending("disk").string
+                #expect(try await Command.shell("ls -A \"$1\"", place).output == "")
+
+                // Also for a daemon that begins while it is away.
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await yonder.shell("ls disk") == "directory\nhere\nnew\nthere\n")
+
+                try await insert(disk, yonder)
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("disk/new") == "new\n")
+                #expect(yonder.sourceText("disk/here") == "heremore\n")
+                #expect(yonder.sourceText("disk/old") == nil)
+                #expect(try await yonder.shell("cat disk/there disk/directory/inner") == "thereinner")
+                #expect(try await yonder.differences() == "")
+                // It is watched again.
+                try yonder.write("later", to: "disk/later")
+                #expect(try await eventually { try await yonder.shell("ls disk").contains("later") })
+            }
+        }
+
+        @Test("FOLDER-12: another file system in the same place is not taken for the one that was there")
+        func isAnother() async throws {
+            try await withDisk { yonder, disk in
+                try await insert(disk, yonder)
+                try yonder.write("mine", to: "disk/file")
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat disk/file") == "mine")
+                try await pullOut(yonder)
+                let other = yonder.directory["other"].string
+                try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+                try Data("another".utf8).write(to: URL(fileURLWithPath: other + "/file"))
+                try await insert(other, yonder)
+                #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
+                _ = try await yonder.shell("echo edited > disk/file; echo new > disk/new")
+                #expect(
+                    try await eventually {
+                        try await yonder.yonder("why", yonder["disk/new"]).output.contains("yonder reimport")
+                    })
+                #expect(try await Command.shell("cat \"$1\"/*", other).output == "another")
+
+                let reimport = try await yonder.yonder("reimport", yonder.mount.string, "--wait")
+                #expect(reimport.status == 0, "\(reimport.errors)")
+                try await yonder.expectSent()
+                #expect(try await yonder.shell("cat disk/new") == "new\n")
+                let texts = try await Command.shell("sort \"$1\"/*", other).output
+                #expect(texts == "another\nedited\nnew\n" || texts == "anotheredited\nnew\n", "\(texts)")
+            }
+        }
+    }
+}
