@@ -10,6 +10,8 @@ extension SyncEngine {
     ///   the remote cannot be written.
     package func reimport(below number: InodeNumber) async throws {
         try await reimports.begin(below: number)
+        // The remote is accepted as it is: what it refused before is tried at once.
+        if number == .root { try await commits.commit(changingNames: false) { try $0.answers.retryNow(nil) } }
     }
 
     /// Waits until no reimport is under way.

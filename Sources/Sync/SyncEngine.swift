@@ -88,8 +88,6 @@ package final class SyncEngine: SyncPart {
                 await provider.materializedItemsDidChange()
             },
             LocalSetNotifier(of: .pending, replica: replica, warnings: warnings) {
-                // What comes from the remote may have made something pending, too.
-                uploadsSignal.wake()
                 await provider.pendingItemsDidChange()
             },
         ]
@@ -107,6 +105,7 @@ package final class SyncEngine: SyncPart {
                 let name = (try? replica.database.item(ofInode: number)).flatMap(\.self)?.name
                 syncEvents.tell(.conflict, of: number, named: name ?? "")
             },
+            onSomethingToSend: { uploadsSignal.wake() },
             onPublish: { for notifier in notifiers { notifier.wake() } })
         let guardian = DeletionGuard(
             domainName: domainName, warnings: warnings,
@@ -364,6 +363,18 @@ package final class SyncEngine: SyncPart {
     /// The provider says that there are changes. Returns at once.
     package func signal() {
         schedule.refresh()
+    }
+
+    /// The provider says that what waits because of an error can be done.
+    package func errorWasResolved(_ code: FileProviderError.Code) async {
+        do {
+            // An error of one item alone is stored with another code.
+            let codes: Set = [code, FileProviderError(code).ofItemAlone.code]
+            try await commits.commit(changingNames: false) { try $0.answers.retryNow(after: codes) }
+        } catch {
+            warnings.report("what waits because of an error that is resolved cannot be tried now: \(error)")
+        }
+        errorWasResolved()
     }
 
     /// The user has resolved what made calls fail.

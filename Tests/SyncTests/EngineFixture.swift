@@ -129,7 +129,9 @@ private struct Signals: FileProviderManager {
     let store: any ProviderStore = InMemoryProviderStore()
 
     func signalEnumerator() { engine.signal() }
-    func signalErrorResolved(_ code: FileProviderError.Code) { engine.errorWasResolved() }
+    func signalErrorResolved(_ code: FileProviderError.Code) {
+        Task { [engine] in await engine.errorWasResolved(code) }
+    }
     func remotePath(of identifier: ItemIdentifier) -> [String]? { nil }
     func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? { nil }
     func materializedDirectories() -> [ItemIdentifier] { [] }

@@ -40,6 +40,22 @@ extension EngineTests {
         }
 
         @Test(
+            "ERROR-9: a change that waits is sent when the provider says that its error is resolved", arguments: codes)
+        func aChangeIsSentOnceResolved(code: FileProviderError.Code, errno: Errno) async throws {
+            try await Machine.run(isInteractive: false, fill: files) { machine async throws in
+                machine.provider.faults.fail(.modify, of: "f0", with: FileProviderError(code), times: nil)
+                machine.provider.faults.fail(.modify, of: "f1", with: FileProviderError(.cannotSynchronize), times: nil)
+                for name in ["f0", "f1"] { try await machine.write("new", to: name) }
+                _ = try await machine.engine.waitUntilSynced(within: .seconds(2))
+                machine.provider.faults.clear()
+                await machine.engine.errorWasResolved(code)
+                #expect(await eventually { machine.provider.tree.entries()["f0"]?.content == "new" })
+                // It waits because of another error.
+                #expect(machine.provider.tree.entries()["f1"]?.content == "x")
+            }
+        }
+
+        @Test(
             "ERROR-5: a change that the remote does not take is tried later, and the others are sent", arguments: codes)
         func aChangeDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
             try await Machine.run(isInteractive: false, fill: files) { machine async throws in

@@ -64,7 +64,8 @@ final class DomainManager: FileProviderManager {
     }
 
     func signalErrorResolved(_ code: FileProviderError.Code) {
-        host?.engine.errorWasResolved()
+        guard let engine = host?.engine else { return }
+        Task { await engine.errorWasResolved(code) }
     }
 
     func reimportItems(below identifier: ItemIdentifier) async throws {

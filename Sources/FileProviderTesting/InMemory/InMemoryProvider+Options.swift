@@ -15,6 +15,8 @@ extension InMemoryProvider {
         public var chunkDelay = Duration.zero
         /// Whether files have enumerators.
         public var documentEnumeration = false
+        /// Whether the provider is told of changes of the materialized and of the pending items.
+        public var followsLocalSets = true
         /// The number of concurrent calls that the provider declares.
         public var concurrentCalls = 16
         /// Whether items can be created, changed and deleted.

@@ -77,7 +77,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
         var features = ProviderFeatures(
             partialContentFetching: options.partialContentFetching, changeFeed: options.changeFeed,
             writing: options.writing, trash: options.trash, conditionalWrites: options.writing,
-            documentEnumeration: options.documentEnumeration, followsLocalSets: true,
+            documentEnumeration: options.documentEnumeration, followsLocalSets: options.followsLocalSets,
             directoryVersionsCoverTrees: options.directoryVersionsCoverTrees,
             concurrentCalls: options.concurrentCalls)
         features.keepsModificationDates = options.holds.contains(.contentModificationDate)

@@ -13,6 +13,9 @@ package struct ReplicaEffects: Sendable {
     /// The conflict copies that were made, each with what happened.
     package var conflictCopies: [(number: InodeNumber, text: String)] = []
 
+    /// Whether what the remote has told made something pending.
+    package var isSomethingToSend = false
+
     package init() {}
 
     /// The messages for the user.
@@ -24,6 +27,7 @@ package struct ReplicaEffects: Sendable {
         defects += other.defects
         endedDefects += other.endedDefects
         conflictCopies += other.conflictCopies
+        isSomethingToSend = isSomethingToSend || other.isSomethingToSend
     }
 }
 

@@ -198,7 +198,7 @@ package struct Placement: RemotePart {
         // In the trash many may have one name.
         if try trash.isForTrash(item) { return false }
         guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else {
-            return try db.queueDeletion(ofLate: item, at: now)
+            return try isLate(item)
         }
         if holder.isToBeOffered {
             // The provider says what it is, when it is offered.
@@ -211,7 +211,7 @@ package struct Placement: RemotePart {
             try recognize(holder.id, as: item)
             return true
         }
-        if try db.queueDeletion(ofLate: item, at: now) { return true }
+        if try isLate(item) { return true }
         guard holder.identifier == nil else { return false }
         if holder.inode.kind == .directory, item.kind == .directory {
             try adopt(item, for: holder)
@@ -220,6 +220,13 @@ package struct Placement: RemotePart {
             // again.
             try db.noteIncomplete(parent)
         }
+        return true
+    }
+
+    /// Whether it is what was sent without an answer, and was removed or renamed here since: then it is deleted.
+    private func isLate(_ item: FileProviderItem) throws -> Bool {
+        guard try db.queueDeletion(ofLate: item, at: now) else { return false }
+        noteSomethingToSend()
         return true
     }
 

@@ -230,4 +230,9 @@ package struct UploadAnswers: RemotePart {
     package func retryNow(_ number: InodeNumber?) throws {
         if let number { try db.retryItems(of: number) } else { try db.retryEverything() }
     }
+
+    /// Everything that waits because of an error with one of these codes is tried now.
+    package func retryNow(after codes: Set<FileProviderError.Code>) throws {
+        for code in codes { try db.retryAll(after: code.rawValue) }
+    }
 }

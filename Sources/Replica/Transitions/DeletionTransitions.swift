@@ -90,10 +90,6 @@ extension Database {
         try run("UPDATE unanswered SET renamed = NULL WHERE renamed = ?", [row])
     }
 
-    /// For how long a request without an answer may still arrive after its result was looked for. Another machine's file of the
-    /// same name, size and date is taken for it: no longer than a server takes to end what it has begun.
-    private static let lateness = Duration.seconds(15)
-
     /// Nothing was found of a new item that is to be deleted. What was sent of it may still arrive for a while: it is deleted
     /// then. A directory is not, because another machine may have made it.
     func keepLate(_ deletion: PendingDeletion, at now: FileTimestamp) throws {
@@ -106,7 +102,7 @@ extension Database {
                 """,
                 [
                     deletion.identifier.rawValue, deletion.kind.rawValue, deletion.parent.rawValue, deletion.name,
-                    now.advanced(by: Self.lateness).nanosecondsSince1970, deletion.id,
+                    now.advanced(by: UnansweredChange.lateness).nanosecondsSince1970, deletion.id,
                 ])
         }
     }

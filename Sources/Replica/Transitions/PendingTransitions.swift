@@ -152,6 +152,16 @@ extension Database {
         try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL", [])
         try run("UPDATE deletion SET nextTry = NULL, attempts = 0", [])
     }
+
+    /// As ``retryItem(_:)`` for all items and deletions that wait because of an error with this code.
+    func retryAll(after code: String) throws {
+        try run(
+            """
+            UPDATE item SET nextTry = NULL, attempts = 0
+            WHERE nextTry IS NOT NULL AND inode IN (SELECT inode FROM failure WHERE code = ?)
+            """, [code])
+        try run("UPDATE deletion SET nextTry = NULL, attempts = 0 WHERE code = ?", [code])
+    }
 }
 
 /// Statements that run for each write and each creation.

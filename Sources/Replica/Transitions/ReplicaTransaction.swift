@@ -93,7 +93,11 @@ extension TransactionPart {
     /// - Parameter text: the warning, which ends when the copy is removed or renamed.
     func reportConflict(_ copy: InodeNumber, _ text: String) {
         transaction.effects.conflictCopies.append((copy, text))
+        noteSomethingToSend()
     }
+
+    /// The uploads are woken after the transaction.
+    func noteSomethingToSend() { transaction.effects.isSomethingToSend = true }
 
     func reportEnd(of text: String) { transaction.effects.endedDefects.append(text) }
 }

@@ -11,6 +11,10 @@ package struct UnansweredChange: Hashable, Sendable {
     /// SHA-256 of the content; nil for large content, and when none was sent.
     package var digest: [UInt8]?
 
+    /// For how long a request without an answer may still arrive after its result was looked for, or its item removed. Another
+    /// machine's file that looks the same is taken for it: no longer than a server takes to end what it has begun.
+    static let lateness = Duration.seconds(15)
+
     /// A remote that stores dates cuts them to two seconds at most, as FAT does.
     private static let coarsestDate = Duration.seconds(2)
 
@@ -36,9 +40,13 @@ package struct UnansweredChange: Hashable, Sendable {
         return date <= modifiedAt && modifiedAt < date.advanced(by: Self.coarsestDate)
     }
 
-    /// Whether the item has been on the remote since before this was written here, as far as the two clocks agree.
-    package func isNewer(than item: FileProviderItem) -> Bool {
-        item.contentModificationDate.map { $0.advanced(by: Self.coarsestDate) < modifiedAt } ?? false
+    /// Whether the item came to the remote after this was written here, and before it can have arrived no more, as far as the two
+    /// clocks agree. For a remote whose dates are those of the arrival.
+    ///
+    /// - Parameter removal: when the item of the change was removed or renamed here.
+    package func canHaveArrived(as item: FileProviderItem, before removal: FileTimestamp) -> Bool {
+        guard let date = item.contentModificationDate else { return false }
+        return modifiedAt <= date.advanced(by: Self.coarsestDate) && date <= removal.advanced(by: Self.lateness)
     }
 
     /// Whether an item of the remote's can be what was sent, as far as can be told without its content.

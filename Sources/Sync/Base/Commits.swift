@@ -10,17 +10,20 @@ final class Commits: Sendable {
     private let onCommit: @Sendable () -> Void
     private let onPublish: @Sendable () -> Void
     private let onConflict: @Sendable (InodeNumber) -> Void
+    private let onSomethingToSend: @Sendable () -> Void
 
     /// - Parameters:
     ///   - onCommit: called after each commit; returns at once.
     ///   - onConflict: called with the inode of each conflict copy; returns at once.
+    ///   - onSomethingToSend: called after each transaction in which what the remote has told made something pending; returns at once.
     ///   - onPublish: called after each transaction whose effects are made known; returns at once.
     init(
         replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings,
         onCommit: @escaping @Sendable () -> Void, onConflict: @escaping @Sendable (InodeNumber) -> Void,
-        onPublish: @escaping @Sendable () -> Void
+        onSomethingToSend: @escaping @Sendable () -> Void, onPublish: @escaping @Sendable () -> Void
     ) {
         self.onConflict = onConflict
+        self.onSomethingToSend = onSomethingToSend
         self.onPublish = onPublish
         self.onCommit = onCommit
         self.replica = replica
@@ -76,6 +79,7 @@ final class Commits: Sendable {
             onConflict(copy.number)
         }
         if !effects.invalidations.isEmpty { kernel.forget(effects) }
+        if effects.isSomethingToSend { onSomethingToSend() }
         onPublish()
     }
 }

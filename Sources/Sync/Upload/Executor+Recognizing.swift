@@ -25,7 +25,9 @@ extension Executor {
         return try await hasContent(
             remote,
             ofAny: changes.filter {
-                keepsDates ? $0.matchesTruncatedDate(of: remote) : $0.size > 0 && !$0.isNewer(than: remote)
+                keepsDates
+                    ? $0.matchesTruncatedDate(of: remote)
+                    : $0.size > 0 && $0.canHaveArrived(as: remote, before: deletion.since)
             })
     }
 

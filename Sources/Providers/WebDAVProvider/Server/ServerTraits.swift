@@ -10,7 +10,8 @@ extension RemoteTraits {
         let keepsAttributes = capabilities?.keepsAttributes ?? false
         checksConditions = capabilities?.movesConditionally ?? false
         concurrentCalls = WebDAVServer.concurrentCalls
-        storesModificationDates = keepsAttributes || server.hasIdentifiers
+        // What is not known yet is taken for so: content with another date is another client's then.
+        storesModificationDates = capabilities?.keepsAttributes ?? true || server.hasIdentifiers
         storesPermissions = keepsAttributes
         directoryTagsCoverTrees = server.hasIdentifiers
         hasTrash = server.trash.store.kind != nil
