@@ -28,8 +28,9 @@ struct Exclusions: LocalPart {
         let old = try db.exclusion(of: item)
         let new = try exclusion(ofNew: name, in: directory)
         switch (old, new) {
-        case (.none, .none), (.unwanted, _), (.name, .name), (.name, .unwanted): return item
-        case (.name, .none):
+        case (.none, .none), (.unwanted, .unwanted), (.unwanted, .name), (.name, .name), (.name, .unwanted): return item
+        // What the provider did not want under one name it may want under another: it says so again, if not.
+        case (.name, .none), (.unwanted, .none):
             try include(item)
             return try db.item(id: item.id)
         case (.none, _):
@@ -56,7 +57,8 @@ struct Exclusions: LocalPart {
         }
     }
 
-    /// Sends an item that was excluded because of its name, and all items below it that have no such name.
+    /// Sends an item that was excluded, and all items below it that were excluded with it, except those with names that are never
+    /// sent.
     private func include(_ item: ItemRecord) throws {
         var waiting = [item]
         while let next = waiting.popLast() {
@@ -66,7 +68,8 @@ struct Exclusions: LocalPart {
             }
             guard next.inode.kind == .directory else { continue }
             waiting += try db.items(in: next.inode.number).filter {
-                try db.exclusion(of: $0) == .name && transaction.ignored.isSent($0.name)
+                try db.exclusion(of: $0) != .none && $0.inode.kind.itemKind != nil
+                    && transaction.ignored.isSent($0.name)
             }
         }
     }
