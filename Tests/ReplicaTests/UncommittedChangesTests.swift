@@ -21,7 +21,7 @@ import Testing
         try replica.database.commitAll()
         // The task that adds free pages commits what was changed before, and does nothing where they are there.
         replica.database.reserve.addFreePages()
-        let areThere = try await eventually {
+        let areThere = try await eventually(within: .seconds(60)) {
             try replica.database.query { try Int.fetchOne($0, sql: "PRAGMA freelist_count") } != 0
         }
         #expect(areThere)

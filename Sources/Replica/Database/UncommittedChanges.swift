@@ -80,9 +80,9 @@ final class UncommittedChanges: Sendable {
         }
         /// What is changed from now on follows what the database has.
         func setAside(_ reason: String) throws -> String {
-            let aside = path.string + ".rejected"
-            try? FileManager.default.removeItem(atPath: aside)
-            // On a full disk the domain is opened without the copy.
+            let names = [path.string + ".rejected"] + (2...9).map { path.string + ".rejected.\($0)" }
+            let aside = names.first { !FileManager.default.fileExists(atPath: $0) } ?? names[0]
+            // On a full disk, or with as many of them, the domain is opened without the copy.
             let isKept = (try? FileManager.default.copyItem(atPath: path.string, toPath: aside)) != nil
             try log.removeAll()
             begin(log, after: written)
