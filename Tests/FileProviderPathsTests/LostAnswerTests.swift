@@ -151,6 +151,18 @@ import Testing
         }
     }
 
+    @Test("DAV-16: what has a date on the remote keeps it, and what may still arrive there is recognized")
+    func datedOnTheRemote() throws {
+        let sent = SentContents(in: .temporary)
+        let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        sent.note("name", .tag([1]), date: date)
+        sent.note("name", .digest([2]), size: 3, date: date)
+        sent.noteDated("name", tag: [1])
+        #expect(sent.date("name", tag: [1]) == nil)
+        #expect(sent.candidates("name", size: 3, tag: [1]).isEmpty)
+        #expect(sent.candidates("name", size: 3, tag: [9]).map(\.date) == [date])
+    }
+
     @Test("PATH-10: content that had no answer is not taken for its twin elsewhere, and is known after a move")
     func places() throws {
         let sent = SentContents(in: .temporary)

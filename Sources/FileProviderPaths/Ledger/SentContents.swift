@@ -159,7 +159,7 @@ package final class SentContents: Sendable {
         if let removed { kept.remove(removed.key) }
     }
 
-    /// What is at a place is about to get another date: no upload gives it the date that it was sent with any more.
+    /// What is at a place has got another date: no upload gives it the date that it was sent with any more.
     package func forgetAll(_ place: String) {
         let bytes = Array(place.utf8)
         let keys = state.withLock { state -> [[UInt8]] in
@@ -170,6 +170,12 @@ package final class SentContents: Sendable {
             return (unanswered + acknowledged).map(\.key)
         }
         for key in keys { kept.remove(key) }
+    }
+
+    /// The content with a tag has a date of its own on the remote, which is not taken for the one that it was sent with.
+    package func noteDated(_ place: String, tag: [UInt8]) {
+        forget(place, .tag(tag))
+        settle(place, tag: tag, as: nil)
     }
 
     /// Whether nothing is recorded, as is usual: nothing has to be looked for then.

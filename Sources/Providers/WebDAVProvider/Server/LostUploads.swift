@@ -34,7 +34,12 @@ struct LostUploads: Sendable {
         if let mark { contents.forget(Self.place(path), mark) }
     }
 
-    /// An item is about to get another date.
+    /// The content with a tag has a date of its own on the server, which may have been set since, by any client.
+    func noteDated(_ path: RemotePath, tag: [UInt8]) {
+        if !contents.isEmpty { contents.noteDated(Self.place(path), tag: tag) }
+    }
+
+    /// An item has got another date.
     func forgetAll(at path: RemotePath) { contents.forgetAll(Self.place(path)) }
 
     /// An item is about to be moved, and with it what was sent to its path or below.

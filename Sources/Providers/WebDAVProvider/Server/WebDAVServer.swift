@@ -226,6 +226,9 @@ final class WebDAVServer: Sendable {
         let kind: ItemKind = resource.isDirectory ? .directory : .file
         let tag = Array(ETag.contentTag(kind, resource.etag, resource.modifiedAt, resource.length).utf8)
         if kind == .file, resource.etag == nil { state.withLock { $0.hasETags = false } }
+        // The age of a hidden file is the server's date.
+        let stored = HiddenName.isOne(name) ? nil : StoredAttributes(of: resource)
+        if stored?.date != nil { lostUploads.noteDated(path, tag: tag) }
         let date =
             lostUploads.date(at: path, tag: tag) ?? resource.modifiedAt.map { FileTimestamp(seconds: $0) }
         var entry = RemoteEntry(
@@ -235,8 +238,7 @@ final class WebDAVServer: Sendable {
             stableIdentifier: resource.fileIdentifier, size: kind == .file ? resource.length : nil,
             attributes: RemoteAttributes(contentModificationDate: date))
         entry.isTagUnsettled = kind == .file && isUnsettled(tag, resource.modifiedAt, head)
-        // The age of a hidden file is the server's date.
-        if !HiddenName.isOne(name) { entry = entry.with(StoredAttributes(of: resource)) }
+        entry = entry.with(stored)
         if let letters = resource.permissions, !letters.isEmpty {
             entry.isWritable = letters.contains(kind == .directory ? "C" : "W")
             // A deletion leaves a share or moves it to its owner's bin; a mounted storage may have no bin.
