@@ -3,14 +3,21 @@ import Hummingbird
 import NIOCore
 import Syscalls
 
-/// The context of a request, with the address that it comes from.
+/// The context of a request, with the two ends of its connection.
 struct DashboardContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    let peerPort: Int?
+    let peer: LocalPeer.End?
+    let server: LocalPeer.End?
 
     init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
-        peerPort = source.channel.remoteAddress?.port
+        peer = Self.end(source.channel.remoteAddress)
+        server = Self.end(source.channel.localAddress)
+    }
+
+    private static func end(_ address: SocketAddress?) -> LocalPeer.End? {
+        guard let address, let text = address.ipAddress, let port = address.port else { return nil }
+        return LocalPeer.End(address: text, port: port)
     }
 }
 
@@ -35,7 +42,7 @@ struct DashboardGuard: RouterMiddleware {
             return Self.refusal("This address is not the dashboard's.")
         }
         if request.uri.path == "/", let token = request.uri.queryParameters["token"] {
-            guard Self.isOfUser(context.peerPort, connectedTo: session.port) else {
+            guard Self.isOfUser(context) else {
                 return Self.refusal("This address belongs to another user, or its user cannot be found out.")
             }
             guard let secret = session.redeem(String(token)) else {
@@ -60,8 +67,10 @@ struct DashboardGuard: RouterMiddleware {
     }
 
     /// Whether a connection is from a process of the user whose dashboard it is, or of root.
-    private static func isOfUser(_ port: Int?, connectedTo server: Int) -> Bool {
-        guard let user = port.flatMap({ LocalPeer.user(ofPort: $0, connectedTo: server) }) else { return false }
+    private static func isOfUser(_ context: DashboardContext) -> Bool {
+        guard let peer = context.peer, let server = context.server,
+            let user = LocalPeer.user(of: peer, connectedTo: server)
+        else { return false }
         return user == Machine.userIdentifier || user == 0
     }
 

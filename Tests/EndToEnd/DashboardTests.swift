@@ -39,11 +39,29 @@ import Testing
                1: 0100007F:1F90 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1001        0 2 1 0 20 4 30 10 -1
                2: 0100007F:C001 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1002        0 3 1 0 20 4 30 10 -1
                3: 0100007F:C002 0100007F:1F90 06 00000000:00000000 03:00000001 00000000     0        0 0 3 0
+               4: 0200007F:C001 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1003        0 4 1 0 20 4 30 10 -1
             """
-        #expect(LocalPeer.user(ofPort: 0xC001, connectedTo: 0x1F90, in: table) == 1002)
-        #expect(LocalPeer.user(ofPort: 0xC002, connectedTo: 0x1F90, in: table) == nil)
-        #expect(LocalPeer.user(ofPort: 0xC001, connectedTo: 0x1F91, in: table) == nil)
-        #expect(LocalPeer.user(ofPort: 1, connectedTo: 2, in: "") == nil)
+        let server = LocalPeer.End(address: "127.0.0.1", port: 0x1F90)
+        func user(_ port: Int, at address: String = "127.0.0.1", _ server: LocalPeer.End = server) -> UInt32? {
+            LocalPeer.user(of: LocalPeer.End(address: address, port: port), connectedTo: server, in: table)
+        }
+        #expect(user(0xC001) == 1002)
+        // The same port of another address of this machine is another user's.
+        #expect(user(0xC001, at: "127.0.0.2") == 1003)
+        #expect(user(0xC001, at: "127.0.0.3") == nil && user(0xC001, at: "::1") == nil)
+        #expect(user(0xC002) == nil)
+        #expect(user(0xC001, LocalPeer.End(address: "127.0.0.1", port: 0x1F91)) == nil)
+    }
+
+    @Test("DASHBOARD-1: also a socket of IPv6 that has connected to an address of IPv4") func mappedAddress() {
+        let table = """
+              sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid
+               0: 0000000000000000FFFF00000100007F:C001 0000000000000000FFFF00000100007F:1F90 01 00000000:00000000 00:00000000 00000000  1002 0 3
+            """
+        #expect(
+            LocalPeer.user(
+                of: LocalPeer.End(address: "127.0.0.1", port: 0xC001),
+                connectedTo: LocalPeer.End(address: "127.0.0.1", port: 0x1F90), in: table) == 1002)
     }
 }
 
