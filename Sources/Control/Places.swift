@@ -47,6 +47,9 @@ package struct Places: Hashable, Sendable {
         return places
     }
 
+    /// The last text of the configuration file that had no mistake.
+    package var configurationCopy: String { stateDirectory + "/configuration.last" }
+
     /// Has the path of the socket of the daemon that was started last.
     package var socketNote: String { stateDirectory + "/control.path" }
 

@@ -132,7 +132,14 @@ extension RealMount {
                 #expect(try await yonder.yonder("shutdown").status == 0)
                 try "[ignore]\nnames = 5\n".write(toFile: file, atomically: true, encoding: .utf8)
                 let mistake = "'ignore.names' has a value of another type than it takes"
-                #expect(try await mount() == "yonder: warning: '\(file)': nothing of it applies: \(mistake)\n")
+                #expect(
+                    try await mount()
+                        == "yonder: warning: '\(file)': what it said before applies, and nothing new: \(mistake)\n")
+                // What was never to be sent is not sent because of a mistake.
+                try "x".write(toFile: yonder["other.own"], atomically: false, encoding: .utf8)
+                #expect(try await yonder.yonder("wait").status == 0)
+                #expect(!FileManager.default.fileExists(atPath: yonder.source.appending("file.own").string))
+                #expect(!FileManager.default.fileExists(atPath: yonder.source.appending("other.own").string))
                 #expect(try await yonder.yonder("shutdown").status == 0)
                 let many = (1...7).map { "[unknown\($0)]\n" }.joined()
                 try many.write(toFile: file, atomically: true, encoding: .utf8)

@@ -30,8 +30,9 @@ import Testing
         let fifo = directory["config"].string
         try #require(try await Command.run("mkfifo", fifo).status == 0)
         for path in [fifo, directory.path.string] {
-            #expect(Configuration(at: path).complaints.count == 1)
-            #expect(Configuration(at: path).rules == .usual)
+            let configuration = Configuration(at: path, keepingCopyAt: directory["copy"].string)
+            #expect(configuration.complaints.count == 1)
+            #expect(configuration.rules == .usual)
         }
     }
 

@@ -48,6 +48,7 @@ package final class MaterializationPolicy: Sendable {
         }
         guard isNew else { return }
         logger.notice(
-            "'\(name)' (pid \(process), and every later process of this name) downloads nothing: \(refusal)")
+            "'\(name)' (pid \(process)) downloads nothing: \(refusal). Of other processes of this name that is not said again."
+        )
     }
 }

@@ -7,9 +7,11 @@ package struct EscapingLogHandler: LogHandler {
     private var handler: any LogHandler
     private let level: AdjustableLogLevel
     private let file: LogFile?
+    /// That of one logger alone, where it is higher.
+    private var own = Logger.Level.trace
 
     /// - Parameters:
-    ///   - level: that of all loggers with this handler.
+    ///   - level: that of all loggers with this handler, but those that have set a higher one.
     ///   - file: to which the handler writes, where that is to be limited.
     package init(_ handler: any LogHandler, level: AdjustableLogLevel, file: LogFile? = nil) {
         self.handler = handler
@@ -28,8 +30,8 @@ package struct EscapingLogHandler: LogHandler {
     }
 
     package var logLevel: Logger.Level {
-        get { level.current }
-        set { level.current = newValue }
+        get { max(own, level.current) }
+        set { own = newValue }
     }
 
     package func log(event: LogEvent) {

@@ -113,17 +113,30 @@ struct Configuration: Sendable {
         }
     }
 
-    /// - Parameter path: need not exist. For an unreadable file, and for one with a mistake, the defaults apply.
-    init(at path: String) {
+    /// - Parameters:
+    ///   - path: need not exist. For an unreadable file, and for one with a mistake, the last text without one applies, or else the
+    ///     defaults: a mistake must not send what was never to be sent.
+    ///   - copy: keeps that text.
+    init(at path: String, keepingCopyAt copy: String) {
+        let kept = URL(fileURLWithPath: copy)
         do {
-            let bytes = try FilePath(path).contents()
-            self = try Configuration(text: String(decoding: bytes, as: UTF8.self))
+            let text = String(decoding: try FilePath(path).contents(), as: UTF8.self)
+            self = try Configuration(text: text)
+            // Without a copy the defaults apply in its place.
+            if (try? String(contentsOf: kept, encoding: .utf8)) != text {
+                try? Data(text.utf8).write(to: kept, options: .atomic)
+            }
         } catch Errno.noSuchFileOrDirectory, Errno.notDirectory {
+            try? FileManager.default.removeItem(at: kept)
             return
-        } catch let error as DecodingError {
-            complaints = ["nothing of it applies: \(Self.mistake(in: error))"]
         } catch {
-            complaints = ["nothing of it applies: \(error)"]
+            let mistake = (error as? DecodingError).map(Self.mistake) ?? "\(error)"
+            if let text = try? String(contentsOf: kept, encoding: .utf8), let last = try? Configuration(text: text) {
+                self = last
+                complaints = ["what it said before applies, and nothing new: \(mistake)"]
+            } else {
+                complaints = ["nothing of it applies: \(mistake)"]
+            }
         }
         complaints = complaints.map { "'\(path)': \($0)" }
     }
@@ -156,11 +169,15 @@ struct Configuration: Sendable {
         }
         for descriptor in ProviderDescriptor.all {
             guard let values = file.remotes[descriptor.name] else { continue }
-            if let name = values.keys.sorted().first(where: { descriptor.option($0)?.isSecret != false }) {
-                throw Mistake(description: "'\(name)' is no option for [\(descriptor.name)]")
+            let known = values.filter { descriptor.option($0.key) != nil }
+            complaints += values.keys.filter { known[$0] == nil }.sorted().map {
+                "'\($0)' in [\(descriptor.name)] means nothing, and is ignored"
             }
-            if let mistake = descriptor.mistake(in: values) { throw Mistake(description: mistake) }
-            remoteOptions[descriptor.name] = values
+            if let name = known.keys.sorted().first(where: { descriptor.option($0)?.isSecret == true }) {
+                throw Mistake(description: "'\(name)' is secret, and may not be in [\(descriptor.name)]")
+            }
+            if let mistake = descriptor.mistake(in: known) { throw Mistake(description: mistake) }
+            remoteOptions[descriptor.name] = known
         }
     }
 

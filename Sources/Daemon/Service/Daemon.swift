@@ -54,7 +54,7 @@ package final class Daemon: Sendable {
         CrashReports.prepare(places.crashes, logger: logger)
         let store = try DomainStore(in: FilePath(places.stateDirectory))
         store.cleanUp { [logger] in logger.warning("\($0)") }
-        let configuration = Configuration(at: places.configuration)
+        let configuration = Configuration(at: places.configuration, keepingCopyAt: places.configurationCopy)
         for complaint in configuration.complaints { logger.warning("\(complaint)") }
         let domains = Domains(
             store: store,
