@@ -28,11 +28,13 @@ package enum Machine {
         return path.split(separator: "/").last.map(String.init) ?? ""
     }
 
-    /// The current directory, encoded by ``FileNameText``. (getcwd)
-    package static var currentDirectory: String {
-        guard let path = getcwd(nil, 0) else { return "/" }
+    /// The current directory, encoded by ``FileNameText``; nil if it was removed, or is in no directory that can be reached. (getcwd)
+    package static var currentDirectory: String? {
+        guard let path = getcwd(nil, 0) else { return nil }
         defer { free(path) }
-        return FileNameText.text(of: UnsafeRawBufferPointer(start: path, count: strlen(path)))
+        let text = FileNameText.text(of: UnsafeRawBufferPointer(start: path, count: strlen(path)))
+        // The kernel calls the other ones "(unreachable)".
+        return text.utf8.first == UInt8(ascii: "/") ? text : nil
     }
 
     package static var userIdentifier: UInt32 { geteuid() }

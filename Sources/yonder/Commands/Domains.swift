@@ -22,9 +22,11 @@ extension Yonder {
 
         func run() async throws {
             let daemon = DaemonConnection()
-            guard let name else { return try await unmountAll(daemon) }
             // A new daemon can detach the mounts of a killed one.
-            if !(await daemon.answers()), AbsolutePath.isInMount(name) { _ = try await daemon.start() }
+            if !(await daemon.answers()), name.map(AbsolutePath.isInMount) ?? AbsolutePath.isAnythingMounted {
+                _ = try await daemon.start()
+            }
+            guard let name else { return try await unmountAll(daemon) }
             let report = try await unmount(name, daemon)
             try Output(output).print(report) { [Self.line(for: report)] }
         }

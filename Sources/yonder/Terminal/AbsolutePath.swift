@@ -13,9 +13,13 @@ struct AbsolutePath: ExpressibleByArgument {
 
     static var defaultCompletionKind: CompletionKind { .file() }
 
-    /// - Returns: nil for an empty path, which would otherwise mean the working directory: `yonder delete "$UNSET"`.
+    /// - Returns: nil for a relative path when the working directory was removed, and for an empty path, which would otherwise mean the working directory: `yonder delete "$UNSET"`.
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
+        if argument.utf8.first != UInt8(ascii: "/"), Machine.currentDirectory == nil {
+            FileHandle.standardError.write(Data("yonder: the working directory is gone: give absolute paths\n".utf8))
+            return nil
+        }
         text = Self.resolving(argument)
         itself = Self.resolving(argument, followsLast: false)
     }
@@ -27,8 +31,11 @@ struct AbsolutePath: ExpressibleByArgument {
     /// Paths in a mount are not accessed, because that could list directories.
     static func resolving(_ text: String) -> String { resolving(text, followsLast: true) }
 
+    /// A path that does not exist where a relative path means nothing.
+    private static var workingDirectory: String { Machine.currentDirectory ?? "/(the working directory is gone)" }
+
     private static func resolving(_ text: String, followsLast: Bool) -> String {
-        let start = text.utf8.first == UInt8(ascii: "/") ? text : Machine.currentDirectory + "/" + text
+        let start = text.utf8.first == UInt8(ascii: "/") ? text : workingDirectory + "/" + text
         let mounts = mountsAtStart
         let followed = followsLast ? walk(components(start), followsLast: true, mounts) : nil
         if let followed, followed.isInMount { return followed.path }
@@ -85,6 +92,9 @@ struct AbsolutePath: ExpressibleByArgument {
                 || domain.path.utf8.starts(with: (mount.path + "/").utf8)
         }
     }
+
+    /// Whether there is a mount of Yonder, dead or alive.
+    static var isAnythingMounted: Bool { !mounts().isEmpty }
 
     /// The mount points when the first path was resolved: a command may have thousands of paths.
     private static let mountsAtStart = mounts().map(\.path)
