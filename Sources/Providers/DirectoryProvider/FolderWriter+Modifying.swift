@@ -193,6 +193,19 @@ extension FolderWriter {
             && new.name.lowercased() == old.name.lowercased()
     }
 
+    /// rename(2) does nothing where both names are the same file. The name between is one that is shown: after a crash there the item
+    /// has that name, and is renamed again.
+    private func changeCase(from old: NamedEntry, to new: NamedEntry) throws(Errno) {
+        let between = "renaming-\(UInt32.random(in: .min ... .max))"
+        try old.directory.rename(old.name, to: between, in: old.directory)
+        do throws(Errno) {
+            try old.directory.rename(between, to: new.name, in: new.directory)
+        } catch {
+            try? old.directory.rename(between, to: old.name, in: old.directory)
+            throw error
+        }
+    }
+
     /// - Throws: `filenameCollision`; `cannotSynchronize` if a directory would become its own descendant.
     private func move(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
         do {
@@ -203,7 +216,7 @@ extension FolderWriter {
                 guard let there = try self.status(of: new), isRenamedByCase(from: old, to: new, status, there) else {
                     throw collision(new)
                 }
-                try old.directory.rename(old.name, to: new.name, in: new.directory)
+                try changeCase(from: old, to: new)
             case .invalidArgument, .notSupported: try moveByHand(from: old, to: new, status)
             default: throw error
             }
@@ -217,8 +230,9 @@ extension FolderWriter {
 
     /// For file systems without RENAME_NOREPLACE: the check and the rename are not atomic.
     private func moveByHand(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
-        if let there = try self.status(of: new), !isRenamedByCase(from: old, to: new, status, there) {
-            throw collision(new)
+        if let there = try self.status(of: new) {
+            guard isRenamedByCase(from: old, to: new, status, there) else { throw collision(new) }
+            return try changeCase(from: old, to: new)
         }
         do {
             try old.directory.rename(old.name, to: new.name, in: new.directory)

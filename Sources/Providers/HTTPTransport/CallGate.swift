@@ -28,13 +28,8 @@ final class CallGate: Sendable {
 
         /// Records that the server refused the request because of overload, or broke the connection.
         func noteOverload() {
-            gate.change { state in
-                if isExtra {
-                    state.noExtraUntil = .now + CallGate.pauseWithoutExtra
-                } else {
-                    state.limit.noteOverload(startedAt: startedAt, at: .now)
-                }
-            }
+            if isExtra { return gate.pauseWithoutExtra() }
+            gate.change { $0.limit.noteOverload(startedAt: startedAt, at: .now) }
         }
 
         /// Whether it was admitted beyond the limit: a refusal says nothing of the request.
@@ -47,7 +42,7 @@ final class CallGate: Sendable {
         var isExtra: Bool
     }
 
-    private static let pauseWithoutExtra = Duration.seconds(60)
+    private static let pause = Duration.seconds(60)
 
     private struct Waiter {
         var ticket: UInt64
@@ -151,6 +146,15 @@ final class CallGate: Sendable {
         state.withLock { _ = $0.cancelled.remove(ticket) }
         guard let answer else { throw CancellationError() }
         return answer
+    }
+
+    /// The end of the pause admits what waits for it.
+    private func pauseWithoutExtra() {
+        change { $0.noExtraUntil = .now + Self.pause }
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.pause + .milliseconds(10))
+            self?.change { _ in }
+        }
     }
 
     private func leave(_ admission: Admission) {
