@@ -70,6 +70,19 @@ import Testing
         #expect(plan([pending], [], planner) == Planner.Plan(next: now.advanced(by: .seconds(60))))
     }
 
+    @Test("SEND-4: what was changed before the clock was set back is sent, and what had failed is tried again")
+    func theClockWasSetBack() async throws {
+        var pending = try await newFile()
+        let ahead = now.advanced(by: .seconds(86_400))
+        (pending.item.inode.changedAt, pending.state.since) = (ahead, ahead)
+        #expect(plan([pending]).steps.count == 1)
+        pending.state.nextTry = ahead
+        #expect(plan([pending]).steps.count == 1)
+        var removal = try await removal()
+        (removal.deletion.since, removal.deletion.nextTry) = (ahead, ahead)
+        #expect(plan([], [removal]).steps.count == 1)
+    }
+
     @Test func anOpenFileIsSentAfterABoundThatDependsOnItsSize() async throws {
         var pending = try await newFile()
         func content(_ size: Int64) -> ContentStatus {

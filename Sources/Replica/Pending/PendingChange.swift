@@ -54,6 +54,21 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Now, or later if the clock was set back since something was changed that waits: all that waits was changed up to then.
+    package func timeAfterAllPending() throws -> FileTimestamp {
+        let now = Replica.now.nanosecondsSince1970
+        let latest = try read { db in
+            try db.one(
+                """
+                SELECT max((SELECT COALESCE(max(pendingSince), 0) FROM item
+                        WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)),
+                    (SELECT COALESCE(max(pendingSince), 0) FROM deletion),
+                    (SELECT COALESCE(max(requestedAt), 0) FROM reimport))
+                """, [], { $0[0] as Int64 }) ?? 0
+        }
+        return FileTimestamp(nanosecondsSince1970: max(now, latest))
+    }
+
     /// Whether anything waits that was changed up to a moment.
     package func hasPending(since time: FileTimestamp) throws -> Bool {
         try read { db in

@@ -167,15 +167,33 @@ struct Planner: Sendable {
 
     /// When an item's time comes; nil when it has come.
     private func heldBack(_ item: ItemRecord, _ state: PendingState, at now: FileTimestamp) -> FileTimestamp? {
-        if let time = state.nextTry, time > now { return time }
+        if let time = Self.pause(until: state.nextTry, now) { return time }
         if isHurried { return nil }
-        let due = min(item.inode.changedAt.advanced(by: delays.delay), state.since.advanced(by: delays.longestDelay))
+        let due = min(
+            Self.end(of: delays.delay, from: item.inode.changedAt, now),
+            Self.end(of: delays.longestDelay, from: state.since, now))
         return due > now ? due : nil
     }
 
+    /// The end of a pause; nil if it is over. One that ends later than any that is made was made before the clock was set back.
+    private static func pause(until time: FileTimestamp?, _ now: FileTimestamp) -> FileTimestamp? {
+        guard let time, time > now, time < now.advanced(by: longestPause) else { return nil }
+        return time
+    }
+
+    /// The end of a delay after a change. What was changed in the future was changed before the clock was set back.
+    private static func end(
+        of delay: Duration, from change: FileTimestamp, _ now: FileTimestamp
+    ) -> FileTimestamp {
+        change > now.advanced(by: clockStep) ? now : change.advanced(by: delay)
+    }
+
+    private static let longestPause = Duration.seconds(2 * 3600)
+    private static let clockStep = Duration.seconds(1)
+
     private func heldBack(_ deletion: PendingDeletion, at now: FileTimestamp) -> FileTimestamp? {
-        if let time = deletion.nextTry, time > now { return time }
-        let due = deletion.since.advanced(by: delays.delay)
+        if let time = Self.pause(until: deletion.nextTry, now) { return time }
+        let due = Self.end(of: delays.delay, from: deletion.since, now)
         return !isHurried && due > now ? due : nil
     }
 
@@ -186,8 +204,8 @@ struct Planner: Sendable {
         guard !fields.isEmpty, !item.isExcluded else { return .nothing }
         if let time = heldBack(item, pending.state, at: now) { return .notBefore(time) }
         if let content = pending.content {
-            let quiet = content.changedAt.advanced(by: isHurried ? .zero : delays.writtenDelay)
-            let due = min(quiet, pending.state.since.advanced(by: delays.longest(forSize: content.size)))
+            let quiet = Self.end(of: isHurried ? .zero : delays.writtenDelay, from: content.changedAt, now)
+            let due = min(quiet, Self.end(of: delays.longest(forSize: content.size), from: pending.state.since, now))
             if due > now { return .notBefore(due) }
         }
         if pending.isReplacedFileInUse { return .notBefore(now.advanced(by: Self.pauseForReaders)) }
