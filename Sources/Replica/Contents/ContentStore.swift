@@ -10,8 +10,8 @@ struct ContentStore: Sendable {
     let directory: FilePath
     let recovered: FilePath
     let withdrawn: FilePath
-    /// Whether the file system gives a file a new change time at every write.
-    private let isStampExact: Bool
+    /// For how long the file system may give a file the same change time, in nanoseconds; 0 if each write gives it a new one.
+    private let coarseness: Int64
 
     init(in domainDirectory: FilePath) throws(Errno) {
         directory = domainDirectory.appending("contents")
@@ -20,7 +20,7 @@ struct ContentStore: Sendable {
         try directory.makeDirectory()
         try recovered.makeDirectory()
         try withdrawn.makeDirectory()
-        isStampExact = (try? Self.probeStamps(in: directory)) ?? false
+        coarseness = (try? Self.probeStamps(in: directory)) ?? Self.coarsestTime
     }
 
     func path(of number: InodeNumber) -> FilePath {
@@ -125,9 +125,10 @@ struct ContentStore: Sendable {
     /// be given again, and is not reliable.
     private func stamp(ofChangeAt time: FileTimestamp) -> Int64 {
         let stamp = time.nanosecondsSince1970
-        if isStampExact { return stamp }
+        if coarseness == 0 { return stamp }
         let age = FileTimestamp.now.nanosecondsSince1970.saturatingSubtract(stamp)
-        return age < Self.coarsestClock ? ContentStamp.unknown : stamp
+        // A time in the future is from before the clock was set back: a write now gives another one.
+        return (-coarseness..<coarseness).contains(age) ? ContentStamp.unknown : stamp
     }
 
     /// Whether an inode's content file is there, and is a file.
@@ -149,9 +150,12 @@ struct ContentStore: Sendable {
         try file.setLength(length)
     }
 
+    /// The kernel's clock for times of files ticks at least so often.
     private static let coarsestClock: Int64 = 50_000_000
+    /// File systems that keep whole seconds, as ext4 with inodes of 128 bytes, or every second one, as FAT.
+    private static let coarsestTime: Int64 = 2_050_000_000
 
-    private static func probeStamps(in directory: FilePath) throws -> Bool {
+    private static func probeStamps(in directory: FilePath) throws -> Int64 {
         let path = directory.appending(".probe")
         let file = try FileDescriptor.open(
             path, .readWrite, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
@@ -162,9 +166,11 @@ struct ContentStore: Sendable {
         for _ in 0..<4 {
             let before = try FileStatus(of: file).changed
             try file.writeAll([0].span.bytes, at: 0)
-            guard try FileStatus(of: file).changed != before else { return false }
+            let after = try FileStatus(of: file).changed
+            if after != before { continue }
+            return after.nanoseconds == 0 ? coarsestTime : coarsestClock
         }
-        return true
+        return 0
     }
 }
 
