@@ -38,14 +38,16 @@ struct PathItems: Sendable {
         return Self.unsettledVersion(of: version)
     }
 
-    /// The content version of a settled tag.
+    /// The content version of a settled tag: the tag, or a digest of one that is too long, or that ends as a version does whose tag is
+    /// not settled. A digest is longer than every tag that is a version.
     static func version(ofTag tag: [UInt8]) -> [UInt8] {
-        guard tag.count > longestTag else { return tag }
-        return Array(
+        guard tag.count > longestTag || tag.last == mark else { return tag }
+        let digest = Array(
             MintedIdentifier.make(
                 .file, named: "", in: ItemIdentifier(tag.map { String($0) }.joined(separator: ".")),
                 attempt: 0
             ).rawValue.utf8)
+        return digest + Array(repeating: UInt8(ascii: "="), count: max(0, longestTag + 1 - digest.count))
     }
 
     /// Whether two versions have the same tag.
@@ -55,7 +57,8 @@ struct PathItems: Sendable {
 
     /// The tag of a version; nil for a version that is a digest of the tag.
     static func tag(ofVersion version: [UInt8]) -> [UInt8]? {
-        version.count > longestTag ? nil : Array(version.drop(mark))
+        let settled = Array(version.drop(mark))
+        return settled.count > longestTag ? nil : settled
     }
 
     /// The version of a file whose tag is not settled yet.
