@@ -42,6 +42,85 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-11: what was changed before the clock was set back is waited for") func theClockWasSetBack()
+            async throws
+        {
+            try await Machine.run { machine async throws in
+                try await machine.write("text", to: "n")
+                let row = try await machine.item("n").id
+                try await machine.replica.database.write { db in
+                    try db.run("UPDATE item SET pendingSince = pendingSince + 3600000000000 WHERE id = ?", [row])
+                }
+                #expect(try await !machine.engine.waitUntilSynced(within: .milliseconds(50)))
+                #expect(
+                    try await !machine.engine.waitUntilSynced(
+                        below: machine.number("n"), within: .milliseconds(50)))
+            }
+        }
+
+        @Test("SEND-1: a conflict copy has been pending since its file was changed, so that a wait ends with it sent")
+        func aConflictCopyIsWaitedFor() async throws {
+            try await Machine.run(fill: ScriptRun.fill) { machine async throws in
+                try await machine.write("mine", to: "a")
+                let since = try #require(try machine.replica.pendingItem(try await machine.item("a").id)).state.since
+                machine.provider.changeSilently { $0.write(RemoteContent("theirs"), to: "a") }
+                machine.provider.faults.fail(.create, with: FileProviderError(.timedOut), times: nil)
+                try await machine.send(passes: 1)
+                let copy = try #require(try machine.replica.database.conflictCopies().first?.item)
+                #expect(try machine.replica.pendingItem(copy.id)?.state.since == since)
+            }
+        }
+
+        @Test("WRITE-1: a date that is set while an earlier one is refused is sent", arguments: [false, true])
+        func aNewerValueIsNotHeld(isSetMeanwhile: Bool) async throws {
+            var options = InMemoryProvider.Options()
+            options.holds.remove(.contentModificationDate)
+            try await Machine.run(options: options, fill: ScriptRun.fill) { machine async throws in
+                try await machine.listAll()
+                let gate = machine.provider.faults.hold(.modify, times: 1)
+                try await machine.setTime(of: "a", to: FileTimestamp(seconds: 1_000))
+                async let sending: Void = machine.send(passes: 1)
+                #expect(await eventually { gate.waiting == 1 })
+                if isSetMeanwhile { try await machine.setTime(of: "a", to: FileTimestamp(seconds: 2_000)) }
+                gate.open()
+                try await sending
+                let item = try await machine.item("a")
+                #expect(item.changedFields.contains(.contentModificationDate) == isSetMeanwhile)
+                #expect(item.heldFields.contains(.contentModificationDate) == !isSetMeanwhile)
+            }
+        }
+
+        @Test("S3-4: a mode that could not be set on what was there is sent with new content")
+        func aHeldModeIsSentWithContent() async throws {
+            var options = InMemoryProvider.Options()
+            options.holds.remove(.permissions)
+            try await Machine.run(options: options, fill: ScriptRun.fill) { machine async throws in
+                try await machine.listAll()
+                try await machine.setPermissions(of: "a", to: 0o600)
+                try await machine.drain()
+                #expect(try await machine.item("a").heldFields.contains(.permissions))
+                machine.provider.log.clear()
+                try await machine.write("new", to: "a")
+                try await machine.drain()
+                #expect(machine.provider.log.calls(of: .modify).contains { $0.fields?.contains(.permissions) == true })
+            }
+        }
+
+        @Test("NAME-11: a new item that failed is sent at once under another name, without its old failure")
+        func aRenamedItemIsTriedAtOnce() async throws {
+            try await Machine.run { machine async throws in
+                machine.provider.faults.fail(
+                    .create, with: FileProviderError(.cannotSynchronize, "not this name"), times: 1)
+                try await machine.write("text", to: "n")
+                try await machine.send(passes: 1)
+                let row = try await machine.item("n").id
+                #expect(try machine.replica.pendingItem(row)?.state.nextTry != nil)
+                try await machine.rename("n", to: "m")
+                #expect(try machine.replica.pendingItem(row)?.state.nextTry == nil)
+                #expect(try machine.replica.database.failure(of: try await machine.number("m")) == nil)
+            }
+        }
+
         @Test("SEND-4: an item that is changed again and again is sent after the longest delay")
         func anItemThatIsNeverLeftAloneIsSent() async throws {
             try await Machine.run { machine async throws in

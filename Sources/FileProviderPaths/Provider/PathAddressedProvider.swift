@@ -53,6 +53,7 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
             trash: traits.hasTrash && traits.isWritable, conditionalWrites: true,
             directoryVersionsCoverTrees: traits.directoryTagsCoverTrees, concurrentCalls: traits.concurrentCalls)
         features.attributesComeWithContents = traits.attributesComeWithContents
+        features.datesMakeVersions = traits.datesMakeTags
         features.keepsModificationDates = traits.storesModificationDates
         return features
     }

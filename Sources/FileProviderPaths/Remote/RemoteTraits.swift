@@ -20,6 +20,8 @@ public struct RemoteTraits: Hashable, Sendable {
     public var listsTrees = false
     /// A file's tag depends on its bytes alone: equal files have equal tags.
     public var tagsAreOfContent = false
+    /// A file's tag is made of its size and its date: setting the date of a file makes a new tag of the same content.
+    public var datesMakeTags = false
     /// A directory's tag changes when something below it does, at any depth.
     public var directoryTagsCoverTrees = false
     /// Listings contain names that begin with a dot. If not, the provider asks for the known ones one by one.

@@ -41,6 +41,7 @@ final class SFTPRemote: PathRemote {
         traits.hasSymbolicLinks = true
         traits.storesModificationDates = true
         traits.storesPermissions = true
+        traits.datesMakeTags = true
         traits.concurrentCalls = 64
         return traits
     }

@@ -154,7 +154,7 @@ package struct ContentChanges: LocalPart {
         var parent = place.parent
         if try db.item(ofInode: parent)?.inode.kind != .directory { parent = .root }
         let name = try db.freeName(for: place.name, label: Replica.conflictLabel(), in: parent)
-        try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, at: now)
+        try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, pendingSince: now)
         try db.link(number, at: now)
         try db.forgetNameless(number)
         try touch(parent)

@@ -21,6 +21,8 @@ extension Replica {
             guard !sending.isEmpty else { return nil }
             // By its date and size it is recognized when the answer is lost.
             if sending.contains(.contents) { sending.insert(.contentModificationDate) }
+            // A mode that the remote could not set on what it had may come with new content.
+            if sending.contains(.contents) { sending.formUnion(item.heldFields.intersection(.permissions)) }
             let parent: ItemIdentifier
             if item.inode.number == .root {
                 parent = .rootContainer

@@ -40,13 +40,16 @@ package struct Conflicts: RemotePart {
             if item.identifier == nil || collisions > Self.mostCollisions { return .isConflictCopy }
         }
         let name = try db.freeName(for: item.name, label: label, in: parent)
+        // What waits for the change waits for its copy.
+        let since = try db.pendingSince(of: row) ?? now
         // The remote's item, with an inode of its own; what was changed of its place stays pending.
         let number = try db.copyInode(
             of: item, size: remote.documentSize ?? 0, version: remote.itemVersion.contentVersion, at: now)
         try db.giveUpContent(of: row, for: remote, in: number)
         try db.forgetAttributes(item.changedFields, of: number)
         try db.insertConflictCopy(
-            of: item.inode.number, original: item.name, named: name, in: parent, collisions: collisions, at: now)
+            of: item.inode.number, original: item.name, named: name, in: parent, collisions: collisions,
+            pendingSince: since)
         tellKernel([
             .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
         ])

@@ -110,7 +110,8 @@ package struct UploadAnswers: RemotePart {
             changed.formUnion(held.intersection(current.changedFields))
             held = []
         }
-        changed.subtract(held)
+        // A value that is newer than the one that was sent has not been refused.
+        held.subtract(changed)
         // A name that it has got since the plan was not sent with it.
         let isNameAnswered = sent.fields.contains(.filename) || !current.changedFields.contains(.filename)
         let isRenamedThere =
@@ -179,9 +180,13 @@ package struct UploadAnswers: RemotePart {
 
     /// Whether the content of a version has got nothing but another date on the remote, and with it another version.
     private func isOnlyDated(_ sent: SentChange, _ item: FileProviderItem, _ base: ItemBase) -> Bool {
-        item.kind == .file && sent.fields.contains(.contentModificationDate) && !sent.fields.contains(.contents)
+        guard let wanted = sent.item.contentModificationDate, let stored = item.contentModificationDate else {
+            return false
+        }
+        // SFTP keeps whole seconds.
+        return item.kind == .file && sent.fields.contains(.contentModificationDate) && !sent.fields.contains(.contents)
             && sent.identifier != nil && sent.base.contentVersion == base.version.contentVersion
-            && item.contentModificationDate == sent.item.contentModificationDate && item.documentSize == base.size
+            && stored <= wanted && wanted < stored.advanced(by: .seconds(1)) && item.documentSize == base.size
     }
 
     /// Whether the content that is here is of a version, or was written over it, and the inode may get the new version.

@@ -91,7 +91,7 @@ extension Database {
     /// Inserts the local content of an inode as a new item beside the one whose content it was. It is pending.
     func insertConflictCopy(
         of number: InodeNumber, original: String, named name: String, in parent: InodeNumber, collisions: Int64 = 0,
-        at now: FileTimestamp
+        pendingSince time: FileTimestamp
     ) throws {
         try run(
             """
@@ -101,7 +101,7 @@ extension Database {
             """,
             [
                 number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
-                Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), now.nanosecondsSince1970,
+                Int64(ItemFields.ofNewItem(.file).rawValue), ItemRecord.newTemplate(), time.nanosecondsSince1970,
                 original, collisions,
             ])
     }

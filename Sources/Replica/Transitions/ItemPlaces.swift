@@ -28,9 +28,15 @@ extension Database {
 
     /// Compares an item's place with its place on the remote, and makes pending exactly what differs.
     ///
-    /// An item that has no identifier stays as it is. What could not be sent before is tried at once.
+    /// Of an item that has no identifier all is pending. What could not be sent before is tried at once.
     func noteWhereItIs(_ row: Int64, at now: FileTimestamp) throws {
-        guard let item = try item(id: row), item.identifier != nil else { return }
+        guard let item = try item(id: row) else { return }
+        guard item.identifier != nil else {
+            try retryItem(row)
+            // Its failure may have been about the name that it had.
+            if item.changedFields != [] { try forgetFailure(of: item.inode.number) }
+            return
+        }
         var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
         // In the trash the local name is not the remote's.
         if item.trash == nil, item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }

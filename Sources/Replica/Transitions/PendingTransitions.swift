@@ -63,6 +63,12 @@ extension Database {
             """, [Int64(fields.rawValue), time.nanosecondsSince1970, row])
     }
 
+    /// Since when something of an item is pending; nil if nothing is.
+    func pendingSince(of row: Int64) throws -> FileTimestamp? {
+        try one("SELECT pendingSince FROM item WHERE id = ?", [row], { $0[0] as Int64? })?
+            .map(FileTimestamp.init(nanosecondsSince1970:))
+    }
+
     func setFavoriteRank(_ rank: Int64?, of row: Int64) throws {
         try run("UPDATE item SET favoriteRank = ? WHERE id = ?", [rank, row])
     }

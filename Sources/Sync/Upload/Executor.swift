@@ -59,7 +59,10 @@ struct Executor: SyncPart {
     ///
     /// - Returns: nil where its content is not sent.
     func openContent(of sent: inout SentChange, _ transfer: UploadTransfer) async throws -> ContentSnapshot? {
-        guard sent.fields.contains(.contents) else { return nil }
+        guard sent.fields.contains(.contents) else {
+            sent.contentDigest = await digestOfDated(sent)
+            return nil
+        }
         let opened: ContentSnapshot
         do {
             opened = try await ContentSnapshot.open(
@@ -82,6 +85,18 @@ struct Executor: SyncPart {
         }
         transfer.begin(opened.size)
         return opened
+    }
+
+    /// What a file is recognized by that gets another date, where the remote may cut the date and makes a new version of it; nil for large
+    /// content, and for content that is not here.
+    private func digestOfDated(_ sent: SentChange) async -> [UInt8]? {
+        guard calls.provider.features.datesMakeVersions, sent.identifier != nil, sent.item.kind == .file,
+            sent.fields.contains(.contentModificationDate), sent.item.documentSize ?? 0 <= ContentDigest.mostBytes,
+            let inode = try? replica.database.inode(sent.inode), inode.content == .materialized,
+            inode.contentStamp == nil, inode.size > 0,
+            let content = try? await ContentSnapshot.open(sent.inode, in: replica, progress: { _ in })
+        else { return nil }
+        return await ContentDigest.of(content.source)
     }
 
     /// Whether a file is open for writing and has waited so long that a snapshot of it is sent.
