@@ -120,6 +120,62 @@ import Testing
         }
     }
 
+    @Test("PATH-10: content that was sent with a renaming, and had no answer, is followed after a SIGKILL, too")
+    func renamedAndWrittenBeforeAKill() async throws {
+        try await run { remote, start async throws in
+            remote.change { $0.make(path("old"), kind: .file, [1]) }
+            let session = start()
+            let base = try await session.find("old")
+            var item = base
+            item.filename = "new"
+            remote.duringWrite.withLock { $0 = { throw unreachable } }
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(item, .filename, content: [2, 2])
+            }
+            remote.duringWrite.withLock { $0 = nil }
+            #expect(remote.names(in: .root) == ["new"])
+
+            // A deletion finds it, and says what is there: by that the system knows what it has sent.
+            let again = start()
+            let rejection = await #expect(throws: FileProviderError.self) { try await again.delete(base) }
+            #expect(rejection?.code == .deletionRejected && rejection?.item?.itemIdentifier == base.itemIdentifier)
+            #expect(rejection?.item?.filename == "new" && rejection?.item?.documentSize == 2)
+            // So does a renaming.
+            let last = start()
+            item.filename = "newest"
+            let stored = try await last.modify(item, .filename, content: [2, 2])
+            #expect(stored.item.itemIdentifier == base.itemIdentifier)
+            #expect(remote.names(in: .root) == ["newest"])
+        }
+    }
+
+    @Test("PATH-10: an acknowledged renaming does not give an item the place of another one that is known there")
+    func renamedToWhatIsOfAnother() async throws {
+        try await run { remote, start async throws in
+            remote.change { $0.make(path("old"), kind: .file, [1]) }
+            let session = start()
+            let base = try await session.find("old")
+            var item = base
+            item.filename = "new"
+            remote.duringWrite.withLock { $0 = { throw unreachable } }
+            await #expect(throws: FileProviderError.self) {
+                try await session.modify(item, .filename, content: [2, 2])
+            }
+            remote.duringWrite.withLock { $0 = nil }
+            remote.change { $0.delete(path("new")) }
+            // It was removed on the remote, and what was made there since is known.
+            remote.change { $0.make(path("new"), kind: .file, [3]) }
+            session.manager.learn([
+                FileProviderItem(
+                    itemIdentifier: "other", parentItemIdentifier: .rootContainer, filename: "new", kind: .file,
+                    itemVersion: base.itemVersion)
+            ])
+            let again = start()
+            try await again.delete(base)
+            #expect(remote.names(in: .root) == ["new"])
+        }
+    }
+
     @Test("PATH-10: content that had no answer is known again after a SIGKILL, and under another name")
     func contents() throws {
         let store = ReportingStore.temporary

@@ -245,6 +245,14 @@ final class PathMap: Sendable {
         }
     }
 
+    func isUnknown(_ move: LedgerState.Move) -> Bool { ledger.moves.isUnknown(move) }
+
+    /// Whether the system knows another item in the place to which a move leads, which has not left it.
+    func isOfAnother(_ move: LedgerState.Move) -> Bool {
+        let known = manager.identifier(ofChildNamed: move.name, in: move.place.directory)
+        return known.map { $0 != move.identifier && !isMoving($0) } ?? false
+    }
+
     func noteNotMade(_ move: LedgerState.Move) { ledger.noteNotMade(move) }
 
     /// An unknown move was found to have been made; or neither was the item where it was, nor is it in the new place.

@@ -83,6 +83,16 @@ final class PathTree: Sendable {
     /// a moved item looks removed.
     func settleMoves(near path: RemotePath) async throws {
         for (move, from, target) in paths.unknownMoves(near: path) {
+            // A later move of the item may have been found meanwhile.
+            guard paths.isUnknown(move) else { continue }
+            // A move that was acknowledged needs no proof by the tag: the content that was written in the new place since may
+            // have had no response.
+            if move.isMade == true, !paths.isOfAnother(move), let moved = try await entry(at: target),
+                mayBe(moved, move.identifier)
+            {
+                paths.settle(move, isMade: true)
+                continue
+            }
             if let there = try await entry(at: from), mayBe(there, move.identifier) {
                 paths.noteNotMade(move)
                 continue

@@ -1,7 +1,8 @@
 /// The moves of items that are in flight, had no response, or were acknowledged and are not known to the system yet. Whether a
 /// move without a response was made is found out by looking at both paths, not by waiting.
 ///
-/// All of them are on disk: after a restart, each is unknown until a caller has looked.
+/// All of them are on disk: after a restart, each is unknown until a caller has looked. One that was acknowledged is known to
+/// have been made: its item is found in the new place also with other content, which may have been sent there since.
 package struct PossibleMoves: Sendable {
     package typealias Tick = Int
 
@@ -12,6 +13,9 @@ package struct PossibleMoves: Sendable {
         package var tag: [UInt8]
         package var directory: String
         package var name: String
+        /// Whether the server has acknowledged the move, or the item was found where it leads. Nil also in a record of an
+        /// earlier version.
+        package internal(set) var isMade: Bool?
 
         package init(item: String, tag: [UInt8], directory: String, name: String) {
             self.item = item
@@ -56,6 +60,8 @@ package struct PossibleMoves: Sendable {
         if entries.count >= Self.most {
             for (key, entry) in entries where entry.request == nil { drop(key) }
         }
+        var move = move
+        move.isMade = nil
         entries[move.key, default: Entry(move: move)].move = move
         entries[move.key]?.request = request
         durableChanges.append((move.key, move))
@@ -68,6 +74,8 @@ package struct PossibleMoves: Sendable {
         switch isMade {
         case true?:
             entry.isUnknown = false
+            entry.move.isMade = true
+            durableChanges.append((key, entry.move))
             // The item has left the place from which earlier moves would have taken it.
             for (other, earlier) in entries
             where other != key && earlier.request == nil && earlier.move.isOf(entry.move.item) { drop(other) }
@@ -77,6 +85,13 @@ package struct PossibleMoves: Sendable {
         case nil: (entry.isUnknown, entry.lateUntil) = (true, nil)
         }
         entries[key] = entry
+    }
+
+    private mutating func noteMade(_ key: [UInt8]) {
+        guard var move = entries[key]?.move, move.isMade != true else { return }
+        move.isMade = true
+        entries[key]?.move = move
+        durableChanges.append((key, move))
     }
 
     private mutating func drop(_ key: [UInt8]) {
@@ -93,6 +108,10 @@ package struct PossibleMoves: Sendable {
         }.map(\.move)
     }
 
+    package func isUnknown(_ move: Move) -> Bool {
+        entries[move.key].map { $0.isUnknown && $0.request == nil } ?? false
+    }
+
     package var inFlight: [(item: String, request: Tick)] {
         entries.values.compactMap { entry in entry.request.map { (entry.move.item, $0) } }
     }
@@ -107,6 +126,12 @@ package struct PossibleMoves: Sendable {
         guard let entry = entries[move.key], entry.request == nil else { return }
         if isMade {
             entries[move.key]?.isUnknown = false
+            noteMade(move.key)
+            // It was sent after those that are known to have been made: an acknowledged move drops all earlier ones.
+            for (other, earlier) in entries
+            where other != move.key && earlier.request == nil && earlier.move.isMade == true
+                && earlier.move.isOf(move.item)
+            { drop(other) }
         } else if entries.contains(where: { $0 != move.key && $1.isUnknown && $1.move.isOf(move.item) }) {
             // Another unknown move may have brought it to where this one takes it from.
             noteNotMade(move, at: now)
