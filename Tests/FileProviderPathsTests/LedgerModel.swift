@@ -288,17 +288,25 @@ struct LedgerModel {
 
     private mutating func save() {
         for (name, record) in ledger.takeDurableChanges() { disk[name] = record }
+        // The latest changes are written later than all else.
+        if Int.random(in: 0..<5, using: &random) == 0 { saveRecentChanges() }
+    }
+
+    private mutating func saveRecentChanges() {
+        for (name, record) in ledger.takeRecentChanges(at: now) { disk[name] = record }
     }
 
     private mutating func restart() {
         if Bool.random(using: &random) {
             ledger.close(at: now)
+            saveRecentChanges()
             count("closed")
         } else {
             count("killed")
         }
         save()
-        ledger = LedgerState(Self.settings, restoring: Array(disk.values))
+        ledger = LedgerState(Self.settings, restoring: Array(disk.values), at: now)
+        if ledger.recentChanges(below: "", at: now).contains(where: { !$0.isUncertain }) { count("change restored") }
         for index in network.indices where network[index].number != nil { network[index].number = nil }
         items.restart()
         operations = []

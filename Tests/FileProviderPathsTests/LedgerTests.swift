@@ -13,6 +13,7 @@ import Testing
             "operation in doubt", "observation in doubt", "killed", "closed", "started", "moved", "move refused",
             "response to move lost", "move lost", "late move", "item heard", "found in its old place",
             "found in its new place", "settled",
+            "change restored",
         ]
         for seed in UInt64(1)...10 {
             var model = LedgerModel(seed: seed)
@@ -21,6 +22,76 @@ import Testing
             // A run in which nothing of this happens proves nothing.
             for name in names { #expect(model.counts[name, default: 0] >= 5, "seed \(seed): \(name)") }
         }
+    }
+
+    private static let settings = LedgerState.Settings(grace: .seconds(2)...(.seconds(30)))
+
+    @Test("S3-10: what was acknowledged, or had no response, is known to the listings after an orderly end")
+    func recentChanges() {
+        let store = ReportingStore.temporary
+        func start() -> OperationLedger { OperationLedger(Self.settings, in: store) }
+        func change(_ ledger: OperationLedger, _ path: String, _ outcome: LedgerState.Outcome) {
+            ledger.end(ledger.send([path]), outcome)
+        }
+        let first = start()
+        change(first, "d/deleted", .acknowledged(.deleted))
+        change(first, "d/doubtful", .unknown(.deleted))
+        change(first, "d/refused", .refused)
+        change(first, "d/written", .acknowledged(.written(tag: "1")))
+        change(first, "e/moved", .acknowledged(.changed))
+        first.close()
+        let second = start()
+        let found = second.recentChanges(below: "d/")
+        #expect(found.map { String(decoding: $0.path, as: UTF8.self) } == ["d/deleted", "d/doubtful", "d/written"])
+        #expect(found.map(\.effect) == [.deleted, nil, .written(tag: "1")])
+        #expect(found.map(\.isUncertain) == [false, true, false])
+        #expect(second.recentChanges(below: "e/").isEmpty)
+        // What a look has decided, and what others have changed since, is so after the next restart, too.
+        second.settle(found[1], as: .written(tag: "2"))
+        second.forget(found[2])
+        second.close()
+        let third = start().recentChanges(below: "d/")
+        #expect(third.map(\.effect) == [.deleted, .written(tag: "2")])
+    }
+
+    @Test("S3-10: what was acknowledged a moment before a SIGKILL is known, and what was changed since is uncertain")
+    func recentChangesBeforeAKill() async {
+        let store = ReportingStore.temporary
+        func start() -> OperationLedger { OperationLedger(Self.settings, in: store) }
+        let first = start()
+        for path in ["kept", "sent again"] { first.end(first.send([path]), .acknowledged(.written(tag: "1"))) }
+        #expect(await eventually { start().recentChanges(below: "").count == 2 })
+        _ = first.send(["sent again"])
+        let found = start().recentChanges(below: "")
+        #expect(found.map(\.isUncertain) == [false, true])
+        #expect(found.allSatisfy { $0.effect == .written(tag: "1") })
+    }
+
+    @Test("S3-10: what is kept for listings after a restart is bounded in number and time")
+    func boundsOfRecentChanges() {
+        var now = LedgerState.Moment(instant: .now, date: 1_700_000_000)
+        var disk: [[UInt8]: LedgerState.Record] = [:]
+        func save(_ changes: [LedgerState.DurableChange]) {
+            for (name, record) in changes { disk[name] = record }
+        }
+        func start() -> LedgerState { LedgerState(Self.settings, restoring: Array(disk.values), at: now) }
+        var first = start()
+        for number in 0..<3000 {
+            first.acknowledge("key \(number)", .deleted, at: now)
+            now.instant += .milliseconds(1)
+            if number % 100 == 0 { save(first.takeRecentChanges(at: now)) }
+        }
+        save(first.takeDurableChanges() + first.takeRecentChanges(at: now))
+        var kept = start().recentChanges(below: "", at: now)
+        #expect(kept.count >= 1500 && kept.count <= 2000)
+        #expect(kept.contains { $0.path == Array("key 2999".utf8) })
+        now.instant += .seconds(601)
+        now.date += 601
+        var second = start()
+        kept = second.recentChanges(below: "", at: now)
+        #expect(kept.isEmpty)
+        save(second.takeDurableChanges() + second.takeRecentChanges(at: now))
+        #expect(disk.isEmpty)
     }
 
     /// How many operations are at a path at the same time.

@@ -71,6 +71,34 @@ import Testing
         }
     }
 
+    @Test("S3-10: an older listing is put right by the next process, too", arguments: [true, false])
+    func isPutRightAfterARestart(isFlat: Bool) async throws {
+        try await withBucket { bucket, remote in
+            let prefix = bucket.prefix + "d/"
+            for name in ["changed", "gone", "kept"] { try await bucket.put(prefix + name, name) }
+            let old = try await remote.client.list(prefix: prefix, isFlat: isFlat)
+            for (name, text) in [("changed", "other content"), ("made", "new")] {
+                let key = prefix + name
+                _ = try await remote.client.send { [client = remote.client] in
+                    client.request("PUT", key, body: .bytes(Array(text.utf8)))
+                }
+            }
+            try await remote.deleter.delete([prefix + "gone"])
+            let now = try await remote.client.list(prefix: prefix, isFlat: isFlat)
+            #expect(shown(now) != shown(old))
+            remote.client.ledger.close()
+
+            let next = try bucket.remote()
+            let right = try await next.client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
+            #expect(shown(right) == shown(now))
+            // That its listings are late is known from then on.
+            let last = try bucket.remote()
+            #expect(next.client.listsLate && last.client.listsLate)
+            await next.close()
+            await last.close()
+        }
+    }
+
     @Test("S3-10: an object that another client has changed since is as the listing says")
     func othersCount() async throws {
         try await withBucket { bucket, remote in

@@ -30,7 +30,7 @@ extension LedgerState {
     }
 
     /// What a request does to each of its paths.
-    package enum Effect: Sendable, Hashable {
+    package enum Effect: Sendable, Hashable, Codable {
         /// - Parameter tag: of the new content, where it is known.
         case written(tag: String?)
         case deleted
@@ -64,6 +64,11 @@ extension LedgerState {
         /// Whether a request without a response may have been applied after it.
         package internal(set) var isUncertain = false
         let at: ContinuousClock.Instant
+        /// The same moment, for what outlives the process.
+        let date: Int64
+
+        /// Whether the content at the path was changed, or may have been.
+        var isOfContent: Bool { isUncertain || effect != nil && effect != .changed }
     }
 
     package enum Doubt: Sendable, Equatable {
@@ -86,8 +91,14 @@ extension LedgerState {
     /// What has to be written to disk: a record by its name, nil when it is over.
     package typealias DurableChange = (name: [UInt8], record: Record?)
 
-    /// A request that may have been applied, or may yet be: all that outlives the process.
+    /// What outlives the process: a request that may have been applied, or may yet be, or what is known of a path.
     package struct Record: Codable, Sendable {
+        /// What is known of the content at a path.
+        struct Ended: Codable, Sendable {
+            var effect: Effect?
+            var isUncertain: Bool
+        }
+
         /// Empty for requests of which only is known that they were in flight when the process was killed.
         var path: [UInt8]
         var tag: String?
@@ -97,6 +108,8 @@ extension LedgerState {
         var isSeen = false
         /// The move that the request makes: it has no path of its own.
         var move: Move?
+        /// Nil for a request without a response.
+        var ended: Ended?
 
         init(path: [UInt8], tag: String?, sentAt: Int64) {
             (self.path, self.tag, self.sentAt) = (path, tag, sentAt)
@@ -107,7 +120,19 @@ extension LedgerState {
             self.move = move
         }
 
-        var name: [UInt8] { move?.key ?? path + [0] + Array((tag ?? "").utf8) }
+        init(_ one: Finished, isUncertain: Bool) {
+            self.init(path: one.path, tag: nil, sentAt: one.date)
+            ended = Ended(effect: one.effect, isUncertain: isUncertain)
+        }
+
+        var name: [UInt8] {
+            if let move { return move.key }
+            if ended != nil { return Self.name(ofEnded: path) }
+            return path + [0] + Array((tag ?? "").utf8)
+        }
+
+        /// No path and no identifier begins with a zero byte.
+        static func name(ofEnded path: [UInt8]) -> [UInt8] { [0, 0] + path }
     }
 }
 

@@ -41,6 +41,7 @@ package struct LedgerState: Sendable {
     /// Whether the mark of a process that sends requests is on disk.
     private var isMarked = false
     private var durableChanges: [DurableChange] = []
+    private var stored = StoredChanges()
 
     /// How long a response says how slow the server is, and how many times as long another request may take.
     private static let slownessMemory = Duration.seconds(120)
@@ -48,12 +49,20 @@ package struct LedgerState: Sendable {
     /// For how many seconds content that arrives late is recognized.
     private static let tagMemory: Int64 = 3600
 
-    /// - Parameter records: what an earlier process left on disk. All of it is in doubt again.
-    package init(_ settings: Settings, restoring records: [Record] = []) {
+    package init(_ settings: Settings) {
+        self.settings = settings
+        moves = PossibleMoves(restoring: [])
+    }
+
+    /// - Parameter records: what an earlier process left on disk. All that had no response is in doubt again.
+    package init(_ settings: Settings, restoring records: [Record], at now: Moment) {
         self.settings = settings
         moves = PossibleMoves(restoring: records.compactMap(\.move))
-        for record in records where record.move == nil { unknown[record.name] = Unknown(record: record) }
+        for record in records where record.move == nil && record.ended == nil {
+            unknown[record.name] = Unknown(record: record)
+        }
         isMarked = unknown[Self.anywhere] != nil
+        if settings.grace != nil { finished = stored.restore(records, within: settings.lag, at: now) }
     }
 
     /// What has to be written to disk since this was last asked.
@@ -61,6 +70,15 @@ package struct LedgerState: Sendable {
         defer { durableChanges = [] }
         return durableChanges
             + moves.takeDurableChanges().map { key, move in (key, move.map { Record(move: $0) }) }
+    }
+
+    package var hasUnstoredChanges: Bool { stored.isDue }
+
+    /// What has to be written to disk soon, for listings after a restart.
+    package mutating func takeRecentChanges(at now: Moment) -> [DurableChange] {
+        guard stored.isDue else { return [] }
+        let inFlight = Set(requests.values.flatMap(\.paths).map { Array($0.utf8) })
+        return stored.take(finished, inFlight: inFlight, within: settings.lag, at: now)
     }
 
     private mutating func nextTick() -> Tick {
@@ -126,6 +144,10 @@ package struct LedgerState: Sendable {
             let mark = Record(path: [], tag: nil, sentAt: now.date)
             durableChanges.append((mark.name, mark))
         }
+        for path in paths {
+            let bytes = Array(path.utf8)
+            if let change = stored.send(bytes, finished.latest(bytes)) { durableChanges.append(change) }
+        }
         let number = nextTick()
         requests[number] = Request(paths: paths, move: move?.key)
         if let move { moves.send(move, as: number) }
@@ -170,7 +192,7 @@ package struct LedgerState: Sendable {
     /// A request for a path had no response. The server may have applied it, or may yet, even after a retry has succeeded.
     package mutating func noteUnknown(_ path: String, tag: String? = nil, at now: Moment) {
         let bytes = Array(path.utf8)
-        let wasThere = tag.map { effect(of: bytes) == .written(tag: $0) } ?? false
+        let wasThere = tag.map { finished.latest(bytes)?.effect == .written(tag: $0) } ?? false
         finish(bytes, nil, isUnknown: true, at: now)
         guard settings.grace != nil else { return }
         if unknown.count >= settings.mostUnknown {
@@ -289,7 +311,7 @@ package struct LedgerState: Sendable {
     /// The contents below a prefix that were written or deleted, or may have been, as long ago as a listing may lag behind.
     package func recentChanges(below prefix: String, at now: Moment) -> [Finished] {
         finished(in: .below(prefix)).filter { one in
-            (one.isUncertain || one.effect != nil && one.effect != .changed) && now.instant - one.at <= settings.lag
+            one.isOfContent && now.instant - one.at <= settings.lag
         }
     }
 
@@ -300,6 +322,7 @@ package struct LedgerState: Sendable {
         guard index < finished.count, finished[index].path == one.path, finished[index].tick == one.tick else { return }
         finished[index].effect = effect
         finished[index].isUncertain = false
+        if settings.grace != nil { stored.note(finished[index]) }
     }
 
     /// Others have changed the path since.
@@ -307,11 +330,7 @@ package struct LedgerState: Sendable {
         let index = finished.position(of: one.path, by: \.path)
         guard index < finished.count, finished[index].path == one.path, finished[index].tick == one.tick else { return }
         finished.remove(at: index)
-    }
-
-    private func effect(of path: [UInt8]) -> Effect? {
-        let index = finished.position(of: path, by: \.path)
-        return index < finished.count && finished[index].path == path ? finished[index].effect : nil
+        stored.noteForgotten(one.path)
     }
 
     private func finished(in extent: PathExtent) -> [Finished] {
@@ -325,7 +344,8 @@ package struct LedgerState: Sendable {
         if finished.count >= sweepAt { sweep(at: now) }
         let tick = nextTick()
         let index = finished.position(of: path, by: \.path)
-        var one = Finished(path: path, tick: tick, effect: effect, isUncertain: isUnknown, at: now.instant)
+        var one = Finished(
+            path: path, tick: tick, effect: effect, isUncertain: isUnknown, at: now.instant, date: now.date)
         // An earlier attempt without a response may still be applied after this acknowledgement.
         if effect != nil { one.isUncertain = unknown.values.contains { !$0.isOver && $0.record.path == path } }
         if index < finished.count, finished[index].path == path {
@@ -337,6 +357,7 @@ package struct LedgerState: Sendable {
         } else {
             finished.insert(one, at: index)
         }
+        if settings.grace != nil { stored.note(one) }
     }
 
     private mutating func sweep(at now: Moment) {
@@ -368,17 +389,5 @@ package struct LedgerState: Sendable {
             guard now.instant - heardAt > limit else { continue }
             if one.record.tag == nil || now.date - one.record.sentAt > Self.tagMemory { drop(name) }
         }
-    }
-}
-
-extension Array {
-    /// The index of a path in the order of the paths' bytes, or where it would be inserted.
-    package func position<Path: Sequence<UInt8>>(of path: Path, by key: (Element) -> Path) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if key(self[middle]).lexicographicallyPrecedes(path) { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 }

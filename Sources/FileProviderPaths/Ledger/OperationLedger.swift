@@ -17,16 +17,20 @@ package final class OperationLedger: Sendable {
         var waiters: [LedgerState.Tick: CheckedContinuation<Void, any Error>] = [:]
         /// Why those gave up that do not wait yet.
         var failures: [LedgerState.Tick: any Error] = [:]
+        /// Whether a task will write what is not on disk yet.
+        var isStoring = false
     }
 
     private let locked: Mutex<Locked>
     private let kept: SurvivingRecords<LedgerState.Record>
     private let patience: Duration
+    /// How long what listings need after a restart may be missing on disk.
+    private static let delay = Duration.milliseconds(250)
 
     /// - Parameters:
     ///   - settings: the times that the rules need.
     ///   - patience: how long a claim waits for earlier ones.
-    ///   - store: keeps the unknown requests across a restart.
+    ///   - store: keeps the unknown requests, and the latest changes, across a restart.
     package init(
         _ settings: LedgerState.Settings = .init(), patience: Duration = .seconds(20),
         in store: ReportingStore = .temporary
@@ -34,17 +38,29 @@ package final class OperationLedger: Sendable {
         self.patience = patience
         kept = SurvivingRecords("operations", in: store)
         let records = kept.all.map(\.record)
-        locked = Mutex(Locked(state: LedgerState(settings, restoring: records)))
+        locked = Mutex(Locked(state: LedgerState(settings, restoring: records, at: .now)))
     }
 
     /// Changes the state, and writes what has to outlive the process before anything else builds on it.
     private func change<Value: Sendable>(_ body: (inout LedgerState, LedgerState.Moment) -> Value) -> Value {
         locked.withLock { locked in
             let value = body(&locked.state, .now)
-            for (name, record) in locked.state.takeDurableChanges() {
-                if let record { kept.set(name, record) } else { kept.remove(name) }
+            kept.apply(locked.state.takeDurableChanges())
+            if locked.state.hasUnstoredChanges, !locked.isStoring {
+                locked.isStoring = true
+                Task { [weak self] in
+                    try? await Task.sleep(for: Self.delay)
+                    self?.storeRecentChanges()
+                }
             }
             return value
+        }
+    }
+
+    private func storeRecentChanges() {
+        locked.withLock { locked in
+            locked.isStoring = false
+            kept.apply(locked.state.takeRecentChanges(at: .now))
         }
     }
 
@@ -115,7 +131,10 @@ package final class OperationLedger: Sendable {
     package func forget(_ one: LedgerState.Finished) { change { state, _ in state.forget(one) } }
 
     /// No request is sent any more.
-    package func close() { change { $0.close(at: $1) } }
+    package func close() {
+        change { $0.close(at: $1) }
+        storeRecentChanges()
+    }
 
     // MARK: - Moves
 

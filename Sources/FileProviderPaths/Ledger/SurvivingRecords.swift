@@ -35,6 +35,26 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
         }
     }
 
+    /// Stores records, and removes those that are nil, in one transaction. When that fails, the user is told, and the records in
+    /// memory are the new ones.
+    package func apply(_ changes: [(name: [UInt8], record: Record?)]) {
+        if changes.isEmpty { return }
+        records.withLock { records in
+            for (name, record) in changes { records[name] = record }
+            store.attempt { store in
+                try store.write(.committed) { transaction in
+                    for (name, record) in changes {
+                        if let record {
+                            try transaction.put(record, at: ProviderStoreKey(name), in: namespace)
+                        } else {
+                            try transaction.remove(ProviderStoreKey(name), in: namespace)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Removes a record. When that fails, the user is told, and the record is back at the next start.
     package func remove(_ key: [UInt8]) {
         records.withLock { records in

@@ -11,6 +11,11 @@ final class S3Client: Sendable {
         var location: S3Location
         /// How far the server's clock is ahead of this one, in seconds.
         var skew: Int64 = 0
+        var habits = Habits()
+    }
+
+    /// What was seen of the server's listings. It is stored, because listings are compared with what an earlier process did, too.
+    private struct Habits: Codable, Equatable {
         var listsOtherTags = false
         var listsLate = false
     }
@@ -20,6 +25,7 @@ final class S3Client: Sendable {
     /// The operations on keys of the bucket.
     let ledger: OperationLedger
     private let state: Mutex<State>
+    private let keptHabits: SurvivingRecords<Habits>
     private let source: CredentialSource
     private let isRegionKnown: Bool
 
@@ -33,7 +39,8 @@ final class S3Client: Sendable {
         transport: HTTPTransport, logger: Logger, skew: Int64 = 0, store: ReportingStore = .temporary
     ) {
         ledger = OperationLedger(LedgerState.Settings(grace: .seconds(2)...(.seconds(30))), in: store)
-        state = Mutex(State(location: location, skew: skew))
+        keptHabits = SurvivingRecords("s3.listings", in: store)
+        state = Mutex(State(location: location, skew: skew, habits: keptHabits[Self.habitsKey] ?? Habits()))
         self.isRegionKnown = isRegionKnown
         self.transport = transport
         self.logger = logger
@@ -44,14 +51,24 @@ final class S3Client: Sendable {
     var location: S3Location { state.withLock { $0.location } }
 
     /// Whether the server lists other ETags than it gives for the objects themselves.
-    var listsOtherTags: Bool { state.withLock { $0.listsOtherTags } }
+    var listsOtherTags: Bool { state.withLock { $0.habits.listsOtherTags } }
 
-    func noteOtherTagsListed() { state.withLock { $0.listsOtherTags = true } }
+    func noteOtherTagsListed() { noteHabit(\.listsOtherTags) }
 
     /// Whether a listing of this server was older than what it had acknowledged.
-    var listsLate: Bool { state.withLock { $0.listsLate } }
+    var listsLate: Bool { state.withLock { $0.habits.listsLate } }
 
-    func noteLateListing() { state.withLock { $0.listsLate = true } }
+    func noteLateListing() { noteHabit(\.listsLate) }
+
+    private static let habitsKey = Array("server".utf8)
+
+    private func noteHabit(_ habit: WritableKeyPath<Habits, Bool>) {
+        state.withLock { state in
+            if state.habits[keyPath: habit] { return }
+            state.habits[keyPath: habit] = true
+            keptHabits.set(Self.habitsKey, state.habits)
+        }
+    }
 
     /// A request about a key, or the bucket.
     ///
