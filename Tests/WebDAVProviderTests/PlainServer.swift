@@ -29,6 +29,8 @@ struct PlainServer: Sendable {
         var refused: [String]
         /// Whether the response to the next MOVE will be lost.
         var isLosing: Bool
+        /// The requests of each method.
+        var counts: [String: Int]
 
         /// The last names of what has a hidden name.
         var hidden: [String] {

@@ -16,9 +16,11 @@ HABITs:
   unlisted=N  the first N listings fail, as WsgiDAV's do while a file in the directory disappears
   pathtags    the ETag of a file depends on its path
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
+After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
+server in Go does it: what has the target's name is removed first, and then the source may be missing.
 After a GET of /.refuse=STATUS the first PROPFIND after the next MOVE is answered with that status.
 GET /.state tells as JSON: the paths there are, how many connections are open, how many of them have a request, how many
-there were at most, and the schemes of credentials that were refused.
+there were at most, the schemes of credentials that were refused, and how many requests there were of each method.
 """
 
 import base64
@@ -42,6 +44,8 @@ if "many" in habits:
 released = threading.Event()
 losing = threading.Event()
 refusals = {"armed": None, "due": None}
+gateway = {"pause": None}
+counts = {}
 dates = {}
 refused = []
 sessions = {}
@@ -71,6 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return False
         with lock:
             connections["busy"] += 1
+            counts[self.command] = counts.get(self.command, 0) + 1
         self.is_busy = True
         if "slow" in habits:
             time.sleep(int(habits["slow"]) / 1000)
@@ -239,6 +244,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with lock:
                 refusals["armed"] = int(self.path.partition("=")[2])
             return self.answer(204)
+        if self.path.startswith("/.gateway="):
+            with lock:
+                gateway["pause"] = int(self.path.partition("=")[2])
+            return self.answer(204)
         if self.path == "/.lose":
             released.clear()
             losing.set()
@@ -246,7 +255,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/.state":
             with lock:
                 state = {"paths": sorted(files), "connections": dict(connections), "refused": refused,
-                         "isLosing": losing.is_set()}
+                         "isLosing": losing.is_set(), "counts": dict(counts)}
             return self.answer(200, json.dumps(state).encode())
         with lock:
             content = files.get(self.place)
@@ -293,21 +302,37 @@ class Handler(http.server.BaseHTTPRequestHandler):
         raw = urllib.parse.urlsplit(self.headers["Destination"]).path
         target = urllib.parse.unquote(raw).rstrip("/")
         with lock:
-            if self.place not in files:
-                return self.answer(404)
-            if target in files and self.headers.get("Overwrite") == "F":
-                return self.answer(412)
-            is_new = target not in files
-            for one in [one for one in files if one == self.place or one.startswith(self.place + "/")]:
-                moved = target + one[len(self.place):]
-                files[moved] = files.pop(one)
-                dates[moved] = dates.pop(one, 0)
-            refusals["due"], refusals["armed"] = refusals["armed"], None
+            pause, gateway["pause"] = gateway["pause"], None
+            if pause is None:
+                if self.place not in files:
+                    return self.answer(404)
+                if target in files and self.headers.get("Overwrite") == "F":
+                    return self.answer(412)
+                is_new = target not in files
+                self.move(self.place, target)
+                refusals["due"], refusals["armed"] = refusals["armed"], None
+        if pause is not None:
+            threading.Thread(target=self.move_later, args=(self.place, target, pause / 1000), daemon=True).start()
+            return self.answer(504)
         if losing.is_set():
             losing.clear()
             released.wait()
             raise EOFError
         self.answer(201 if is_new else 204, fields=[("Location", target)] if "location" in habits else [])
+
+    @staticmethod
+    def move(place, target):
+        for one in [one for one in files if one == place or one.startswith(place + "/")]:
+            moved = target + one[len(place):]
+            files[moved] = files.pop(one)
+            dates[moved] = dates.pop(one, 0)
+
+    @classmethod
+    def move_later(cls, place, target, pause):
+        time.sleep(pause)
+        with lock:
+            files.pop(target, None)
+            cls.move(place, target)
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -75,25 +75,31 @@ struct FileWriter: Sendable {
             let isCheckedByMove = condition == .absent && capabilities.refusesOverwriting
             let there = isCheckedByMove ? nil : try await server.require(condition, at: path)
             etag = capabilities.movesConditionally ? there?.etag : nil
+            // A move that was cancelled may have been made. One that has not begun was not.
+            try Task.checkCancellation()
         } catch {
             server.hiddenFiles.delete(hidden)
             throw error
         }
-        return try await recordingOutcome(of: contents, mark, at: path, attributes) {
-            do {
+        do {
+            return try await recordingOutcome(of: contents, mark, at: path, attributes) {
                 try await publish(hidden, at: path, if: condition, ifTargetHas: etag)
-            } catch {
-                server.hiddenFiles.delete(hidden)
-                throw error
+                server.hiddenFiles.remove(hidden)
+                if let sent, capabilities.tagsSurviveMoves {
+                    var entry = sent.entry.with(stored)
+                    entry.name = name
+                    return entry
+                }
+                guard let found = try await lookUp(path, capabilities) else {
+                    throw RemoteConditionFailure(present: nil)
+                }
+                return try Self.requireSize(of: contents, found.entry).with(stored)
             }
-            server.hiddenFiles.remove(hidden)
-            if let sent, capabilities.tagsSurviveMoves {
-                var entry = sent.entry.with(stored)
-                entry.name = name
-                return entry
-            }
-            guard let found = try await lookUp(path, capabilities) else { throw RemoteConditionFailure(present: nil) }
-            return try Self.requireSize(of: contents, found.entry).with(stored)
+        } catch let unanswered as ChangeRequests.UnansweredMove {
+            // The record of the upload stays: it gives the file its date.
+            let search = MoveSearch(server: server, hidden: hidden, path: path)
+            guard let moved = await search.run(for: mark, size: contents.size) else { throw unanswered.cause }
+            return moved.with(stored)
         }
     }
 
@@ -203,16 +209,27 @@ struct FileWriter: Sendable {
         }
     }
 
-    /// Moves a hidden file to its path.
+    /// Moves a hidden file to its path, and deletes it when that is refused.
+    ///
+    /// - Throws: ``ChangeRequests/UnansweredMove``, after which it is not deleted: some servers remove the target first, and
+    ///   a deletion would take the source away from a move that is still being made.
     private func publish(
         _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, ifTargetHas etag: String?
     ) async throws {
+        server.hiddenFiles.noteMoving(hidden)
         do {
-            try await changes.move(
-                hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag)
-        } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
-            // The server refuses the ETag that the file has: no other client has changed the file.
-            try await changes.move(hidden, to: path, kind: .file, overwriting: true)
+            do {
+                try await changes.tryToMove(
+                    hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag)
+            } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
+                // The server refuses the ETag that the file has: no other client has changed the file.
+                try await changes.tryToMove(hidden, to: path, kind: .file, overwriting: true)
+            }
+        } catch let unanswered as ChangeRequests.UnansweredMove {
+            throw unanswered
+        } catch {
+            server.hiddenFiles.delete(hidden)
+            throw error
         }
     }
 }

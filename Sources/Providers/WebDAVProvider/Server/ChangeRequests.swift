@@ -32,16 +32,36 @@ struct ChangeRequests: Sendable {
         if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path) }
     }
 
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool) async throws {
+        do {
+            try await tryToMove(path, to: newPath, kind: kind, overwriting: overwriting)
+        } catch let unanswered as UnansweredMove {
+            throw unanswered.cause
+        }
+    }
+
+    /// A move that the server may still be making, or has made.
+    struct UnansweredMove: Error {
+        var cause: any Error
+    }
+
     /// - Parameter etag: the tag that the item at the new path must have, as the server writes it.
-    func move(
+    /// - Throws: ``UnansweredMove`` when no answer of the server itself has come.
+    func tryToMove(
         _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas etag: String? = nil
     ) async throws {
         let isDirectory = kind == .directory
         let target = client.root.url(of: newPath, isDirectory: isDirectory)
         var fields: HTTPFields = ["Destination": target.description, "Overwrite": overwriting ? "T" : "F"]
         if let etag { fields["If"] = "<\(target)> ([\(etag)])" }
-        let response = try await client.send(
-            "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true)
+        let response: HTTPResponse
+        do {
+            response = try await client.send(
+                "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true)
+        } catch {
+            guard OperationLedger.isOutcomeUnknown(after: error) else { throw error }
+            throw UnansweredMove(cause: error)
+        }
         switch response.status {
         case 201, 204: return
         case 200:
@@ -55,6 +75,9 @@ struct ChangeRequests: Sendable {
         case 207:
             throw FileProviderError(
                 .malformedResponse, "\(client.host) has moved '\(path.name ?? "/")' only in part")
+        // A proxy has stopped waiting. Those from 520 on are Cloudflare's.
+        case 502, 504, 520...599:
+            throw UnansweredMove(cause: WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true))
         default: throw try await refusal(response, at: newPath)
         }
     }

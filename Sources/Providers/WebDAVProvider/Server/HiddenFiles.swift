@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import Foundation
 import HTTPTransport
 import Synchronization
 
@@ -13,6 +14,11 @@ final class HiddenFiles: Sendable {
         var isDirectory = false
         /// The last name is the prefix of all names of one probe.
         var isProbe = false
+        /// Until then, in seconds since 1970, the server may be moving it; nil for any other.
+        var isMovedUntil: Int64?
+
+        /// In seconds.
+        fileprivate var secondsLeft: Int64 { (isMovedUntil ?? 0) - Int64(Date().timeIntervalSince1970) }
 
         var path: RemotePath { RemotePath(names) }
         fileprivate var key: [UInt8] { HiddenFiles.key(path) }
@@ -26,10 +32,14 @@ final class HiddenFiles: Sendable {
     private static let closingTime = Duration.seconds(2)
     /// A server may create a file from an aborted upload after it has answered that there is none.
     private static let settlingTime = Duration.milliseconds(300)
+    /// In seconds. As long an answer to a move is waited for: ``WebDAVClient/longPatience``.
+    private static let movingTime: Int64 = 600
 
     private struct State {
         /// Records of an earlier process.
         var leftBehind: [Record]
+        /// The files of which a move was requested and not answered yet.
+        var moving: Set<RemotePath> = []
         var isClosed = false
     }
 
@@ -59,13 +69,22 @@ final class HiddenFiles: Sendable {
     }
 
     /// A hidden name is free: the item was moved or deleted.
-    func remove(_ path: RemotePath) { records.remove(Self.key(path)) }
+    func remove(_ path: RemotePath) {
+        _ = state.withLock { $0.moving.remove(path) }
+        records.remove(Self.key(path))
+    }
 
     /// Everything that may be on the server.
     var all: [Record] { records.all.map(\.record) }
 
     /// Ends the use of new names.
-    func close() { state.withLock { $0.isClosed = true } }
+    func close() {
+        let moving = state.withLock { state in
+            state.isClosed = true
+            return state.moving
+        }
+        for path in moving { keepWhileMoving(path) }
+    }
 
     private static func key(_ path: RemotePath) -> [UInt8] {
         Array(path.names.map { Array($0.utf8) }.joined(separator: [UInt8(ascii: "/")]))
@@ -76,6 +95,7 @@ final class HiddenFiles: Sendable {
     /// Deletes the item of an aborted call, without delaying the caller. A server may notice late that a transfer was
     /// aborted, and create the file only then.
     func delete(_ hidden: RemotePath, isDirectory: Bool = false) {
+        _ = state.withLock { $0.moving.remove(hidden) }
         // After the end of the session this fails, and the end removes what is recorded.
         try? add(hidden, isDirectory: isDirectory)
         Task {
@@ -90,6 +110,39 @@ final class HiddenFiles: Sendable {
         }
     }
 
+    /// A move of a file is about to be requested.
+    func noteMoving(_ hidden: RemotePath) { _ = state.withLock { $0.moving.insert(hidden) } }
+
+    /// Keeps the source of a move without an answer, also past the end of the session, as long as the server may be making
+    /// the move. What is there then is deleted.
+    func keepWhileMoving(_ hidden: RemotePath) {
+        _ = state.withLock { $0.moving.remove(hidden) }
+        let until = Int64(Date().timeIntervalSince1970) + Self.movingTime
+        let record = Record(names: hidden.names, isMovedUntil: until)
+        records.set(record.key, record)
+        deleteWhenMoved(record)
+    }
+
+    private func deleteWhenMoved(_ record: Record) {
+        Task { [weak self, client] in
+            var pause: Int64 = 20
+            while record.secondsLeft > 0 {
+                try? await Task.sleep(for: .seconds(min(pause, max(1, record.secondsLeft))))
+                pause *= 2
+                guard let self, self.isWaiting(for: record) else { return }
+                let status = (try? await client.send("HEAD", client.root.url(of: record.path)))?.status
+                if status == 404 || status == 410 { self.remove(record.path) }
+            }
+            guard let self, self.isWaiting(for: record) else { return }
+            self.delete(record.path)
+        }
+    }
+
+    /// The next start continues what is left at the end of a session.
+    private func isWaiting(for record: Record) -> Bool {
+        !state.withLock { $0.isClosed } && records[record.key] != nil
+    }
+
     /// Deletes what an earlier process has left, once.
     func deleteLeftBehind() {
         let left = state.withLock { state in
@@ -98,7 +151,12 @@ final class HiddenFiles: Sendable {
         }
         guard !left.isEmpty else { return }
         Task {
-            for record in left where await delete(record) {
+            for record in left {
+                guard record.secondsLeft <= 0 else {
+                    deleteWhenMoved(record)
+                    continue
+                }
+                guard await delete(record) else { continue }
                 remove(record.path)
                 if let name = record.path.name { await trash.clear(namesBeginningWith: name) }
             }
@@ -112,15 +170,15 @@ final class HiddenFiles: Sendable {
             : await client.deleteHidden(record.path, isDirectory: record.isDirectory) != nil
     }
 
-    /// Deletes all hidden items at the end of a session, as far as the server answers in time. Uploads stay recorded for the
-    /// next start, because the server may still create their files.
+    /// Deletes all hidden items at the end of a session that are not being moved, as far as the server answers in time.
+    /// Uploads stay recorded for the next start, because the server may still create their files.
     ///
     /// - Parameter task: the probe in progress, which removes its own files when it ends.
     func deleteAll(after probe: Task<ServerCapabilities, any Error>?) async {
         let work = Task {
             _ = await probe?.result
             for round in 0..<2 {
-                let records = all
+                let records = all.filter { $0.secondsLeft <= 0 }
                 if records.isEmpty { return }
                 if round > 0 { try? await Task.sleep(for: Self.settlingTime) }
                 await withTaskGroup(of: Void.self) { group in

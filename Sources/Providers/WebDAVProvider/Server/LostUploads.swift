@@ -68,15 +68,13 @@ struct LostUploads: Sendable {
         let seconds = entry.attributes.contentModificationDate?.seconds
         var found = candidates.first { seconds.map(SentContents.Mark.seconds) == $0.mark }
         if found == nil, candidates.contains(where: { if case .digest = $0.mark { true } else { false } }) {
-            let response = try await client.send("GET", client.root.url(of: path), ["Accept-Encoding": "identity"])
-            if response.status == 404 || response.status == 410 { return entry }
-            guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: entry.name) }
+            guard let there = try await bytes(at: path) else { return entry }
             // The file has changed since the listing.
-            guard Int64(response.body.count) == size else {
+            guard Int64(there.count) == size else {
                 throw FileProviderError(
                     .providerDomainTemporarilyUnavailable, "'\(entry.name)' changes while it is looked at")
             }
-            let mark = Self.digest(of: response.body)
+            let mark = Self.digest(of: there)
             found = candidates.first { $0.mark == mark }
         }
         // In this order: a task that finds the candidate settled finds its date.
@@ -85,5 +83,13 @@ struct LostUploads: Sendable {
         guard let found else { return entry }
         own.attributes.contentModificationDate = found.date
         return own
+    }
+
+    /// The content of a small file; nil when there is none.
+    func bytes(at path: RemotePath) async throws -> [UInt8]? {
+        let response = try await client.send("GET", client.root.url(of: path), ["Accept-Encoding": "identity"])
+        if response.status == 404 || response.status == 410 { return nil }
+        guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: path.name ?? "/") }
+        return response.body
     }
 }
