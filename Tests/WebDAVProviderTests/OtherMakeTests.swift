@@ -84,6 +84,37 @@ struct OtherMakeTests {
         }
     }
 
+    @Test("DAV-30: what another client has locked is said to be locked, where the server says so inside a multistatus")
+    func lockedByAnother() async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            try await server.request(".lock")
+            async let written = message {
+                _ = try await session.create(ProviderSession.template("other"), content: [1])
+            }
+            async let made = message {
+                _ = try await remote.makeDirectory(at: RemotePath(["folder"]), attributes: RemoteAttributes())
+            }
+            let messages = await [written, made]
+            #expect(messages == ["'other' is locked on 127.0.0.1", "'folder' is locked on 127.0.0.1"])
+            await session.provider.invalidate()
+        }
+    }
+
+    /// The message of the `cannotSynchronize` that something throws.
+    private func message(_ body: @Sendable () async throws -> Void) async -> String? {
+        do {
+            try await body()
+        } catch let error as FileProviderError where error.code == .cannotSynchronize {
+            return error.message
+        } catch {
+            Issue.record(error)
+        }
+        return nil
+    }
+
     @Test(
         "DAV-5: no connection is kept busy by a probe that was broken off", arguments: ["location", "breaks", "late"])
     func brokenProbesHoldNoConnections(_ habit: String) async throws {

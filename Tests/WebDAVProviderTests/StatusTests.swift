@@ -26,4 +26,23 @@ import Testing
         let writing = WebDAVClient.failure(response, of: "f", isChange: true)
         #expect(writing.code == .cannotSynchronize && writing.message.contains("cannot be written"))
     }
+
+    @Test("DAV-30: a change that is refused inside a multistatus is refused")
+    func insideMultistatus() throws {
+        let url = try #require(HTTPURL("http://server.example/f"))
+        func status(_ method: String, _ inside: Int...) -> Int? {
+            let parts = inside.map {
+                "<D:response><D:href>/</D:href><D:status>HTTP/1.1 \($0) Words</D:status></D:response>"
+            }
+            let text = "<D:multistatus xmlns:D=\"DAV:\">\(parts.joined())</D:multistatus>"
+            let head = HTTPResponseHead(status: 207, fields: [:], url: url)
+            return WebDAVClient.statusInside(HTTPResponse(head: head, body: Array(text.utf8)), to: method)
+        }
+        for method in ["PUT", "MKCOL", "MOVE", "COPY", "DELETE"] { #expect(status(method, 424, 423) == 423) }
+        #expect(status("PUT", 424, 507) == 507)
+        #expect(status("PUT", 201) == nil && status("PUT") == nil)
+        // What was deleted in part is deleted member by member.
+        #expect(status("DELETE", 403) == nil)
+        #expect(status("PROPPATCH", 423) == nil)
+    }
 }

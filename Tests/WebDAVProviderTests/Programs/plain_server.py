@@ -18,6 +18,8 @@ HABITs:
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing.
+After a GET of /.lock another client has locked the root with all in it: PUT, MKCOL, MOVE and DELETE are answered as by
+Apache, with 207 and a 423 inside.
 After a GET of /.refuse=STATUS the first PROPFIND after the next MOVE is answered with that status.
 GET /.state tells as JSON: the paths there are, how many connections are open, how many of them have a request, how many
 there were at most, the schemes of credentials that were refused, and how many requests there were of each method.
@@ -46,6 +48,7 @@ losing = threading.Event()
 refusals = {"armed": None, "due": None}
 gateway = {"pause": None}
 counts = {}
+locked = threading.Event()
 dates = {}
 refused = []
 sessions = {}
@@ -86,6 +89,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(401, fields=[
                 ("WWW-Authenticate", 'Digest realm="r", nonce="%s", qop="auth", algorithm=MD5-sess%s' % (
                     os.urandom(8).hex(), stale)), ("WWW-Authenticate", 'Basic realm="r"')])
+            return False
+        if locked.is_set() and self.command in ("PUT", "MKCOL", "MOVE", "DELETE"):
+            self.body()
+            self.answer(207, (
+                '<?xml version="1.0"?><D:multistatus xmlns:D="DAV:"><D:response><D:href>/</D:href>'
+                "<D:status>HTTP/1.1 423 Locked</D:status></D:response></D:multistatus>").encode(),
+                [("Content-Type", "text/xml")])
             return False
         if "breaks" in habits and "%25" in self.path:
             self.close_connection = True
@@ -247,6 +257,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/.gateway="):
             with lock:
                 gateway["pause"] = int(self.path.partition("=")[2])
+            return self.answer(204)
+        if self.path == "/.lock":
+            locked.set()
             return self.answer(204)
         if self.path == "/.lose":
             released.clear()

@@ -44,8 +44,9 @@ final class WebDAVClient: Sendable {
         var pause = Self.shortestPause
         while true {
             let response = try await authorized(request) { [transport] request in
-                let response = try await transport.send(request)
+                var response = try await transport.send(request)
                 if response.status == 401 { throw Unauthorized(head: response.head) }
+                if let status = Self.statusInside(response, to: method) { response.head.status = status }
                 return response
             }
             guard response.status == 423, pause < Self.longestPause else { return response }

@@ -1,0 +1,19 @@
+import HTTPTransport
+
+extension WebDAVClient {
+    /// The status of a change that is refused inside a multistatus. Apache answers so when a collection above is locked by
+    /// another client (RFC 4918, 9.6.1 and 9.7.1).
+    ///
+    /// - Returns: nil for any other response. What a MOVE, COPY or DELETE of a collection has done in part is the caller's to
+    ///   judge, unless something is locked: no further part is tried then.
+    static func statusInside(_ response: HTTPResponse, to method: String) -> Int? {
+        guard response.status == 207, ["PUT", "MKCOL", "MOVE", "COPY", "DELETE"].contains(method),
+            let root = try? XMLReader.document(response.body), root.name.isCalled("multistatus", in: "DAV:")
+        else { return nil }
+        let refusals = root.children.compactMap { DAVResource($0)?.status }.filter { $0 >= 400 }
+        if refusals.contains(423) { return 423 }
+        guard method == "PUT" || method == "MKCOL" else { return nil }
+        // 424 says that another one of them is the reason.
+        return refusals.first { $0 != 424 } ?? refusals.first
+    }
+}
