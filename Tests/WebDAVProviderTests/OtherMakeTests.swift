@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderPaths
 import FileProviderTesting
 import Foundation
+import Logging
 import TestSupport
 import Testing
 @testable import HTTPTransport
@@ -100,6 +101,40 @@ struct OtherMakeTests {
             let messages = await [written, made]
             #expect(messages == ["'other' is locked on 127.0.0.1", "'folder' is locked on 127.0.0.1"])
             await session.provider.invalidate()
+        }
+    }
+
+    @Test("DAV-31: a server that permits no changes permits none in the directory, and no hidden name is said")
+    func readOnly() async throws {
+        try await PlainServer.run("readonly", "many=0") { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            let inRoot = await message {
+                _ = try await session.create(ProviderSession.template("file"), content: [1])
+            }
+            #expect(inRoot == "127.0.0.1 does not permit changing '/'")
+            let below = await message {
+                let content = try TestContent([1])
+                _ = try await remote.write(
+                    content.source, to: RemotePath(["many", "file"]), attributes: RemoteAttributes(), if: .absent)
+            }
+            #expect(below == "127.0.0.1 does not permit changing 'many'")
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test("DAV-6: a server that answers for another address is not mounted, and both addresses are said")
+    func answersForAnotherAddress() async throws {
+        try await PlainServer.run("inner=/inner") { server async throws in
+            let base = "http://127.0.0.1:\(server.server.port)"
+            do {
+                try await WebDAVProvider.tryOut(
+                    "webdav://127.0.0.1:\(server.server.port)/", credentials: { nil }, logger: Logger(label: "test"))
+                Issue.record("it can be mounted")
+            } catch let error as FileProviderError {
+                #expect(error.code == .serverUnreachable)
+                #expect(error.message.contains("answers for '\(base)/inner/', not for '\(base)/'"), "\(error)")
+            }
         }
     }
 

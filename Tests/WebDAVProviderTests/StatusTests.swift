@@ -27,6 +27,16 @@ import Testing
         #expect(writing.code == .cannotSynchronize && writing.message.contains("cannot be written"))
     }
 
+    @Test("A change that is answered with 400 may be refused for its name, and is tried again later")
+    func badRequest() throws {
+        let url = try #require(HTTPURL("http://server.example/f"))
+        let response = HTTPResponse(head: HTTPResponseHead(status: 400, fields: [:], url: url), body: [])
+        let writing = WebDAVClient.failure(response, of: "a\\b", isChange: true)
+        #expect(writing.message == "server.example answers 400 for 'a\\b': it may not accept the name")
+        #expect(writing.code.reaction == .retry)
+        #expect(WebDAVClient.failure(response, of: "f").message == "server.example answers 400 for 'f'")
+    }
+
     @Test("DAV-30: a change that is refused inside a multistatus is refused")
     func insideMultistatus() throws {
         let url = try #require(HTTPURL("http://server.example/f"))

@@ -19,14 +19,16 @@ extension HTTPTransport {
             throw Self.refusal(host, "from a safe connection to an unsafe one (\(target.authority))")
         }
         guard isReading || Self.mayHaveCredentials(target, of: request.url) else {
-            throw Self.refusal(host, "to another server (\(target.authority)): name that one as the source")
+            let server = "another server (\(target.scheme)://\(target.authority))"
+            throw Self.refusal(host, "to \(server)", advice: ": name that one as the source")
         }
         return target
     }
 
-    private static func refusal(_ host: String, _ how: String) -> TransportFailure {
+    private static func refusal(_ host: String, _ how: String, advice: String = "") -> TransportFailure {
         TransportFailure(
-            FileProviderError(.malformedResponse, "\(host) redirects \(how), which is not followed"), isBroken: false)
+            FileProviderError(.malformedResponse, "\(host) redirects \(how), which is not followed\(advice)"),
+            isBroken: false)
     }
 
     /// Whether the credentials for one URL may be sent to another: to the same server, over a connection at least as secure.

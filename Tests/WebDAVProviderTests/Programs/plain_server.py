@@ -14,6 +14,8 @@ HABITs:
   hold=N      after N of them the listing goes on only when /.release was asked for
   late        makes what was broken off, a moment after it was
   unlisted=N  the first N listings fail, as WsgiDAV's do while a file in the directory disappears
+  readonly    permits no PUT
+  inner=PATH  is behind a proxy that changes the paths of requests alone: every reference begins with PATH
   pathtags    the ETag of a file depends on its path
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
@@ -185,7 +187,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return '"%s"' % hashlib.sha1(place_part + files[place]).hexdigest()
 
     def described(self, place):
-        href = urllib.parse.quote(place)
+        href = habits.get("inner", "") + urllib.parse.quote(place)
         content = files[place]
         if content is None:
             own = "<D:resourcetype><D:collection/></D:resourcetype>"
@@ -287,6 +289,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self):
         content = self.body()
+        if "readonly" in habits:
+            return self.answer(403)
         with lock:
             if self.headers.get("If-None-Match") == "*" and self.place in files:
                 return self.answer(412)

@@ -346,7 +346,9 @@ struct CapabilityProbe: Sendable {
     // MARK: - Requests
 
     private func put(_ text: String, _ path: RemotePath) async throws {
-        try await completed { try await changes.put(.bytes(Array(text.utf8)), at: path) }
+        // The user knows the directory, and not the hidden file.
+        let what = files.prefix.parent.name ?? "/"
+        try await completed { try await changes.put(.bytes(Array(text.utf8)), at: path, of: what) }
     }
 
     private func move(_ path: RemotePath, to newPath: RemotePath, _ fields: HTTPFields) async throws -> Int {

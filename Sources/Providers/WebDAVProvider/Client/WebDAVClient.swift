@@ -332,6 +332,10 @@ final class WebDAVClient: Sendable {
             return isChange
                 ? FileProviderError(.cannotSynchronize, "\(host) does not permit changing '\(what)'")
                 : FileProviderError(.fileReadNoPermission, "\(host) does not permit reading '\(what)'")
+        // Tomcat's answer to a name with a backslash.
+        case 400 where isChange:
+            return FileProviderError(
+                .malformedResponse, "\(host) answers 400 for '\(what)': it may not accept the name")
         case 405 where isChange, 501 where isChange:
             return FileProviderError(.cannotSynchronize, "\(host) cannot be written (\(response.status))")
         case 405, 501:

@@ -10,26 +10,32 @@ struct ChangeRequests: Sendable {
 
     /// The error of a refused change of the item at a path.
     ///
+    /// - Parameter what: what the message names; nil for the item itself.
     /// - Throws: ``RemoteConditionFailure`` with the present item for 412, and for a directory that has the name; `noSuchItem`
     ///   when the parent directory does not exist, for which servers send many codes.
-    func refusal(_ response: HTTPResponse, at path: RemotePath) async throws -> FileProviderError {
+    func refusal(
+        _ response: HTTPResponse, at path: RemotePath, of what: String? = nil
+    ) async throws -> FileProviderError {
         if response.status == 412 { throw RemoteConditionFailure(present: try await server.propfind(path)?.entry) }
-        if [403, 404, 409, 500].contains(response.status) { try await server.requireParent(of: path) }
+        if [403, 404, 409, 500].contains(response.status) { try await server.requireParent(of: path, what: what) }
         // Apache and nginx send it for content under a name that a directory has.
         if response.status == 409, let present = try await server.propfind(path)?.entry, present.kind == .directory {
             throw RemoteConditionFailure(present: present)
         }
-        return WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
+        return WebDAVClient.failure(response, of: what ?? path.name ?? "/", isChange: true)
     }
 
-    /// - Parameter destination: the path in the same directory that the content is for, where it is not the first one.
+    /// - Parameters:
+    ///   - destination: the path in the same directory that the content is for, where it is not the first one.
+    ///   - what: what the message of a refusal names; nil for that path.
     func put(
-        _ body: HTTPBody, at path: RemotePath, for destination: RemotePath? = nil, _ conditions: HTTPFields = [:]
+        _ body: HTTPBody, at path: RemotePath, for destination: RemotePath? = nil, of what: String? = nil,
+        _ conditions: HTTPFields = [:]
     ) async throws {
         var fields = conditions
         fields["Content-Type"] = "application/octet-stream"
         let response = try await client.send("PUT", client.root.url(of: path), fields, body: body)
-        if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path) }
+        if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path, of: what) }
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool) async throws {

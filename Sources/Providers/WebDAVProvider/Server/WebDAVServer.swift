@@ -89,6 +89,14 @@ final class WebDAVServer: Sendable {
         guard root.status ?? 200 == 200 else {
             throw FileProviderError(.serverUnreachable, "\(client.host) has no collection '\(what)'")
         }
+        // A listing would hold nothing that is below this address.
+        guard client.root.path(of: root.href, on: head.url) == .root else {
+            let answered = head.url.resolving(root.href)?.description ?? root.href
+            throw FileProviderError(
+                .serverUnreachable,
+                "\(client.host) answers for '\(answered.prefix(200))', not for '\(client.root.url)': if a proxy in front of "
+                    + "it changes the path, it has to change it in the answers, too")
+        }
         guard root.isCollection else {
             throw FileProviderError(.serverUnreachable, "'\(what)' on \(client.host) is no collection")
         }
@@ -165,9 +173,11 @@ final class WebDAVServer: Sendable {
     }
 
     /// - Throws: `noSuchItem` when the parent directory of a path does not exist.
-    func requireParent(of path: RemotePath) async throws {
+    ///
+    /// - Parameter what: what the message names; nil for the item itself.
+    func requireParent(of path: RemotePath, what: String? = nil) async throws {
         if try await propfind(path.parent, isDirectory: true) == nil {
-            throw FileProviderError(.noSuchItem, "\(client.host) has no directory for '\(path.name ?? "/")'")
+            throw FileProviderError(.noSuchItem, "\(client.host) has no directory for '\(what ?? path.name ?? "/")'")
         }
     }
 
