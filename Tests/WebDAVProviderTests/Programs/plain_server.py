@@ -20,6 +20,7 @@ HABITs:
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing.
+After a GET of /.moves=STATUS each MOVE is answered with that status, until a GET of /.moves=0.
 After a GET of /.lock another client has locked the root with all in it: PUT, MKCOL, MOVE and DELETE are answered as by
 Apache, with 207 and a 423 inside.
 After a GET of /.refuse=STATUS the first PROPFIND after the next MOVE is answered with that status.
@@ -49,6 +50,7 @@ released = threading.Event()
 losing = threading.Event()
 refusals = {"armed": None, "due": None}
 gateway = {"pause": None}
+moves = {"status": 0}
 counts = {}
 locked = threading.Event()
 dates = {}
@@ -260,6 +262,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with lock:
                 gateway["pause"] = int(self.path.partition("=")[2])
             return self.answer(204)
+        if self.path.startswith("/.moves="):
+            moves["status"] = int(self.path.partition("=")[2])
+            return self.answer(204)
         if self.path == "/.lock":
             locked.set()
             return self.answer(204)
@@ -316,6 +321,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_MOVE(self):
         self.body()
+        if moves["status"]:
+            return self.answer(moves["status"])
         raw = urllib.parse.urlsplit(self.headers["Destination"]).path
         target = urllib.parse.unquote(raw).rstrip("/")
         with lock:

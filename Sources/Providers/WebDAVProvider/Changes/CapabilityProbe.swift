@@ -18,14 +18,12 @@ struct CapabilityProbe: Sendable {
         files = ProbeFiles(directory.appending(HiddenName.make()))
     }
 
-    /// - Throws: the error for which files cannot be created in the directory.
+    /// - Throws: ``ProbeMoveFailure``; the error for which files cannot be created in the directory.
     func run() async throws -> ServerCapabilities {
         try server.hiddenFiles.add(files.prefix, isProbe: true)
         let result: Result<ServerCapabilities, any Error>
         do {
             result = .success(try await capabilities())
-        } catch is MovesNothing {
-            result = .failure(FileProviderError(.cannotSynchronize, "\(client.host) moves nothing"))
         } catch {
             result = .failure(error)
         }
@@ -75,9 +73,6 @@ struct CapabilityProbe: Sendable {
         }
         return capabilities
     }
-
-    /// The server cannot be used for writing.
-    private struct MovesNothing: Error {}
 
     // MARK: - Failures
 
@@ -154,7 +149,7 @@ struct CapabilityProbe: Sendable {
         try await put("a", name.source)
         // Cyrus copies the new name into a header, where a line feed makes the response malformed.
         let isMoved = try await unlessRefused {
-            [200, 201, 204].contains(try await move(name.source, to: name.moved, ["Overwrite": "F"]))
+            Self.isMoved(try await move(name.source, to: name.moved, ["Overwrite": "F"]).status)
         }
         if isMoved, try await exists(name.moved) { return .kept }
         let isSent = try await unlessRefused {
@@ -176,17 +171,17 @@ struct CapabilityProbe: Sendable {
         _ one: RemotePath, _ two: RemotePath
     ) async throws -> (refusesOverwriting: Bool, areConditional: Bool) {
         try await put("b", two)
-        let refusesOverwriting = try await move(one, to: two, ["Overwrite": "F"]) == 412
+        let refusesOverwriting = try await plainMove(one, to: two, ["Overwrite": "F"]) == 412
         if !refusesOverwriting { try await put("a", one) }
 
         // Onto an existing file, with a condition that does not hold, and with one that does.
         let url = client.root.url(of: two)
         guard try await server.propfind(two)?.etag != nil,
-            try await move(one, to: two, ["Overwrite": "T", "If": "<\(url)> ([\"yonder\"])"]) == 412,
+            try await plainMove(one, to: two, ["Overwrite": "T", "If": "<\(url)> ([\"yonder\"])"]) == 412,
             let etag = try await server.propfind(two)?.etag
         else { return (refusesOverwriting, false) }
-        let status = try await move(one, to: two, ["Overwrite": "T", "If": "<\(url)> ([\(etag)])"])
-        return (refusesOverwriting, [200, 201, 204].contains(status))
+        let status = try await plainMove(one, to: two, ["Overwrite": "T", "If": "<\(url)> ([\(etag)])"])
+        return (refusesOverwriting, Self.isMoved(status))
     }
 
     /// Whether a moved file keeps its tag and its stored attributes.
@@ -201,7 +196,8 @@ struct CapabilityProbe: Sendable {
             if try await changes.store(attributes, of: fresh.resource, at: one) { stored = attributes }
         }
         let before = try await server.propfind(one)
-        guard [200, 201, 204].contains(try await move(one, to: two, ["Overwrite": "F"])) else { throw MovesNothing() }
+        let response = try await move(one, to: two, ["Overwrite": "F"])
+        guard Self.isMoved(response.status) else { throw ProbeMoveFailure(response, in: directoryName) }
         // A login page in front of the server also answers 200, and moves nothing.
         guard let after = try await server.propfind(two) else {
             throw FileProviderError(.serverUnreachable, "\(client.host) confirmed a move that it did not make")
@@ -346,16 +342,28 @@ struct CapabilityProbe: Sendable {
     // MARK: - Requests
 
     private func put(_ text: String, _ path: RemotePath) async throws {
-        // The user knows the directory, and not the hidden file.
-        let what = files.prefix.parent.name ?? "/"
-        try await completed { try await changes.put(.bytes(Array(text.utf8)), at: path, of: what) }
+        try await completed { try await changes.put(.bytes(Array(text.utf8)), at: path, of: directoryName) }
     }
 
-    private func move(_ path: RemotePath, to newPath: RemotePath, _ fields: HTTPFields) async throws -> Int {
+    /// For messages: the user knows the directory, and not the hidden files.
+    private var directoryName: String { files.prefix.parent.name ?? "/" }
+
+    private static func isMoved(_ status: Int) -> Bool { [200, 201, 204].contains(status) }
+
+    /// Moves a file between names that any server takes.
+    ///
+    /// - Throws: ``ProbeMoveFailure`` for a status that says nothing about the capability.
+    private func plainMove(_ path: RemotePath, to newPath: RemotePath, _ fields: HTTPFields) async throws -> Int {
+        let response = try await move(path, to: newPath, fields)
+        guard !ProbeMoveFailure.isPassing(response) else { throw ProbeMoveFailure(response, in: directoryName) }
+        return response.status
+    }
+
+    private func move(_ path: RemotePath, to newPath: RemotePath, _ fields: HTTPFields) async throws -> HTTPResponse {
         var fields = fields
         fields["Destination"] = client.root.url(of: newPath).description
         return try await completed { [fields] in
-            try await client.send("MOVE", client.root.url(of: path), fields).status
+            try await client.send("MOVE", client.root.url(of: path), fields)
         }
     }
 }
