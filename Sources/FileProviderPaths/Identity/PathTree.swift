@@ -1,4 +1,5 @@
 import FileProvider
+import Synchronization
 import Foundation
 
 /// The tree of a remote that knows its items by path alone, with the items that the system knows in it.
@@ -11,6 +12,12 @@ final class PathTree: Sendable {
     let renamed = RenamedItems()
     private let rootCheck = SharedRequest<Void>()
     private static let mostTries = 3
+    private let areTagsKeptElsewhere = Atomic(false)
+
+    /// Whether a file has kept its tag in a move to another directory: no such move is a copy then.
+    var keepsTagsElsewhere: Bool { areTagsKeptElsewhere.load(ordering: .relaxed) }
+
+    func noteTagKeptElsewhere() { areTagsKeptElsewhere.store(true, ordering: .relaxed) }
 
     init(remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger) {
         self.remote = remote

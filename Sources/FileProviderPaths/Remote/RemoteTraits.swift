@@ -22,6 +22,8 @@ public struct RemoteTraits: Hashable, Sendable {
     public var tagsAreOfContent = false
     /// A file's tag is made of its size and its date: setting the date of a file makes a new tag of the same content.
     public var datesMakeTags = false
+    /// A file gets another tag when it is moved.
+    package var movesChangeTags = false
     /// A directory's tag changes when something below it does, at any depth.
     public var directoryTagsCoverTrees = false
     /// Listings contain names that begin with a dot. If not, the provider asks for the known ones one by one.

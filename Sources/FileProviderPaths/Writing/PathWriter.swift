@@ -137,13 +137,14 @@ final class PathWriter: Sendable {
         if new != old {
             newPath = try target(new, of: path)
             now = try await move(identifier, entry, from: path, at: old, to: newPath, at: new)
+            if new.directory != old.directory, now.kind == .file, now.tag == entry.tag { tree.noteTagKeptElsewhere() }
         }
         guard fields.contains(.contents) || !change.attributes.isNothing else {
             return answer(now, as: identifier, in: new.directory, fields)
         }
         do {
             if fields.contains(.contents) {
-                guard Self.hasContent(of: entry, now) else {
+                guard hasContent(of: entry, now, isElsewhere: new.directory != old.directory) else {
                     // Another client has written it since it was looked at, and its content was moved.
                     var present = now
                     present.name = entry.name
@@ -172,9 +173,11 @@ final class PathWriter: Sendable {
         }
     }
 
-    /// Whether a file that was moved is the one that was looked at before. A server may give it another tag.
-    private static func hasContent(of entry: RemoteEntry, _ moved: RemoteEntry) -> Bool {
+    /// Whether a file that was moved is the one that was looked at before. A server may give it another tag, and one that moves by a
+    /// copy another date, as sabre/dav does from one directory to another.
+    private func hasContent(of entry: RemoteEntry, _ moved: RemoteEntry, isElsewhere: Bool) -> Bool {
         if moved.tag == entry.tag { return true }
+        if remote.traits.movesChangeTags || isElsewhere && !tree.keepsTagsElsewhere { return moved.size == entry.size }
         guard let date = moved.attributes.contentModificationDate else { return false }
         return moved.size == entry.size && date == entry.attributes.contentModificationDate
     }

@@ -13,6 +13,7 @@ extension RemoteTraits {
         // What is not known yet is taken for so: content with another date is another client's then.
         storesModificationDates = capabilities?.keepsAttributes ?? true || server.hasIdentifiers
         storesPermissions = keepsAttributes
+        movesChangeTags = capabilities?.tagsSurviveMoves == false
         directoryTagsCoverTrees = server.hasIdentifiers
         hasTrash = server.trash.store.kind != nil
         listsHiddenNames = capabilities?.listsHiddenNames ?? true
