@@ -90,10 +90,13 @@ final class FolderMounts: Sendable {
         if var record = known {
             if record.identity.isSameDirectory(as: found) {
                 let isMoved = record.identity != found || record.isMount != status.isMountRoot
+                if isSeen, !isMoved { return }
                 (record.identity, record.isMount) = (found, status.isMountRoot)
                 return try keep(record, isStored: !isMoved)
             }
-            if record.isMount, isAnythingKnown(of: record) { throw Self.isAway(place) }
+            // Of some, as those of FUSE, nothing says that they are the same: their files are new ones at each mount.
+            let isKnownAnew = status.isMountRoot && !found.isLasting && !record.identity.isLasting
+            if record.isMount, !isKnownAnew, isAnythingKnown(of: record) { throw Self.isAway(place) }
             if !isTop { return try forget(record) }
         }
         try keep(

@@ -22,6 +22,9 @@ struct SourceIdentity: Codable, Hashable, Sendable {
         isOnNetwork = root.isOnNetworkFileSystem
     }
 
+    /// Whether it can be known again after another mount, though the device has another number.
+    var isLasting: Bool { fileSystem != 0 || birth != nil || isOnNetwork }
+
     /// Whether a file has these numbers.
     func isSameFile(as status: FileStatus) -> Bool {
         inode == status.inode && device == status.device && birth == status.birth.map { [$0.seconds, $0.nanoseconds] }
