@@ -14,7 +14,8 @@ extension MemoryPathRemote {
         let remote = MemoryPathRemote(habits: habits)
         let under = MemoryRemoteUnderTest(remote: remote)
         let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory)
-        let provider = PathAddressedProvider(remote: remote, manager: manager, leftoverAge: 3600)
+        let provider = PathAddressedProvider(
+            remote: remote, manager: manager, ledger: nil, leftoverAge: 3600, leftoverPatience: .zero)
         try await test(remote, ProviderSession(provider: provider, manager: manager))
         await provider.invalidate()
     }

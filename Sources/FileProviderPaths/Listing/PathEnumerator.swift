@@ -24,17 +24,17 @@ final class PathEnumerator: FileProviderEnumerator {
     private let container: ItemIdentifier
     private let tree: PathTree
     private let trees: TreeListings?
-    private let leftoverAge: Int64
+    private let leftovers: Leftovers
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - trees: may have the listing already; nil for a listing that is requested now.
-    ///   - leftoverAge: the age, in seconds, at which an item with a hidden name is removed.
-    init(container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftoverAge: Int64) {
+    ///   - leftovers: which items with hidden names are removed.
+    init(container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftovers: Leftovers) {
         self.container = container
         self.tree = tree
         self.trees = trees
-        self.leftoverAge = leftoverAge
+        self.leftovers = leftovers
     }
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
@@ -187,10 +187,9 @@ final class PathEnumerator: FileProviderEnumerator {
     }
 
     private func removeLeftover(_ entry: RemoteEntry, _ path: RemotePath) {
-        let now = Int64(Date().timeIntervalSince1970)
-        guard let date = entry.attributes.contentModificationDate, now - date.seconds >= leftoverAge,
-            tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly
-        else { return }
+        guard tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly, leftovers.contain(entry, at: path) else {
+            return
+        }
         Task { [remote = tree.remote] in
             try? await remote.delete(path, kind: entry.kind, if: .unchanged(tag: entry.tag))
             await (remote as? any TrashingRemote)?.clearTrash(ofNamesBeginningWith: entry.name)

@@ -14,7 +14,7 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
     let tree: PathTree
     private let writer: PathWriter
     private let trees: TreeListings
-    private let leftoverAge: Int64
+    private let leftovers: Leftovers
     private let trashOfRemote: (contents: RemoteTrash, writer: TrashWriter)?
 
     /// The provider of a remote.
@@ -23,17 +23,18 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
     ///   - remote: is closed by ``invalidate()``.
     ///   - manager: what the system gave for the domain.
     ///   - leftoverAge: the age, in seconds, at which an item with a `HiddenName` that an interrupted change left behind is
-    ///     removed.
+    ///     removed, once it was seen unchanged for ten minutes.
     public convenience init(remote: any PathRemote, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) {
         self.init(remote: remote, manager: manager, ledger: nil, leftoverAge: leftoverAge)
     }
 
     /// - Parameter ledger: of the operations on the remote, where it has one itself.
     package init(
-        remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger?, leftoverAge: Int64 = 86_400
+        remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger?, leftoverAge: Int64 = 86_400,
+        leftoverPatience: Duration = .seconds(600)
     ) {
         self.remote = remote
-        self.leftoverAge = leftoverAge
+        leftovers = Leftovers(age: leftoverAge, patience: leftoverPatience)
         tree = PathTree(
             remote: remote, manager: manager, ledger: ledger ?? OperationLedger(in: ReportingStore(of: manager)))
         trees = TreeListings(remote: remote, paths: tree.paths)
@@ -100,7 +101,7 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
             // Only for a walk: a comparison, or a reader, wants the present listing.
             let mayBeOlder = [.listing, .lookAhead].contains(request.reason) && remote.traits.listsTrees
             return PathEnumerator(
-                container: container, tree: tree, trees: mayBeOlder ? trees : nil, leftoverAge: leftoverAge)
+                container: container, tree: tree, trees: mayBeOlder ? trees : nil, leftovers: leftovers)
         }
     }
 
