@@ -120,19 +120,30 @@ import Testing
         }
     }
 
+    /// Renames a file and sends content with it: the renaming is acknowledged, and the content has no answer.
+    ///
+    /// - Returns: the file before, and as it was sent.
+    private func renamingWithoutAnswer(
+        on remote: MemoryPathRemote, _ session: ProviderSession
+    ) async throws -> (base: FileProviderItem, sent: FileProviderItem) {
+        remote.change { $0.make(path("old"), kind: .file, [1]) }
+        let base = try await session.find("old")
+        var renamed = base
+        renamed.filename = "new"
+        let sent = renamed
+        remote.duringWrite.withLock { $0 = { throw unreachable } }
+        await #expect(throws: FileProviderError.self) {
+            _ = try await session.modify(sent, .filename, content: [2, 2])
+        }
+        remote.duringWrite.withLock { $0 = nil }
+        return (base, sent)
+    }
+
     @Test("PATH-10: content that was sent with a renaming, and had no answer, is followed after a SIGKILL, too")
     func renamedAndWrittenBeforeAKill() async throws {
         try await run { remote, start async throws in
-            remote.change { $0.make(path("old"), kind: .file, [1]) }
-            let session = start()
-            let base = try await session.find("old")
-            var item = base
-            item.filename = "new"
-            remote.duringWrite.withLock { $0 = { throw unreachable } }
-            await #expect(throws: FileProviderError.self) {
-                try await session.modify(item, .filename, content: [2, 2])
-            }
-            remote.duringWrite.withLock { $0 = nil }
+            let (base, renamed) = try await renamingWithoutAnswer(on: remote, start())
+            var item = renamed
             #expect(remote.names(in: .root) == ["new"])
 
             // A deletion finds it, and says what is there: by that the system knows what it has sent.
@@ -152,16 +163,8 @@ import Testing
     @Test("PATH-10: an acknowledged renaming does not give an item the place of another one that is known there")
     func renamedToWhatIsOfAnother() async throws {
         try await run { remote, start async throws in
-            remote.change { $0.make(path("old"), kind: .file, [1]) }
             let session = start()
-            let base = try await session.find("old")
-            var item = base
-            item.filename = "new"
-            remote.duringWrite.withLock { $0 = { throw unreachable } }
-            await #expect(throws: FileProviderError.self) {
-                try await session.modify(item, .filename, content: [2, 2])
-            }
-            remote.duringWrite.withLock { $0 = nil }
+            let (base, item) = try await renamingWithoutAnswer(on: remote, session)
             remote.change { $0.delete(path("new")) }
             // It was removed on the remote, and what was made there since is known.
             remote.change { $0.make(path("new"), kind: .file, [3]) }

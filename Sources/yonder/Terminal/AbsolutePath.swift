@@ -13,7 +13,8 @@ struct AbsolutePath: ExpressibleByArgument {
 
     static var defaultCompletionKind: CompletionKind { .file() }
 
-    /// - Returns: nil for a relative path when the working directory was removed, and for an empty path, which would otherwise mean the working directory: `yonder delete "$UNSET"`.
+    /// - Returns: nil for a relative path when the working directory was removed, and for an empty path, which would otherwise
+    ///   mean the working directory: `yonder delete "$UNSET"`.
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         if argument.utf8.first != UInt8(ascii: "/"), Machine.currentDirectory == nil {
