@@ -28,13 +28,13 @@ extension RealMount {
                 for number in 0..<50 { try yonder.write("text \(number)", to: "dir/\(number)") }
                 // Without holes, which are not transferred.
                 let filled = try await Command.shell(
-                    "yes | head -c 600M > \"$1\"", yonder.source.appending("big").string)
+                    "yes | head -c 64M > \"$1\"", yonder.source.appending("big").string)
                 #expect(filled.status == 0)
-                try await yonder.mountSource()
+                try await yonder.mountSource("--limit-down", "4M")
                 let look = "cd \"$1\" && find . -printf '%i %p %s %T@\\n' | sort"
                 let before = try await Command.shell(look, yonder.mount.string).output
                 #expect(try await Command.shell("cat \"$1\"/dir/* > /dev/null", yonder.mount.string).status == 0)
-                // In the middle of a transfer.
+                // In the middle of a transfer, which the limit keeps going.
                 let reader = try await BackgroundProgram("cat", yonder["big"])
                 defer { reader.kill() }
                 #expect(try await eventually { try await !yonder.status().transfers.isEmpty })
@@ -48,6 +48,7 @@ extension RealMount {
                 #expect(try await Command.shell(look, yonder.mount.string).output == before)
                 let big = try await yonder.info("big")
                 #expect(big.content != "materialized")
+                #expect(try await yonder.yonder("set", "mount", "limit-down=none").status == 0)
                 let sums = "cd \"$1\" && sha256sum dir/* | sort"
                 #expect(
                     try await Command.shell(sums, yonder.mount.string).output
