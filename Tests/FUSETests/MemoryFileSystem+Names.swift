@@ -13,11 +13,12 @@ extension MemoryFileSystem {
             state.withLock { $0.parkedLookups.append(parked) }
             return
         }
-        let entry = state.withLock { state in
+        let (entry, hook) = state.withLock { state in
             state.counts.lookups += 1
             state.lastCaller = request.caller
-            return state.child(name, of: parent).flatMap { state.entry($0) }
+            return (state.child(name, of: parent).flatMap { state.entry($0) }, state.onLookup)
         }
+        hook?()
         reply.succeed(entry ?? .absent(for: .infinite))
     }
 

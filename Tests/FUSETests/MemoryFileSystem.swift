@@ -55,6 +55,8 @@ final class MemoryFileSystem: FileSystem {
         /// Open files answer these.
         var openOptions: OpenOptions = [.keepCache]
         var lastCaller: Caller?
+        /// Called on the thread that looks a name up, after it was found and before the answer.
+        var onLookup: (@Sendable () -> Void)?
         /// Called on the thread that closes a file, before the answer.
         var onRelease: (@Sendable () -> Void)?
         /// Changes when the session ends are of no interest: the session is only borrowed.

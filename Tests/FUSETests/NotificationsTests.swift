@@ -93,6 +93,34 @@ struct NotificationsTests {
         }
     }
 
+    @Test("an answer that a notification overtakes is not believed for long") func overtakenAnswer() async throws {
+        try await Mounted.run { mount async throws in
+            let (notifications, fileSystem) = (mount.session.notifications, mount.fileSystem)
+            fileSystem.add("file", .bytes(Array("first".utf8)))
+            #expect(try await Command.run("cat", mount["file"]).output == "first")
+            // Nothing has changed: the answer confirms the dentry.
+            notifications.expireEntry(parent: .root, name: "file")
+            await notifications.drain()
+            let hasChanged = Atomic(false)
+            fileSystem.state.withLock { state in
+                state.onLookup = {
+                    guard !hasChanged.exchange(true, ordering: .relaxed) else { return }
+                    fileSystem.add("file", .bytes(Array("second".utf8)))
+                    notifications.expireEntry(parent: .root, name: "file")
+                    let isSent = DispatchSemaphore(value: 0)
+                    Task {
+                        await notifications.drain()
+                        isSent.signal()
+                    }
+                    isSent.wait()
+                }
+            }
+            #expect(try await Command.run("cat", mount["file"]).output == "first")
+            #expect(try await eventually { try await Command.run("cat", mount["file"]).output == "second" })
+            fileSystem.state.withLock { $0.onLookup = nil }
+        }
+    }
+
     @Test func deletions() async throws {
         try await Mounted.run { mount async throws in
             let node = mount.fileSystem.add("doomed", .bytes([]))

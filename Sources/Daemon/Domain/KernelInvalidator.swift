@@ -18,8 +18,8 @@ final class KernelInvalidator: KernelCache {
         var isSweeping = false
     }
 
-    /// Records are deleted in batches: a lost deletion only repeats invalidations.
-    private static let pause = Duration.milliseconds(500)
+    /// Records are deleted in batches, when the last repetition of an expiry has been sent: a lost deletion only repeats invalidations.
+    private static let pause = Notifications.repetitionInterval * 3
 
     init(
         notifications: Notifications, database: ReplicaDatabase, announcer: ChangeAnnouncer, logger: Logger
@@ -54,16 +54,20 @@ final class KernelInvalidator: KernelCache {
     }
 
     private func sweep() async {
-        try? await Task.sleep(for: Self.pause)
-        let last = state.withLock { state in
-            state.isSweeping = false
-            return state.last
-        }
-        await notifications.drain()
-        do {
-            try await database.forgetInvalidations(upTo: last)
-        } catch {
-            logger.debug("the records of invalidations cannot be deleted: \(error)")
+        var isDone = false
+        while !isDone {
+            let last = state.withLock { $0.last }
+            try? await Task.sleep(for: Self.pause)
+            await notifications.drain()
+            do {
+                try await database.forgetInvalidations(upTo: last)
+            } catch {
+                logger.debug("the records of invalidations cannot be deleted: \(error)")
+            }
+            isDone = state.withLock { state in
+                state.isSweeping = state.last > last
+                return !state.isSweeping
+            }
         }
     }
 }

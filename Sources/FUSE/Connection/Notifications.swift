@@ -1,4 +1,5 @@
 import CFUSEShim
+import Synchronization
 
 /// A queue of invalidations for the kernel's caches, sent in order by a thread of its own.
 ///
@@ -21,12 +22,40 @@ package final class Notifications: Sendable {
         case marker(Marker)
     }
 
+    private struct Entry: Hashable, Sendable {
+        var parent: NodeID
+        var name: FileName
+    }
+
+    /// Entries whose expiry is to be sent once more.
+    private struct Repetitions: Sendable {
+        /// Posted since the last round.
+        var recent: Set<Entry> = []
+        /// Posted before it.
+        var due: Set<Entry> = []
+        var isRunning = false
+    }
+
     private let thread = MessageThread<Notification>(name: "fuse-notify")
+    private let repetitions = Mutex(Repetitions())
+
+    /// An expiry has been sent for the last time after twice this.
+    package static let repetitionInterval = Duration.milliseconds(500)
 
     /// Expires a dentry, also a negative one: the kernel looks the name up again on its next use. A dentry that is in use stays connected, so
     /// that no process loses its working directory if nothing has changed. (FUSE_EXPIRE_ONLY)
+    ///
+    /// It is sent twice, the second time after one to two ``repetitionInterval``s. The kernel sets the lifetime of a dentry from the answer
+    /// to a LOOKUP without a lock (`fuse_dentry_revalidate`): an answer that was computed before the name changed, and arrives
+    /// after the expiry, would be believed for its whole lifetime.
     package func expireEntry(parent: NodeID, name: FileName) {
         post(.expiry(parent: parent, name: name))
+        let isFirst = repetitions.withLock { repetitions in
+            repetitions.recent.insert(Entry(parent: parent, name: name))
+            defer { repetitions.isRunning = true }
+            return !repetitions.isRunning
+        }
+        if isFirst { Task { await repeatExpiries() } }
     }
 
     /// Reports the deletion of a name and its node: a working directory in it becomes dead. Kernels before 5.17 notify inotify
@@ -73,6 +102,22 @@ package final class Notifications: Sendable {
     }
 
     // MARK: - Private
+
+    private func repeatExpiries() async {
+        var isDone = false
+        while !isDone {
+            try? await Task.sleep(for: Self.repetitionInterval)
+            let due = repetitions.withLock { repetitions in
+                let due = repetitions.due
+                repetitions.due = repetitions.recent
+                repetitions.recent = []
+                isDone = repetitions.due.isEmpty
+                repetitions.isRunning = !isDone
+                return due
+            }
+            for entry in due { post(.expiry(parent: entry.parent, name: entry.name)) }
+        }
+    }
 
     private func post(_ notification: Notification) {
         thread.send(notification) { $0 == notification }
