@@ -164,7 +164,7 @@ import Testing
     func renamedToWhatIsOfAnother() async throws {
         try await run { remote, start async throws in
             let session = start()
-            let (base, item) = try await renamingWithoutAnswer(on: remote, session)
+            let (base, _) = try await renamingWithoutAnswer(on: remote, session)
             remote.change { $0.delete(path("new")) }
             // It was removed on the remote, and what was made there since is known.
             remote.change { $0.make(path("new"), kind: .file, [3]) }

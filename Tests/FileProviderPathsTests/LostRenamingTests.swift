@@ -68,6 +68,36 @@ import Testing
         }
     }
 
+    @Test("PATH-8: what a renaming without an answer may have brought to a name is no other item of that name")
+    func collisionsWithLostRenamings() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("one"), kind: .file, [1]) }
+            var item = try await session.find("one")
+            item.filename = "uno"
+            let renamed = item
+            // Copied, and the original is not removed yet.
+            remote.duringMove.withLock {
+                $0 = {
+                    remote.change { $0.copy(RemotePath(["uno"]), to: RemotePath(["one"])) }
+                    throw FileProviderError(.serverUnreachable)
+                }
+            }
+            await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+            func failureOfCreation() async -> FileProviderError? {
+                do {
+                    _ = try await session.create(ProviderSession.template("uno", size: 2), content: [2, 2])
+                    return nil
+                } catch { return error as? FileProviderError }
+            }
+            #expect(await failureOfCreation()?.code == .providerDomainTemporarilyUnavailable)
+            remote.change { $0.delete(path("one")) }
+            let collision = await failureOfCreation()
+            #expect(collision?.code == .filenameCollision)
+            let there = collision?.item?.itemIdentifier
+            #expect(there == renamed.itemIdentifier)
+        }
+    }
+
     @Test("PATH-8: what is deleted while the renaming of its directory loses its answer is deleted in the new place")
     func deletedDuringLostRenamings() async throws {
         try await MemoryPathRemote.run { remote, session async throws in

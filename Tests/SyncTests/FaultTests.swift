@@ -46,6 +46,36 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "SEND-2: a name that a renaming without an answer has taken is free again when its item is removed or renamed",
+            arguments: [true, false], [true, false])
+        func nameOfAnUnansweredRenaming(isRemoved: Bool, isDirectory: Bool) async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.rename("a", to: "taken")
+                try await sendWithoutAnswer(.modify, machine)
+                #expect(machine.provider.tree.entries().keys.contains("taken"))
+                if isRemoved { try await machine.remove("taken") } else { try await machine.rename("taken", to: "z") }
+                if isDirectory {
+                    try await machine.makeDirectory("taken")
+                } else {
+                    try await machine.write("new", to: "taken")
+                }
+                // The new one is sent before what frees the name.
+                for kind in [ProviderCallKind.modify, .delete] {
+                    machine.provider.faults.fail(kind, with: FileProviderError(.timedOut))
+                }
+                try await machine.send(passes: 1)
+                try await machine.drain()
+                let entries = machine.provider.tree.entries()
+                #expect(entries["taken"]?.content == (isDirectory ? nil : "new"))
+                #expect(!entries.keys.contains { $0.contains("conflicted copy") }, "\(entries.keys.sorted())")
+                #expect(!entries.keys.contains("a"))
+                #expect(entries.keys.contains("z") == !isRemoved)
+                #expect(await machine.exists("taken"))
+                try await expectSettled(machine)
+            }
+        }
+
         @Test(arguments: ["create", "edit", "move", "delete"], [true, false])
         func aCrashInTheMiddleOfACallLosesNothing(what: String, isApplied: Bool) async throws {
             try await Machine.run(fill: fill) { machine in

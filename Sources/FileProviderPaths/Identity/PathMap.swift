@@ -245,6 +245,8 @@ final class PathMap: Sendable {
         }
     }
 
+    func unknownMoves(to place: Place) -> [LedgerState.Move] { ledger.moves.unknown.filter { $0.place == place } }
+
     func isUnknown(_ move: LedgerState.Move) -> Bool { ledger.moves.isUnknown(move) }
 
     /// Whether the system knows another item in the place to which a move leads, which has not left it.

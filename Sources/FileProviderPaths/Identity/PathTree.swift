@@ -105,12 +105,17 @@ final class PathTree: Sendable {
                 continue
             }
             let moved = try await entry(at: target)
-            let isMade = moved.map { moved in
-                mayBe(moved, move.identifier)
-                    && (moved.kind != .file || moved.tag == move.tag || !moved.isTagStrong)
-            }
-            paths.settle(move, isMade: isMade ?? false)
+            paths.settle(move, isMade: moved.map { isResult($0, of: move) } ?? false)
         }
+    }
+
+    private func isResult(_ entry: RemoteEntry, of move: LedgerState.Move) -> Bool {
+        mayBe(entry, move.identifier) && (entry.kind != .file || entry.tag == move.tag || !entry.isTagStrong)
+    }
+
+    /// Whether an entry may be there by a move of which it is not known whether it was made.
+    func mayHaveBrought(_ entry: RemoteEntry, to place: PathMap.Place) -> Bool {
+        paths.unknownMoves(to: place).contains { isResult(entry, of: $0) }
     }
 
     // MARK: - Entries

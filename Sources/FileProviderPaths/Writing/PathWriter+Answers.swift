@@ -51,6 +51,11 @@ extension PathWriter {
     func collision(
         _ entry: RemoteEntry, in parent: ItemIdentifier, at directory: RemotePath
     ) async throws -> any Error {
+        // Which item it is, is not known before its move is settled.
+        if tree.mayHaveBrought(entry, to: Place(directory: parent, name: entry.name)) {
+            return FileProviderError(
+                .providerDomainTemporarilyUnavailable, "whether '\(entry.name)' was moved there is not known yet")
+        }
         let identifier = try await tree.identities.identify(entry, in: parent, at: directory)
         return FileProviderError.filenameCollision(with: tree.items.item(entry, as: identifier, in: parent))
     }

@@ -70,9 +70,7 @@ extension Database {
         guard moves.contains(.parentItemIdentifier) else { return (directory, name, true) }
         guard let origin = item.base.parent else { return here }
         guard origin.isPlaceholder else { return (origin, name, true) }
-        if try one("SELECT 1 FROM deletion WHERE identifier = ?", [origin.rawValue], { _ in true }) == true {
-            return nil
-        }
+        if try isBeingDeleted(origin) { return nil }
         guard let known = try known(origin), known.isToBeOffered else { return here }
         return nil
     }

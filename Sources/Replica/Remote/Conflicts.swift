@@ -62,7 +62,8 @@ package struct Conflicts: RemotePart {
         return .copied(name: name)
     }
 
-    /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one.
+    /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one. What is being
+    /// removed here, or moved elsewhere, has it no longer than until that is sent.
     ///
     /// - Returns: false when the item is a conflict copy that has been given other names already: nothing was changed.
     @discardableResult
@@ -83,6 +84,7 @@ package struct Conflicts: RemotePart {
             try placement.place(remote, in: directory.inode.number)
             return true
         }
+        if let remote, try isLeavingItsName(remote) { return true }
         let original = try db.conflictOriginal(of: row)
         if original != nil, try db.collisions(of: row) >= Self.mostCollisions { return false }
         // Another machine that makes copies of the same file gives them the same numbers.
@@ -101,6 +103,22 @@ package struct Conflicts: RemotePart {
         } else {
             try db.noteIncomplete(parent)
         }
+        return true
+    }
+
+    /// Whether an item of the remote is being removed here, or gets another name than the one that it has there: a request without an
+    /// answer has given it that name. Whoever is to have the name waits for the change, as for any other that frees a name.
+    private func isLeavingItsName(_ remote: FileProviderItem) throws -> Bool {
+        guard let directory = try db.item(remote.parentItemIdentifier)?.inode.number else { return false }
+        if let known = try db.item(remote.itemIdentifier) {
+            let isLeaving =
+                !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier])
+                && (known.parent != directory || !known.name.utf8.elementsEqual(remote.filename.utf8))
+            guard isLeaving else { return false }
+        } else if try !db.isBeingDeleted(remote.itemIdentifier) {
+            return false
+        }
+        try placement.place(remote, in: directory)
         return true
     }
 

@@ -173,6 +173,10 @@ extension Database {
         try run("DELETE FROM unanswered WHERE item = ?", [row])
     }
 
+    func isBeingDeleted(_ identifier: ItemIdentifier) throws -> Bool {
+        try one("SELECT 1 FROM deletion WHERE identifier = ?", [identifier.rawValue], { _ in true }) == true
+    }
+
     /// The remote has something that is to be deleted at this place, with this metadata.
     func updateDeletion(_ item: FileProviderItem) throws {
         try run(
