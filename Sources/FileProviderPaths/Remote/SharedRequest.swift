@@ -1,8 +1,10 @@
 /// Makes one request for several callers: a run answers all that asked before it began.
-actor SharedRequest<Value: Sendable> {
+package actor SharedRequest<Value: Sendable> {
     private var running: Task<Value, any Error>?
 
-    func callAsFunction(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    package init() {}
+
+    package func callAsFunction(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         if let current = running {
             _ = await current.result
             if let next = running, next != current { return try await next.value }

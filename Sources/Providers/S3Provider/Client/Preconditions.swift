@@ -158,7 +158,7 @@ final class Preconditions: Sendable {
 
     private func probeWriting(_ key: String) async throws -> ConditionSupport {
         var found = ConditionSupport()
-        guard let made = try await send("PUT", key, ["If-None-Match": "*"]), let there = try await client.object(key)
+        guard let (made, isConditional) = try await makeNew(key), let there = try await client.object(key)
         else { return found }
         // It was written once: every listing shows this content.
         if let listed = try await client.list(prefix: key, isFlat: true, limit: 1, isRaw: true).entries.first,
@@ -167,7 +167,7 @@ final class Preconditions: Sendable {
             found.listsOtherTags = object.tag != there.tag
             found.answersWithListedTags = made.fields["ETag"].map(S3Object.quoted) == object.tag
         }
-        guard try await send("PUT", key, ["If-None-Match": "*"]) == nil else { return found }
+        guard isConditional, try await send("PUT", key, ["If-None-Match": "*"]) == nil else { return found }
         found.onCreating = true
         for spelling in ConditionSupport.Spelling.allCases {
             guard try await send("PUT", key, ["If-Match": spelling.value(there.tag)]) != nil else { continue }
@@ -176,6 +176,15 @@ final class Preconditions: Sendable {
             break
         }
         return found
+    }
+
+    /// - Returns: nil when the server says that there is an object of that name.
+    private func makeNew(_ key: String) async throws -> (response: HTTPResponse, isConditional: Bool)? {
+        do {
+            return try await send("PUT", key, ["If-None-Match": "*"]).map { ($0, true) }
+        } catch let failure as S3Failure where failure.isUnimplemented {
+            return try await send("PUT", key, [:]).map { ($0, false) }
+        }
     }
 
     private func probeDeleting(_ key: String) async throws -> ConditionSupport.Spelling? {

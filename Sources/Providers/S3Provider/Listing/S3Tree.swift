@@ -19,6 +19,7 @@ final class S3Tree: Sendable {
     let records: ObjectRecords
     let moves: MoveJournal
     let links: SymbolicLinks
+    private let freeNames = FreeNames()
     private let state = Mutex(State())
 
     init(client: S3Client, records: ObjectRecords, moves: MoveJournal) {
@@ -126,8 +127,24 @@ final class S3Tree: Sendable {
         return records.file(object, name: namer.file(part, key: object.key))
     }
 
+    /// - Throws: ``RemoteConditionFailure`` when something has the name.
     func requireNothing(at path: RemotePath) async throws {
+        if try await isFree(path) { return }
         if let there = try await entry(at: path) { throw RemoteConditionFailure(present: there) }
+    }
+
+    private func isFree(_ path: RemotePath) async throws -> Bool {
+        guard let name = path.name, name != KeyNames.content, !KeyNames.isDirectoryOnly(name) else { return false }
+        let prefix = prefix(of: path.parent)
+        return try await freeNames.areFree(
+            [ItemKind.file, .directory, .symbolicLink].map { key(of: path, $0) }, in: prefix
+        ) {
+            [client] in
+            let listing = try await client.list(prefix: prefix, isFlat: false)
+            return listing.next == nil && listing.unreadable == 0 ? Set(listing.entries.map { KeyBytes($0.key) }) : nil
+        } lookUp: {
+            try await entry(at: path) == nil
+        }
     }
 
     /// Checks whether a condition holds now.
