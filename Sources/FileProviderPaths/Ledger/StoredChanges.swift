@@ -4,9 +4,6 @@
 /// They are written a moment later, many in one transaction. A process that is killed loses those of the last moment, and leaves
 /// none that is wrong: what a new request makes uncertain is written before the request is sent.
 struct StoredChanges: Sendable {
-    typealias Finished = LedgerState.Finished
-    typealias Record = LedgerState.Record
-
     private struct Stored: Sendable {
         var isUncertain: Bool
         var at: ContinuousClock.Instant
@@ -27,10 +24,10 @@ struct StoredChanges: Sendable {
     /// - Parameter lag: how old it may be.
     /// - Returns: what is known of the paths, in their order.
     mutating func restore(
-        _ records: [Record], within lag: Duration, at now: LedgerState.Moment
-    ) -> [Finished] {
-        var found: [[UInt8]: Finished] = [:]
-        func moment(of record: Record) -> ContinuousClock.Instant {
+        _ records: [LedgerRecord], within lag: Duration, at now: LedgerMoment
+    ) -> [FinishedRequest] {
+        var found: [[UInt8]: FinishedRequest] = [:]
+        func moment(of record: LedgerRecord) -> ContinuousClock.Instant {
             now.instant - .seconds(max(0, now.date - record.sentAt))
         }
         for record in records {
@@ -42,7 +39,7 @@ struct StoredChanges: Sendable {
                 due.insert(record.path)
                 continue
             }
-            found[record.path] = Finished(
+            found[record.path] = FinishedRequest(
                 path: record.path, tick: 0, effect: ended.effect, isUncertain: ended.isUncertain, at: at,
                 date: record.sentAt)
         }
@@ -51,7 +48,7 @@ struct StoredChanges: Sendable {
             let earlier = found[record.path]
             // What is certain on disk was so when no earlier request could be applied any more.
             guard now.instant - at <= lag, earlier.map({ $0.date <= record.sentAt }) ?? true else { continue }
-            found[record.path] = Finished(
+            found[record.path] = FinishedRequest(
                 path: record.path, tick: 0, effect: earlier?.effect, isUncertain: true, at: at, date: record.sentAt)
             due.insert(record.path)
         }
@@ -59,7 +56,7 @@ struct StoredChanges: Sendable {
     }
 
     /// Something else is known of a path.
-    mutating func note(_ one: Finished) {
+    mutating func note(_ one: FinishedRequest) {
         if one.isOfContent || stored[one.path] != nil { due.insert(one.path) }
     }
 
@@ -71,15 +68,15 @@ struct StoredChanges: Sendable {
     ///
     /// - Parameter one: what is known of the path.
     /// - Returns: what has to be written before; nil where nothing has.
-    mutating func send(_ path: [UInt8], _ one: Finished?) -> LedgerState.DurableChange? {
+    mutating func send(_ path: [UInt8], _ one: FinishedRequest?) -> LedgerRecord.Change? {
         guard stored[path]?.isUncertain == false else { return nil }
         guard let one else {
             stored[path] = nil
-            return (Record.name(ofEnded: path), nil)
+            return (LedgerRecord.name(ofEnded: path), nil)
         }
         stored[path]?.isUncertain = true
         due.insert(path)
-        return (Record.name(ofEnded: path), Record(one, isUncertain: true))
+        return (LedgerRecord.name(ofEnded: path), LedgerRecord(one, isUncertain: true))
     }
 
     /// What has to be written.
@@ -88,21 +85,21 @@ struct StoredChanges: Sendable {
     ///   - finished: all that is known, in the order of the paths.
     ///   - inFlight: the paths of requests in flight.
     mutating func take(
-        _ finished: [Finished], inFlight: Set<[UInt8]>, within lag: Duration, at now: LedgerState.Moment
-    ) -> [LedgerState.DurableChange] {
-        var changes: [LedgerState.DurableChange] = []
+        _ finished: [FinishedRequest], inFlight: Set<[UInt8]>, within lag: Duration, at now: LedgerMoment
+    ) -> [LedgerRecord.Change] {
+        var changes: [LedgerRecord.Change] = []
         for path in due {
             if let one = finished.latest(path), one.isOfContent, now.instant - one.at <= lag {
                 let isUncertain = one.isUncertain || inFlight.contains(path)
-                let record = Record(one, isUncertain: isUncertain)
+                let record = LedgerRecord(one, isUncertain: isUncertain)
                 changes.append((record.name, record))
                 stored[path] = Stored(isUncertain: isUncertain, at: one.at)
             } else if stored.removeValue(forKey: path) != nil {
-                changes.append((Record.name(ofEnded: path), nil))
+                changes.append((LedgerRecord.name(ofEnded: path), nil))
             }
         }
         due = []
-        for path in expire(within: lag, at: now.instant) { changes.append((Record.name(ofEnded: path), nil)) }
+        for path in expire(within: lag, at: now.instant) { changes.append((LedgerRecord.name(ofEnded: path), nil)) }
         return changes
     }
 
@@ -118,13 +115,5 @@ struct StoredChanges: Sendable {
         }
         for path in gone { stored[path] = nil }
         return gone
-    }
-}
-
-extension [LedgerState.Finished] {
-    /// What is known of a path.
-    func latest(_ path: [UInt8]) -> LedgerState.Finished? {
-        let index = position(of: path, by: \.path)
-        return index < count && self[index].path == path ? self[index] : nil
     }
 }
