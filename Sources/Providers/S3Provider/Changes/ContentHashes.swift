@@ -31,17 +31,4 @@ struct ContentHashes: Sendable {
                 sha256: isSecure ? Signature.unsignedPayload : Signature.hexadecimal(sha256.finalize()))
         }
     }
-
-    /// The ETag that servers give an object in parts.
-    static func tag(of parts: [MultipartUploads.Part]) -> String {
-        var hash = Insecure.MD5()
-        for part in parts {
-            let digits = Array(part.tag.utf8.filter { $0 != UInt8(ascii: "\"") })
-            let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
-                UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
-            }
-            hash.update(data: bytes)
-        }
-        return "\"\(Signature.hexadecimal(Array(hash.finalize())))-\(parts.count)\""
-    }
 }

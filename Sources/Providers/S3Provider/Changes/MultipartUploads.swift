@@ -1,3 +1,4 @@
+import Crypto
 import FileProvider
 import HTTPTransport
 import Logging
@@ -105,7 +106,20 @@ struct MultipartUploads: Sendable {
                 "POST", record.key, query: [("uploadId", record.identifier)], fields: fields, body: .bytes(body))
         }
         journal.remove(record)
-        return tag ?? ContentHashes.tag(of: parts)
+        return tag ?? Self.tag(of: parts)
+    }
+
+    /// The ETag that servers give an object in parts.
+    static func tag(of parts: [Part]) -> String {
+        var hash = Insecure.MD5()
+        for part in parts {
+            let digits = Array(part.tag.utf8.filter { $0 != UInt8(ascii: "\"") })
+            let bytes = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+                UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+            }
+            hash.update(data: bytes)
+        }
+        return "\"\(Signature.hexadecimal(Array(hash.finalize())))-\(parts.count)\""
     }
 
     /// Aborts an upload, because its parts cost money.

@@ -121,7 +121,7 @@ struct ObjectWriter: Sendable {
                 }
                 // The last byte may have been sent long ago.
                 try await BlockingWork.run { try contents.confirm() }
-                records.willWrite(key, tag: ContentHashes.tag(of: parts), date: date)
+                records.willWrite(key, tag: MultipartUploads.tag(of: parts), date: date)
                 // Hours may have passed since the first comparison, and some servers check no preconditions here.
                 try await tree.require(condition, at: path)
                 var tag = ""
