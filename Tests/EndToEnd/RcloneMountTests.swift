@@ -22,15 +22,37 @@ extension RealMount {
             head -c 9000000 /dev/urandom > large && mv unpacked/d1 moved && rm -r unpacked/d2
             """
 
-        @Test("RCLONE-8: git, tar, rsync and sqlite3 work, and all arrives, also when the daemon is killed")
-        func work() async throws {
+        /// Mounts a folder of this machine through rclone, whose tags of it are sizes and dates.
+        private static func mounted(_ test: (Installation) async throws -> Void) async throws {
             try await Installation.run { installation in
                 let configuration = try installation.directory.makeFile(
                     "rclone.conf", "[folder]\ntype = alias\nremote = \(installation.source)\n".utf8)
                 let yonder = installation.with(["RCLONE_CONFIG": configuration.string])
-                let scratch = try yonder.directory.makeDirectory("scratch")
                 let mounted = try await yonder.yonder("mount", "rclone:folder:", yonder.mount.string)
                 try #require(mounted.status == 0, "\(mounted.errors)")
+                try await test(yonder)
+            }
+        }
+
+        @Test("RCLONE-3: a file whose date is set keeps its local content") func dates() async throws {
+            try await Self.mounted { yonder in
+                _ = try await yonder.shell("echo text > file")
+                #expect(try await yonder.yonder("wait", "--timeout", "60", seconds: 90).status == 0)
+                _ = try await yonder.shell("touch -d @1500000000 file")
+                #expect(try await yonder.yonder("wait", "--timeout", "60", seconds: 90).status == 0)
+                let date = try await Command.run("stat", "-c", "%Y", yonder.source.appending("file").string)
+                #expect(date.output == "1500000000\n")
+                #expect(try await yonder.info("file").content == "materialized")
+                // Nor does the next comparison find another content.
+                #expect(try await yonder.yonder("signal", "--wait").status == 0)
+                #expect(try await yonder.info("file").content == "materialized")
+            }
+        }
+
+        @Test("RCLONE-8: git, tar, rsync and sqlite3 work, and all arrives, also when the daemon is killed")
+        func work() async throws {
+            try await Self.mounted { yonder in
+                let scratch = try yonder.directory.makeDirectory("scratch")
                 let worked = try await Command(
                     ["bash", "-euo", "pipefail", "-c", Self.work, "bash", scratch.string, yonder.mount.string],
                     environment: yonder.environment, seconds: 120

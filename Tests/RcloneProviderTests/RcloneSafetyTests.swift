@@ -136,6 +136,32 @@ import Testing
         }
     }
 
+    @Test("RCLONE-3: where the tag is made of the date, setting the date is known to make another tag")
+    func datesMakeTags() async throws {
+        try await Self.run { folder, remote in
+            try await folder.write([1], to: "file")
+            let before = try await remote.entry(at: RemotePath(["file"]))
+            let dated = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000))
+            let after = try await remote.set(dated, of: RemotePath(["file"]), kind: .file).entry
+            #expect((before.tag != after.tag) == remote.traits.datesMakeTags)
+        }
+        // Of a checksum, and of a date that cannot be set, it is not made.
+        let folder = try await RcloneFolder()
+        for (precision, hash, makesTags) in [(1, nil, true), (1, "md5", false), (nil, nil, false)]
+            as [(Int64?, String?, Bool)]
+        {
+            var features = RcloneFeatures()
+            features.precision = precision
+            features.hash = hash
+            let remote = try RcloneProviderFactory.remote(
+                folder.domain.source, folder.settings, in: folder.directory["other"], features
+            ) { _ in }
+            #expect(remote.traits.datesMakeTags == makesTags)
+            await remote.close()
+        }
+        await folder.dispose()
+    }
+
     @Test("RCLONE-4: calls go on when rclone is killed")
     func killedProgramsAreStartedAgain() async throws {
         try await Self.run { folder, remote in

@@ -35,6 +35,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         traits.checksEmptiness = true
         traits.concurrentCalls = RcloneSession.concurrentCalls
         traits.storesModificationDates = features.precision != nil
+        traits.datesMakeTags = features.precision != nil && features.hash == nil
         traits.peculiarities = [
             "rclone has no conditional changes: a change by another client just before one of ours is overwritten"
         ]
