@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import Foundation
 import Glibc
 import Syscalls
 
@@ -42,7 +43,26 @@ struct Yonder: AsyncParsableCommand {
             Output.complain("there is no command '\(word)'" + (suggestion ?? "; 'yonder --help' lists all"))
             Glibc.exit(64)
         }
-        await main(arguments)
+        await perform(arguments)
+    }
+
+    /// Does what ArgumentParser's `main` does, which ends with 0 when help, version or completions cannot be written.
+    private static func perform(_ arguments: [String]) async {
+        do {
+            var command = try await asyncParseAsRoot(arguments)
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            if exitCode(for: error).isSuccess {
+                let text = fullMessage(for: error)
+                if !text.isEmpty { Output.write(text + "\n", to: .standardOutput) }
+                Glibc.exit(0)
+            }
+            exit(withError: error)
+        }
     }
 
     private static var names: [String] {

@@ -30,6 +30,28 @@ struct Yonderd: AsyncParsableCommand {
     @Flag(help: "Check whether this program could take over from the running daemon, and exit with 1 if not.")
     var checkUpgrade = false
 
+    /// Does what ArgumentParser's `main` does, which ends with 0 when help or the version cannot be written.
+    static func main() async {
+        do {
+            var command = try await asyncParseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            guard exitCode(for: error).isSuccess else { exit(withError: error) }
+            do {
+                try FileHandle.standardOutput.write(contentsOf: Data((fullMessage(for: error) + "\n").utf8))
+            } catch {
+                FileHandle.standardError.write(
+                    Data("yonderd: the output cannot be written: \(error.localizedDescription)\n".utf8))
+                exit(withError: ExitCode.failure)
+            }
+            exit(withError: nil)
+        }
+    }
+
     func run() async throws {
         guard let level = Logger.Level(rawValue: logLevel) else {
             throw ValidationError("'\(logLevel)' is no level of logging")

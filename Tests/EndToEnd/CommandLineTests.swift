@@ -187,6 +187,21 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "CMD-9: help, versions and completions that cannot be written are failures",
+            arguments: [
+                "", " --help", " --version", " ls --help", " help ls", " --generate-completion-script bash",
+                "d --help",
+            ])
+        func fullHelp(words: String) async throws {
+            let full = try await Command.shell("'\(Installation.program)'\(words) > /dev/full")
+            #expect(full.status == 1 && full.errors.contains("the output cannot be written"), "\(full.errors)")
+            let whole = try await Command.shell("'\(Installation.program)'\(words)")
+            #expect(whole.status == 0 && whole.errors == "" && !whole.output.isEmpty, "\(whole.errors)")
+            let closed = try await Command.shell("'\(Installation.program)'\(words) | true")
+            #expect(closed.errors == "", "\(closed.errors)")
+        }
+
         @Test("CMD-10: ls lists the working directory by default, by name") func listsTheWorkingDirectory() async throws
         {
             try await Installation.run { yonder in
