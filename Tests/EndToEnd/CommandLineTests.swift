@@ -266,19 +266,6 @@ extension RealMount {
             }
         }
 
-        @Test("CMD-11: completions know the domains, and the files at a path") func completions() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
-                func words(_ prefix: String) async throws -> String {
-                    let line = "yonder ---completion unmount -- positional@0 2 ${#1} yonder unmount \"$1\""
-                    return try await yonder.run(line, prefix).output
-                }
-                #expect(try await words("").contains("mount"))
-                #expect(try await words(yonder.mount.string + "/").contains(yonder["file"]))
-            }
-        }
-
         @Test("what cannot be mounted is refused with the reason") func refusesToMount() async throws {
             try await Installation.run { yonder in
                 let full = try yonder.directory.makeDirectory("full")
@@ -443,13 +430,6 @@ extension RealMount {
                 #expect(both.status == 1)
                 #expect(both.errors.hasPrefix("yonder: \(yonder["missing"]): "))
             }
-        }
-
-        @Test("completions are made for the shells", arguments: ["bash", "zsh", "fish"])
-        func completions(shell: String) async throws {
-            let outcome = try await Command([Installation.program, "--generate-completion-script", shell]).run()
-            #expect(outcome.status == 0)
-            #expect(outcome.output.contains("evict"))
         }
     }
 }

@@ -28,7 +28,7 @@ extension Yonder {
 
         @Argument(
             help: ArgumentHelp("The source to mount; without DIR, the name of a known domain.", valueName: "source"),
-            completion: .directory)
+            completion: .sources)
         var source: String?
 
         @Argument(help: "The directory to mount on.", completion: .directory)
