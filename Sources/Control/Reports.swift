@@ -228,11 +228,14 @@ package struct TransferSummary: Codable, Hashable, Sendable {
     package var bytes: Int64
     /// The failed items.
     package var refusals: [Refusal]
+    /// The files named in the command of which nothing was left to download; not counted in `items`. Nil for none.
+    package var alreadyLocal: [String]?
 
-    package init(items: Int = 0, bytes: Int64 = 0, refusals: [Refusal] = []) {
+    package init(items: Int = 0, bytes: Int64 = 0, refusals: [Refusal] = [], alreadyLocal: [String]? = nil) {
         self.items = items
         self.bytes = bytes
         self.refusals = refusals
+        self.alreadyLocal = alreadyLocal
     }
 }
 

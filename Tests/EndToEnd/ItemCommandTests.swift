@@ -48,6 +48,29 @@ extension RealMount {
             }
         }
 
+        @Test("EVICT-7: a file that the remote does not have yet is downloaded already") func downloadsWhatIsHere()
+            async throws
+        {
+            try await Installation.run { yonder in
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo new > unsent; mkdir folder; echo new > folder/unsent")
+                let here = TransferSummary(alreadyLocal: [yonder["unsent"]])
+                #expect(try await yonder.json(TransferSummary.self, "download", yonder["unsent"]) == here)
+                let range = ["download", "--range", "1:2", yonder["unsent"]]
+                #expect(try await yonder.yonder(words: range).status == 0)
+                let folder = try await yonder.json(TransferSummary.self, "download", yonder["folder"])
+                #expect(folder.refusals == [] && folder.alreadyLocal == nil)
+                try await yonder.shell("setfattr -n user.yonder.download -v 1 unsent")
+                let outcome = try await run(yonder, "download", yonder["unsent"])
+                #expect(outcome.status == 0 && outcome.errors == "", "\(outcome.errors)")
+                // On a terminal in words.
+                let shown = try await yonder.run(
+                    "script -qec \"$1 download $2\" /dev/null", Installation.program, yonder["unsent"])
+                #expect(shown.output.contains("is already on this machine") && !shown.output.contains("0 items"))
+            }
+        }
+
         @Test("CMD-1: commands act on the name that they are given, also where a file has several")
         func hardLinks() async throws {
             try await Installation.run { yonder in

@@ -17,6 +17,7 @@ struct TransferCommands: Sendable {
     /// - Throws: `CancellationError`.
     func download(_ paths: [String]) async throws -> TransferSummary {
         try await each(paths, lists: true) { host, inode, path, summary in
+            if Self.isLocal(inode) { return summary.alreadyLocal = (summary.alreadyLocal ?? []) + [path] }
             let resolver = PathResolver(host: host)
             let before = (items: summary.items, bytes: summary.bytes)
             let done = Mutex((items: 0, bytes: Int64(0)))
@@ -68,11 +69,17 @@ struct TransferCommands: Sendable {
             guard offset < inode.size else {
                 throw ControlError(.failed, "the file ends before byte \(offset)", path: path)
             }
+            if Self.isLocal(inode) { return summary.alreadyLocal = [path] }
             try await host.engine.provide(
                 inode.number, version: inode.contentVersion, range: offset..<min(end, inode.size), request: request)
             summary.items += 1
             summary.bytes += min(end, inode.size) - offset
         }
+    }
+
+    /// Whether a file is completely on this machine. The remote may not even have it yet.
+    private static func isLocal(_ inode: InodeRecord) -> Bool {
+        inode.kind == .file && inode.content == .materialized
     }
 
     /// Evicts items, directories recursively.

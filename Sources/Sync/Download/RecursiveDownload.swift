@@ -18,7 +18,10 @@ struct RecursiveDownload: SyncPart {
         }
         switch inode.kind {
         case .symbolicLink, .fifo, .characterDevice, .blockDevice, .socket: return []
-        case .file: return try await files([number], request: request)
+        case .file:
+            // As below a directory: the remote may not have it yet.
+            if inode.content == .materialized { return [] }
+            return try await files([number], request: request)
         case .directory: break
         }
         var failures: [(number: InodeNumber, error: FileProviderError)] = []

@@ -23,19 +23,22 @@ extension ItemCommand {
     func run() async throws {
         let result = try await DaemonConnection().perform(request, showing: ProgressLine(verb, options: output))
         switch result {
-        case .changed(let report): try finish(report, report.items.map(\.path), report.refusals)
-        case .trash(let report): try finish(report, report.items.map(\.path), report.refusals)
+        case .changed(let report): try finish(report, report.items.map { done($0.path) }, report.refusals)
+        case .trash(let report): try finish(report, report.items.map { done($0.path) }, report.refusals)
         case .transferred(let summary):
             let size = summary.bytes > 0 ? ", \(ByteText.text(summary.bytes))" : ""
-            try finish(summary, [Output.count(summary.items, "item") + size], summary.refusals)
+            let local = summary.alreadyLocal ?? []
+            let lines = summary.items == 0 && !local.isEmpty ? [] : [done(Output.count(summary.items, "item") + size)]
+            try finish(
+                summary, lines + local.map { "\(Output.shown($0)) is already on this machine" }, summary.refusals)
         default: throw unexpected(result)
         }
     }
 
-    private func finish(_ report: some Encodable, _ done: [String], _ refusals: [Refusal]) throws {
-        try Output(output).print(report) {
-            Terminal.isStandardOutput ? done.map { "\(verb) \(Output.shown($0))" } : []
-        }
+    private func done(_ what: String) -> String { "\(verb) \(Output.shown(what))" }
+
+    private func finish(_ report: some Encodable, _ lines: [String], _ refusals: [Refusal]) throws {
+        try Output(output).print(report) { Terminal.isStandardOutput ? lines : [] }
         try Output.complain(about: refusals)
     }
 }
