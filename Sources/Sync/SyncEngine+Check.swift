@@ -9,9 +9,8 @@ extension SyncEngine {
     ///   - isRepairing: takes in what differs; content that is not the remote's is set aside.
     /// - Throws: ``FileProviderError`` when the remote cannot be asked.
     package func compareWithRemote(comparesBytes: Bool, isRepairing: Bool) async throws -> RemoteCheckReport {
-        let wasPaused = connection.state == .paused
         await uploads.pause(true)
-        defer { Task { await uploads.pause(wasPaused) } }
+        defer { Task { await uploads.pause(false) } }
         return try await RemoteCheck(context, feed: feed)
             .run(comparesBytes: comparesBytes, isRepairing: isRepairing)
     }

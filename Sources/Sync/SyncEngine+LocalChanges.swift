@@ -87,16 +87,18 @@ extension SyncEngine {
         errorWasResolved()
     }
 
-    /// Begins no calls of the provider until it is resumed; local work goes on.
-    package func pause(_ isPaused: Bool) async {
-        connection.pause(isPaused)
-        if isPaused { early?.giveUp() }
-        await uploads.pause(isPaused)
-        if !isPaused {
-            signal()
-            materializer.wake()
-            reimports.wake()
+    /// Begins no calls of the provider from now on, for a reason, and goes on for nil. Local work goes on. Returns at once; from any
+    /// thread.
+    package func pause(_ pause: Connection.Pause?) {
+        connection.pause(pause)
+        guard pause == nil else {
+            early?.giveUp()
+            return
         }
+        uploads.wake()
+        signal()
+        materializer.wake()
+        reimports.wake()
     }
 
     /// The uploads under way: which inode, how much of how much.

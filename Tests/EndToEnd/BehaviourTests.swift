@@ -142,7 +142,7 @@ extension RealMount {
                     try await Command.run(
                         "setfattr", "-n", "user.yonder.policy", "-v", "keepDownloaded", mount["d/one"]
                     ).status == 0)
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(try await bash("echo more >> \"$1\"", mount["d/e/two"]).status == 0)
                 let wanted: Set<EvictionRefusal> = [.nonEvictable, .unsyncedEdits]
                 #expect(
@@ -154,7 +154,7 @@ extension RealMount {
                 #expect(content(mount, "file") == .dataless)
                 #expect(content(mount, "one") == .materialized)
                 #expect(content(mount, "two") == .materialized)
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 #expect(try await Command.run("cat", mount["d/e/two"]).output == "22more\n")
             }
         }
@@ -238,10 +238,10 @@ extension RealMount {
                 }
             } _: { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(try await bash("cd \"$1\" && \(moves)", mount.path.string).status == 0)
                 mount.provider.changeSilently { $0.move("b", to: "a") }
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 try await mount.host.engine.refresh()
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
                 try await mount.host.engine.refresh()

@@ -240,12 +240,12 @@ extension RealMount {
                 #expect(
                     try await bash("setfattr -n user.yonder.policy -v keepDownloaded \"$1\"", mount["d/two"]).status
                         == 0)
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(try await bash("echo edited > \"$1\"", mount["d/three"]).status == 0)
                 mount.provider.changeSilently { $0.delete("file") }
                 mount.provider.log.clear()
                 mount.provider.faults.fail(.changes, with: FileProviderError(.syncAnchorExpired), times: 1)
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 try await mount.host.engine.refresh()
                 #expect(mount.provider.log.count(of: .item, "file") >= 1)
                 #expect(try await eventually { try await Command.run("ls", mount.path.string).output == "d\n" })
@@ -263,12 +263,12 @@ extension RealMount {
         func row67() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await bash("ls -R \"$1\"; cat \"$1/d/one\"", mount.path.string)
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(try await bash("echo edited > \"$1\"", mount["d/three"]).status == 0)
                 mount.provider.changeSilently { tree in
                     for name in ["one", "two", "three"] { tree.delete(ItemIdentifier(name)) }
                 }
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 try await mount.host.engine.refresh()
                 #expect(try await eventually { try await Command.run("ls", mount["d"]).output == "three\n" })
                 #expect(try await sent(mount))
@@ -314,10 +314,10 @@ extension RealMount {
         func row73() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 _ = try await Command.run("ls", mount.path.string)
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(try await bash("echo here > \"$1\"", mount["n.txt"]).status == 0)
                 mount.provider.changeSilently { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 #expect(try await sent(mount))
                 try await mount.host.engine.refresh()
                 #expect(try await eventually { try await Command.run("cat", mount["n.txt"]).output == "there" })

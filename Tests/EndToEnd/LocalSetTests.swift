@@ -117,7 +117,7 @@ extension RealMount {
                 let enumerator = mount.host.enumeratorForPendingItems()
                 #expect(try await all(enumerator).isEmpty)
                 var anchor = try #require(try await enumerator.currentSyncAnchor())
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(
                     try await Command.shell(
                         "cd \"$1\" && echo new > new && rm d/one && mv file moved && mkdir made", mount.path.string
@@ -131,7 +131,7 @@ extension RealMount {
                 let changed = try await changes(enumerator, since: &anchor)
                 #expect(changed.updated == Set(items.map(\.itemIdentifier)))
                 #expect(await eventually { mount.provider.pendingNotices > 0 })
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
                 #expect(try await eventually { try await all(enumerator).isEmpty })
                 let arrived = try await changes(enumerator, since: &anchor)

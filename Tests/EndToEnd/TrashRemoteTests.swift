@@ -168,7 +168,7 @@ extension RealMount {
                 _ = try await Command.run("cat", mount["d/inner"], mount["file"])
                 for name in ["d", "file"] { try mount.host.trashItem(withIdentifier: ItemIdentifier(name)) }
                 #expect(try await mount.isSynced())
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 let removed = try await Command.run(
                     "rm", "-r", areSingle ? mount.trashed("d/inner") : mount.trashed("d"), mount.trashed("file"))
                 #expect(removed.status == 0, "\(removed.errors)")
@@ -182,7 +182,7 @@ extension RealMount {
                     tree.move("file", to: .rootContainer)
                     tree.addFile("late", in: "d", content: RemoteContent("late"))
                 }
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 if isHeardFirst {
                     let replica = mount.host.replica.database
                     #expect(await eventually { (try? replica.item("d"))??.base.parent == .rootContainer })
@@ -226,13 +226,13 @@ extension RealMount {
         func removedHereAndTrashedThere() async throws {
             try await Self.run { mount async throws in
                 _ = try await Command.run("cat", mount["d/inner"])
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 #expect(try await Command.run("rm", "-r", mount["d"]).status == 0)
                 mount.provider.change { tree in
                     tree.addFile("late", in: "d", content: RemoteContent("late"), identifier: "late")
                     tree.trash("d")
                 }
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 #expect(try await eventually { try await mount.isThere(mount.trashed("d/late")) })
                 #expect(try await mount.isSynced())
                 #expect(mount.provider.tree["late"] != nil)
@@ -246,10 +246,10 @@ extension RealMount {
                 _ = try await Command.run("cat", mount["d/inner"], mount["file"])
                 for name in ["d", "file"] { try mount.host.trashItem(withIdentifier: ItemIdentifier(name)) }
                 #expect(try await mount.isSynced())
-                await mount.host.engine.pause(true)
+                mount.host.engine.pause(.user)
                 for name in ["d", "file"] { _ = try mount.host.untrashItem(withIdentifier: ItemIdentifier(name)) }
                 mount.provider.change { tree in for name in ["d", "file"] { tree.delete(ItemIdentifier(name)) } }
-                await mount.host.engine.pause(false)
+                mount.host.engine.pause(nil)
                 #expect(try await mount.isSynced())
                 #expect(try await Command.run("cat", mount["d/inner"], mount["file"]).output == "innertext")
                 #expect(["d/inner", "file"].allSatisfy { mount.provider.tree.identifier(at: $0) != nil })

@@ -93,7 +93,7 @@ extension RealMount {
                 }
                 try await host.requestDownloadForItem(withIdentifier: "partial", requestedRange: 0..<4096)
                 #expect(try await eventually { try record(mount, "partial").inode.localBytes > 0 })
-                await host.engine.pause(true)
+                host.engine.pause(.user)
                 let made = try await Command.shell(
                     """
                     cd "$1" && echo more >> edited && echo new > new && : > empty && echo x > x.ignored && mkfifo fifo &&
@@ -148,7 +148,7 @@ extension RealMount {
                 mount.provider.faults.fail(
                     .modify, of: "failing", with: FileProviderError(.insufficientQuota), times: nil)
                 #expect(try await Command.shell("echo more >> \"$1\"", mount["failing"]).status == 0)
-                await host.engine.pause(false)
+                host.engine.pause(nil)
                 #expect(
                     await eventually {
                         ((try? await lines(mount, "failing"))?.joined() ?? "").contains("The last attempt failed")

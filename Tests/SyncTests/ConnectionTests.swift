@@ -84,7 +84,7 @@ extension EngineTests {
             let before = connection.changes.count
             connection.failed(with: FileProviderError(.serverUnreachable))
             #expect(connection.changes.count == before + 1)
-            connection.pause(true)
+            connection.pause(.user)
             #expect(connection.changes.count == before + 2)
         }
 

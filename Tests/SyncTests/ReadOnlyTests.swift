@@ -43,7 +43,7 @@ extension EngineTests {
             provider.change(ScriptRun.fill)
             try await run(provider, in: directory, isReadOnly: false) { machine async throws in
                 try await machine.listAll()
-                await machine.engine.pause(true)
+                machine.engine.pause(.user)
                 try await machine.write("new", to: "n")
                 try await machine.write("other", to: "a")
                 try await machine.rename("b", to: "d/b")
@@ -86,7 +86,7 @@ extension EngineTests {
                 try await machine.listAll()
                 #expect(try await machine.read("a") == "first a")
                 #expect(try await machine.read("b") == "first b")
-                await machine.engine.pause(true)
+                machine.engine.pause(.user)
                 try await machine.engine.reimport(below: .root)
             }
             provider.change { $0.delete("a") }

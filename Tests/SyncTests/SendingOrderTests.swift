@@ -48,7 +48,7 @@ extension EngineTests {
         {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 machine.provider.faults.delay(.modify, by: .milliseconds(100))
-                await machine.engine.pause(true)
+                machine.engine.pause(.user)
                 for rename in [["a", "t"], ["b", "a"], ["t", "b"]] {
                     try await machine.rename(rename[0], to: rename[1])
                 }
@@ -62,7 +62,7 @@ extension EngineTests {
                         })
                 }
                 try await Task.sleep(for: .milliseconds(100))
-                await machine.engine.pause(false)
+                machine.engine.pause(nil)
                 for task in waiting { #expect(try await task.value) }
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
                 try await expectSettled(machine)
@@ -246,7 +246,7 @@ extension EngineTests {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
                 machine.provider.faults.delay(.create, by: .milliseconds(2))
                 let directory = try await machine.number("d")
-                await machine.engine.pause(true)
+                machine.engine.pause(.user)
                 for number in 0..<2000 {
                     let new = NewInode(kind: .file, permissions: 0o644)
                     try await machine.change {
@@ -254,7 +254,7 @@ extension EngineTests {
                             "n\(number)", in: directory, new, caller: LocalCaller(user: 0, group: 0), usualGroup: 0)
                     }
                 }
-                await machine.engine.pause(false)
+                machine.engine.pause(nil)
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(120)))
                 #expect(machine.provider.log.mostAtOnce(.create) > 4)
                 #expect(machine.provider.log.mostAtOnce(.create) <= 16)

@@ -19,11 +19,11 @@ extension EngineTests {
         @Test("READ-9: a read while the domain is paused leaves the file dataless") func pausedRead() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()
-                await fixture.engine.pause(true)
+                fixture.engine.pause(.user)
                 fixture.open.insert(try fixture.number("f1"))
                 #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .serverUnreachable)
                 #expect(try fixture.inode("f1").content == .dataless)
-                await fixture.engine.pause(false)
+                fixture.engine.pause(nil)
                 #expect(try await fixture.read("f1") == Array("x".utf8))
             }
         }

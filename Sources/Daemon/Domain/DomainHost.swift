@@ -99,7 +99,7 @@ package final class DomainHost: Sendable {
                 isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: policy.budget,
                 conflictLabel: Replica.conflictLabel, logger: logger)
             engine.keep(to: options.transferLimits)
-            if options.isPaused == true { engine.connection.pause(true) }
+            if options.isPaused == true { engine.connection.pause(.user) }
             volume = Volume(
                 replica: replica, files: files,
                 ownership: options.ownership,
@@ -209,7 +209,7 @@ package final class DomainHost: Sendable {
         var options = options
         options.isPaused = isPaused ? true : nil
         try await apply(options)
-        await engine.pause(isPaused)
+        engine.pause(isPaused ? .user : nil)
     }
 
     /// Stores a new mount with the service manager, so that the next process can continue it. One that was taken over is stored

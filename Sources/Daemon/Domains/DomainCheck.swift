@@ -103,7 +103,7 @@ struct DomainCheck: Sendable {
                 provider: try catalog.provider(for: manager, options), replica: replica, open: NothingOpen(),
                 kernel: NoKernel(), polling: .never, domainName: name, isReadOnly: options.isReadOnly,
                 isInteractive: true, logger: logger)
-            if options.isPaused == true { engine.connection.pause(true) }
+            if options.isPaused == true { engine.connection.pause(.user) }
             await compare(engine, replica, below: nil, &report)
             await engine.stop()
         } catch {

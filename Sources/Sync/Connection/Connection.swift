@@ -10,8 +10,27 @@ package final class Connection: Sendable {
         case online
         case unauthenticated
         case offline
-        /// The user wants no calls.
+        /// No calls are wanted, for one of the reasons of ``Pause``.
         case paused
+    }
+
+    /// Why no calls are made, whatever the remote is like.
+    package enum Pause: Hashable, Sendable {
+        /// The user has paused the domain.
+        case user
+        /// The network connection of this machine is metered, and the domain waits for another.
+        case metered
+
+        fileprivate var error: FileProviderError {
+            switch self {
+            case .user: FileProviderError(.serverUnreachable, "the domain is paused: 'yonder resume' goes on")
+            case .metered:
+                FileProviderError(
+                    .serverUnreachable,
+                    "the domain is paused while the network connection is metered: 'yonder resume' goes on before that ends"
+                )
+            }
+        }
     }
 
     private struct Latch {
@@ -23,7 +42,7 @@ package final class Connection: Sendable {
 
     private struct Guarded {
         var latch: Latch?
-        var isPaused = false
+        var pause: Pause?
     }
 
     private let guarded = Mutex(Guarded())
@@ -44,7 +63,7 @@ package final class Connection: Sendable {
 
     package var state: State {
         guarded.withLock { guarded in
-            if guarded.isPaused { return .paused }
+            if guarded.pause != nil { return .paused }
             guard let latch = guarded.latch else { return .online }
             return latch.error.code == .notAuthenticated ? .unauthenticated : .offline
         }
@@ -52,7 +71,7 @@ package final class Connection: Sendable {
 
     /// Why the remote is not asked; nil while it is.
     package var failure: FileProviderError? {
-        guarded.withLock { $0.isPaused ? Self.pause : $0.latch?.error }
+        guarded.withLock { $0.pause?.error ?? $0.latch?.error }
     }
 
     /// Asks whether a call may be made now.
@@ -61,7 +80,7 @@ package final class Connection: Sendable {
     /// - Throws: the failure that latched the domain, until the next attempt is due.
     package func check(isAttempt: Bool = false) throws(FileProviderError) {
         let refusal: FileProviderError? = guarded.withLock { guarded in
-            if guarded.isPaused { return Self.pause }
+            if let pause = guarded.pause { return pause.error }
             guard let latch = guarded.latch else { return nil }
             guard clock.now >= latch.nextAttempt else { return latch.error }
             if isAttempt { guarded.latch?.nextAttempt = clock.now + Self.shortestPause }
@@ -115,12 +134,9 @@ package final class Connection: Sendable {
         return Backoff(first: Self.shortestPause, longest: longest).pause(after: (latch?.attempts ?? 0) - 1)
     }
 
-    private static let pause = FileProviderError(
-        .serverUnreachable, "the domain is paused: 'yonder resume' goes on")
-
-    /// No calls from now on, or calls again.
-    package func pause(_ isPaused: Bool) {
-        guarded.withLock { $0.isPaused = isPaused }
+    /// No calls from now on, for a reason; or calls again, for nil.
+    package func pause(_ pause: Pause?) {
+        guarded.withLock { $0.pause = pause }
         changes.notify()
     }
 

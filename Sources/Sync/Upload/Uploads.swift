@@ -91,7 +91,8 @@ actor Uploads: SyncPart {
         wake()
     }
 
-    /// Begins nothing until it is told to go on. What is under way ends by itself: a request that is cancelled may still arrive.
+    /// Begins nothing until it is told to go on, although the connection is not paused. What is under way ends by itself: a request
+    /// that is cancelled may still arrive.
     func pause(_ isPaused: Bool) {
         self.isPaused = isPaused
         wake()
