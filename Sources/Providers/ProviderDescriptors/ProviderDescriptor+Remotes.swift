@@ -15,7 +15,7 @@ extension ProviderDescriptor {
 
     package static let folder = ProviderDescriptor(
         name: "folder", summary: "A folder of this machine, or of a network mount.", forms: ["the path of a folder"],
-        prefixes: ["/"])
+        prefixes: ["/"], usesNetwork: false)
 
     package static let webDAV = ProviderDescriptor(
         name: "webdav", summary: "A collection on a WebDAV server, such as Nextcloud, ownCloud or Apache.",
@@ -79,7 +79,8 @@ extension ProviderDescriptor {
         variables: httpVariables, pathVariables: httpPathVariables + ["RCLONE_CONFIG", "SSH_AUTH_SOCK"])
 
     package static let tar = ProviderDescriptor(
-        name: "tar", summary: "An uncompressed tar archive, read-only.", forms: ["tar:///PATH"], prefixes: ["tar://"])
+        name: "tar", summary: "An uncompressed tar archive, read-only.", forms: ["tar:///PATH"], prefixes: ["tar://"],
+        usesNetwork: false)
 
     /// A program says itself which options it takes.
     package static let program = ProviderDescriptor(

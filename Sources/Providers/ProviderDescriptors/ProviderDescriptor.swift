@@ -14,6 +14,8 @@ package struct ProviderDescriptor: Hashable, Sendable {
     package var options: [ProviderOption] = []
     /// Whether options and secrets that the descriptor does not list are passed on unverified.
     package var takesAnyOption = false
+    /// Whether the provider communicates with another machine; false if it reads files by their paths.
+    package var usesNetwork = true
     /// Environment variables that are sent with a mount command and stored with the domain.
     package var variables: [String] = []
     /// As ``variables``, and the value is a path, which is made absolute.
