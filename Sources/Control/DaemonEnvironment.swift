@@ -2,9 +2,10 @@
 /// other shells. Credentials, certificates and proxies therefore come from the shell that mounts a domain
 /// (``GivenCredentials``).
 package enum DaemonEnvironment {
-    /// Variables for the user, the paths of programs and of the daemon's files, language and time zone.
+    /// Variables for the user, the paths of programs and of the daemon's files, the system bus, language and time zone.
     private static let names: Set<String> = [
-        "HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME",
+        "DBUS_SYSTEM_BUS_ADDRESS", "HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ",
+        "USER", "XDG_CONFIG_HOME",
         "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
     ]
 

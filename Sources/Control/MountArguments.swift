@@ -35,6 +35,8 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var upRate: Given<Int64>?
     /// The most content bytes a second from the remote.
     package var downRate: Given<Int64>?
+    /// Whether the domain is paused while the network connection is metered.
+    package var pausesWhileMetered: Bool?
     /// Whether the directory may have files, which the caller moves into the mount.
     package var hidesFiles: Bool?
     /// The credentials for the remote. Never logged.

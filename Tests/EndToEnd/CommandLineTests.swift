@@ -92,12 +92,13 @@ extension RealMount {
                     #expect(refused.status == 64 && refused.errors.contains(words), "\(option): \(refused.errors)")
                 }
                 let mounted = try await mount(
-                    "-n", "-t", "fuse.yonder", "-o", "\(plain),ro,cache_limit=10G,name=other,ignore=\"*.a,b\"")
+                    "-n", "-t", "fuse.yonder", "-o",
+                    "\(plain),ro,cache_limit=10G,metered=pause,name=other,ignore=\"*.a,b\"")
                 #expect(mounted.status == 0 && mounted.output + mounted.errors == "", "\(mounted.errors)")
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")
                 #expect(try await Command.run("touch", yonder["new"]).errors.contains("Read-only file system"))
                 let shown = try await yonder.yonder("show", "other").output
-                for line in ["cache-limit=\(10 << 30)", "ignore=*.a,b", "read-only=yes"] {
+                for line in ["cache-limit=\(10 << 30)", "ignore=*.a,b", "metered=pause", "read-only=yes"] {
                     #expect(shown.contains(line + "\n"), "\(shown)")
                 }
                 // As 'mount -a' does it.

@@ -90,7 +90,8 @@ extension RealMount {
                     try await options() == [
                         "cache-limit": "none", "cache-time": "none", "poll": "none", "fsync": "local",
                         "read-only": "no", "allow-other": "no", "dev": "no", "suid": "no", "uid": "none", "gid": "none",
-                        "umask": "none", "limit-up": "none", "limit-down": "none", "ignore": "*.part,a b=c",
+                        "umask": "none", "limit-up": "none", "limit-down": "none", "metered": "ignore",
+                        "ignore": "*.part,a b=c",
                     ])
                 let set = try await yonder.yonder("set", "mount", "cache-limit=300K", "poll=60", "ignore=")
                 #expect(set.status == 0 && set.output.contains("cache-limit=307200\n"), "\(set.errors)")

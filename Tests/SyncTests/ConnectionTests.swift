@@ -88,6 +88,16 @@ extension EngineTests {
             #expect(connection.changes.count == before + 2)
         }
 
+        @Test("LIMIT-6: a pause says its reason, and the last one holds") func aPauseSaysItsReason() {
+            let connection = Connection(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            connection.pause(.metered)
+            #expect(connection.state == .paused && connection.failure?.message.contains("metered") == true)
+            connection.pause(.user)
+            #expect(connection.state == .paused && connection.failure?.message.contains("metered") == false)
+            connection.pause(nil)
+            #expect(connection.state == .online && connection.failure == nil)
+        }
+
         @Test(
             "ERROR-3: however often it fails, the next try is soon, and the first success resets all",
             arguments: [

@@ -23,6 +23,7 @@ package final class DomainHost: Sendable {
     let mounted: VolumeMount
     /// The fetch budgets of processes.
     let budget: FetchBudget
+    private let pausing: DomainPausing
     private let present: Mutex<DomainOptions>
     private let directory: FilePath
     /// The name patterns that are excluded from sync in every domain.
@@ -53,11 +54,12 @@ package final class DomainHost: Sendable {
     ///   - previous: a mount that an earlier process made, to be taken over.
     ///   - policy: decides which processes may materialize; nil for the default rules.
     ///   - ignoredNames: name patterns that are excluded from sync, in addition to those of the options.
+    ///   - metered: tells a domain that asks for it when to wait; nil if no connection is metered.
     /// - Throws: ``FileProviderError``: the provider's, or `posix` with the error of `mount`; the replica's errors.
     package init(
         domain: FileProviderDomain, directory: FilePath, mountpoint: FilePath, options: DomainOptions,
         previous: PreviousMount? = nil, policy: MaterializationPolicy? = nil, ignoredNames: IgnoredNames = .usual,
-        logger: Logger, makeProvider: ProviderMaker
+        metered: MeteredConnection? = nil, logger: Logger, makeProvider: ProviderMaker
     ) throws {
         let policy = policy ?? MaterializationPolicy(rules: .usual, logger: logger)
         var domain = domain
@@ -99,7 +101,7 @@ package final class DomainHost: Sendable {
                 isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: policy.budget,
                 conflictLabel: Replica.conflictLabel, logger: logger)
             engine.keep(to: options.transferLimits)
-            if options.isPaused == true { engine.connection.pause(.user) }
+            pausing = DomainPausing(engine, of: domain.source, options, metered: metered)
             volume = Volume(
                 replica: replica, files: files,
                 ownership: options.ownership,
@@ -154,6 +156,7 @@ package final class DomainHost: Sendable {
             }
             manager.connect(to: self)
             engine.start()
+            pausing.start()
         } catch {
             // It may have threads, connections or a process.
             if let made { Task { await made.invalidate() } }
@@ -193,6 +196,7 @@ package final class DomainHost: Sendable {
             try replica.ignore(ignoredNames.adding(options))
             engine.localChange()
         }
+        pausing.keep(to: options)
     }
 
     /// The next daemon does not mount the domain. On a full disk it may.
@@ -204,12 +208,13 @@ package final class DomainHost: Sendable {
         }
     }
 
-    /// Pauses or resumes all calls of the provider, also for later mounts.
+    /// Pauses or resumes all calls of the provider, also for later mounts. One that waits because the network connection is metered
+    /// is resumed until that has ended.
     func pause(_ isPaused: Bool) async throws {
         var options = options
         options.isPaused = isPaused ? true : nil
         try await apply(options)
-        engine.pause(isPaused ? .user : nil)
+        pausing.pause(isPaused)
     }
 
     /// Stores a new mount with the service manager, so that the next process can continue it. One that was taken over is stored
@@ -263,6 +268,7 @@ package final class DomainHost: Sendable {
             return !hasStopped
         }
         guard isFirst else { return await mounted.waitUntilEnded() }
+        pausing.stop()
         events.finish()
         recovery.cancel()
         await recovery.value

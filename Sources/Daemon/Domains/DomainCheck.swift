@@ -14,6 +14,8 @@ struct DomainCheck: Sendable {
     let comparesContent: Bool
     let isRepairing: Bool
     let options: DomainOptions
+    /// Why the remote is not asked; nil if it is. A mounted domain knows itself.
+    let pause: Connection.Pause?
     let catalog: ProviderCatalog
     let logger: Logger
 
@@ -103,7 +105,7 @@ struct DomainCheck: Sendable {
                 provider: try catalog.provider(for: manager, options), replica: replica, open: NothingOpen(),
                 kernel: NoKernel(), polling: .never, domainName: name, isReadOnly: options.isReadOnly,
                 isInteractive: true, logger: logger)
-            if options.isPaused == true { engine.connection.pause(.user) }
+            if let pause { engine.connection.pause(pause) }
             await compare(engine, replica, below: nil, &report)
             await engine.stop()
         } catch {

@@ -12,10 +12,12 @@ extension Domains {
         let names = try reference.map { [try host(named: $0)?.name ?? $0.text] } ?? store.names()
         var reports: [CheckReport] = []
         for name in names {
-            let options = hosts[name]?.options ?? (try? store.domain(named: name))?.options ?? DomainOptions()
+            let known = try? store.domain(named: name)
+            let options = hosts[name]?.options ?? known?.options ?? DomainOptions()
+            let reason = await reasonToPause(options, hosts[name]?.source ?? known?.source ?? "")
             let command = DomainCheck(
                 name: name, comparesContent: comparesContent, isRepairing: isRepairing, options: options,
-                catalog: catalog, logger: logger)
+                pause: reason, catalog: catalog, logger: logger)
             reports.append(try await check(name, command))
         }
         return reports

@@ -55,6 +55,15 @@ extension Domains {
         try await keepOptions(of: known)
     }
 
+    /// Why a domain that is not mounted makes no calls; nil if it does.
+    func reasonToPause(_ options: DomainOptions, _ source: String) async -> Connection.Pause? {
+        if options.isPaused == true { return .user }
+        guard options.avoidsMeteredConnection(to: source) else { return nil }
+        metered.join()
+        defer { metered.leave() }
+        return await metered.answer() ? .metered : nil
+    }
+
     /// The options of a domain, mounted or not.
     func options(of reference: DomainReference) throws -> OptionsReport {
         let name = try knownName(of: reference)

@@ -18,6 +18,7 @@ actor Domains {
     let ignoredNames: IgnoredNames
     let catalog: ProviderCatalog
     nonisolated let manager: ServiceManager
+    nonisolated let metered: MeteredConnection
     let logger: Logger
     var hosts: [String: DomainHost] = [:]
     /// The domains that were mounted because the last daemon had mounted them, and not by a command since.
@@ -33,9 +34,10 @@ actor Domains {
 
     init(
         store: DomainStore, policy: MaterializationPolicy, ignoredNames: IgnoredNames, catalog: ProviderCatalog,
-        manager: ServiceManager, logger: Logger
+        manager: ServiceManager, metered: MeteredConnection, logger: Logger
     ) {
         self.manager = manager
+        self.metered = metered
         self.ignoredNames = ignoredNames
         self.catalog = catalog
         self.policy = policy
@@ -153,6 +155,11 @@ actor Domains {
         // It may have waited for something since its caller asked.
         guard !isShuttingDown else { throw Self.shutdownError }
         let task = Task {
+            // It must not begin with calls over a connection that it avoids, and the host asks further.
+            let avoidsMetered = request.options.avoidsMeteredConnection(to: request.source)
+            if avoidsMetered { metered.join() }
+            defer { if avoidsMetered { metered.leave() } }
+            if avoidsMetered { _ = await metered.answer() }
             if let previous { return try await takeOver(request, previous) }
             return try await open(request, given)
         }
@@ -291,12 +298,12 @@ actor Domains {
 
     private func takeOver(_ request: MountRequest, _ previous: PreviousMount) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
-        let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
+        let (logger, policy, ignoredNames, catalog, metered) = (logger, policy, ignoredNames, catalog, metered)
         return try await BlockingWork.run {
             try DomainHost(
                 domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
                 mountpoint: FilePath(request.mountpoint), options: request.options, previous: previous, policy: policy,
-                ignoredNames: ignoredNames, logger: logger,
+                ignoredNames: ignoredNames, metered: metered, logger: logger,
                 makeProvider: { try catalog.provider(for: $0, request.options, nil) })
         }
     }
@@ -304,7 +311,7 @@ actor Domains {
     private func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
-        let (logger, policy, ignoredNames, catalog) = (logger, policy, ignoredNames, catalog)
+        let (logger, policy, ignoredNames, catalog, metered) = (logger, policy, ignoredNames, catalog, metered)
         if !isNew, let known = try? store.domain(named: request.name) {
             try await detachDeadMount(of: known)
             if let old = known.mountpoint, !old.utf8.elementsEqual(request.mountpoint.utf8) { Mountpoint.release(old) }
@@ -323,7 +330,7 @@ actor Domains {
                 let host = try DomainHost(
                     domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
                     mountpoint: place.path, options: request.options, policy: policy,
-                    ignoredNames: ignoredNames, logger: logger,
+                    ignoredNames: ignoredNames, metered: metered, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, request.options, findings) })
                 place.protect()
                 for path in left {
@@ -371,7 +378,9 @@ actor Domains {
         var findings: ProviderFindings?
         let domain = FileProviderDomain(identifier: request.name, source: request.source)
         do {
-            if request.options.isPaused != true, isTrying || given?.hasSecrets == true {
+            // Only a known domain can be paused already.
+            let reason = isNew ? nil : await reasonToPause(request.options, request.source)
+            if reason == nil, isTrying || given?.hasSecrets == true {
                 findings = try await catalog.tryOut(domain, request.options, given: all)
             }
         } catch let error as FileProviderError {

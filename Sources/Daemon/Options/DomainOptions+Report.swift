@@ -11,6 +11,7 @@ extension DomainOptions {
                 ("cache-time", cacheSeconds.map(Self.text) ?? "none"),
                 ("limit-up", upRate.map { String($0) } ?? "none"),
                 ("limit-down", downRate.map { String($0) } ?? "none"),
+                ("metered", pausesWhileMetered ?? false ? "pause" : "ignore"),
                 ("poll", pollSeconds.map(Self.text) ?? "none"),
                 ("fsync", waitsForRemote ?? false ? "remote" : "local"),
                 ("read-only", isSet(isReadOnly)), ("allow-other", isSet(allowsOthers)), ("dev", isSet(allowsDevices)),

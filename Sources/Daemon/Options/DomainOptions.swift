@@ -1,6 +1,7 @@
 import Control
 import Foundation
 import Mount
+import ProviderDescriptors
 import Replica
 import Sync
 import Syscalls
@@ -40,6 +41,8 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     package var upRate: Int64?
     /// The most content bytes a second from the remote; nil for no limit.
     package var downRate: Int64?
+    /// Whether the domain is paused while the network connection is metered; nil for false.
+    package var pausesWhileMetered: Bool?
 
     package init() {}
 
@@ -60,6 +63,7 @@ package struct DomainOptions: Codable, Hashable, Sendable {
         if let umask = arguments.umask { options.umask = umask.value }
         if let rate = arguments.upRate { options.upRate = rate.value }
         if let rate = arguments.downRate { options.downRate = rate.value }
+        if let pauses = arguments.pausesWhileMetered { options.pausesWhileMetered = pauses ? true : nil }
         if let given = arguments.remote {
             let all = (options.remote ?? [:]).merging(given) { $1 }.filter { !$0.value.isEmpty }
             options.remote = all.isEmpty ? nil : all
@@ -98,6 +102,11 @@ package struct DomainOptions: Codable, Hashable, Sendable {
     var cacheLimits: CacheLimits { CacheLimits(bytes: cacheLimit, age: cacheSeconds.map { .fromOutside(seconds: $0) }) }
 
     var transferLimits: TransferLimits { TransferLimits(up: upRate, down: downRate) }
+
+    /// Whether a domain with this source waits while the network connection is metered.
+    func avoidsMeteredConnection(to source: String) -> Bool {
+        pausesWhileMetered == true && ProviderDescriptor.serving(source)?.usesNetwork != false
+    }
 
     /// - Parameter feeds: whether the provider reports changes itself.
     func polling(wherever feeds: Bool) -> Polling {

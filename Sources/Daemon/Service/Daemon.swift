@@ -56,6 +56,7 @@ package final class Daemon: Sendable {
         store.cleanUp { [logger] in logger.warning("\($0)") }
         let configuration = Configuration(at: places.configuration, keepingCopyAt: places.configurationCopy)
         for complaint in configuration.complaints { logger.warning("\(complaint)") }
+        let networkManager = NetworkManager(environment: ProcessInfo.processInfo.environment, logger: logger)
         let domains = Domains(
             store: store,
             policy: MaterializationPolicy(
@@ -64,7 +65,7 @@ package final class Daemon: Sendable {
             catalog: ProviderCatalog(
                 credentials: CredentialStore(in: FilePath(places.credentials)),
                 defaults: configuration.remoteOptions, logger: logger),
-            manager: manager, logger: logger)
+            manager: manager, metered: MeteredConnection { await networkManager.follow($0) }, logger: logger)
         let exporter = (metricsAddress ?? configuration.metricsAddress).map {
             MetricsExporter(at: $0, logger: logger)
         }

@@ -101,7 +101,7 @@ const connections = {
   online: { text: "Online", explanation: "" },
   offline: { text: "Offline", explanation: "Changes wait here until the remote answers." },
   unauthenticated: { text: "Not signed in", explanation: "Changes wait here until the remote accepts the credentials." },
-  paused: { text: "Paused", explanation: "Nothing is sent or downloaded until you resume." },
+  paused: { text: "Paused", explanation: "Nothing is sent or downloaded meanwhile." },
 };
 
 const warningList = (container) =>

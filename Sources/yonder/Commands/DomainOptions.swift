@@ -59,7 +59,8 @@ extension Yonder {
 
         private static let switches: Swift.Set = ["read-only", "allow-other", "dev", "suid"]
         private static let values: Swift.Set = [
-            "cache-limit", "cache-time", "limit-up", "limit-down", "poll", "fsync", "ignore", "uid", "gid", "umask",
+            "cache-limit", "cache-time", "limit-up", "limit-down", "metered", "poll", "fsync", "ignore", "uid", "gid",
+            "umask",
         ]
 
         /// The flag of `yonder mount` for an option.

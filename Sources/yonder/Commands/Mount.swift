@@ -111,6 +111,14 @@ extension Yonder {
         @Option(
             help: ArgumentHelp(
                 """
+                What to do while the network connection is metered, as NetworkManager says: with 'pause' the remote is not called, \
+                as after 'yonder pause', until the connection is not metered any more, or 'yonder resume'.
+                """, valueName: "pause|ignore"))
+        var metered: MeteredReaction?
+
+        @Option(
+            help: ArgumentHelp(
+                """
                 What fsync waits for: the local disk, or also the upload. With 'remote', fsync fails if the remote is \
                 unreachable or refuses the upload.
                 """, valueName: "local|remote"))
@@ -189,6 +197,7 @@ extension Yonder {
             arguments.umask = umask?.given(\.bits)
             arguments.upRate = limitUp?.given(\.bytes)
             arguments.downRate = limitDown?.given(\.bytes)
+            arguments.pausesWhileMetered = metered.map { $0 == .pause }
             try remote.add(to: &arguments, for: source ?? "")
             return arguments
         }
@@ -329,6 +338,12 @@ private final class Interruptions {
     deinit {
         for source in sources { source.cancel() }
     }
+}
+
+/// What a domain does while the network connection is metered.
+enum MeteredReaction: String, ExpressibleByArgument, CaseIterable {
+    case pause
+    case ignore
 }
 
 /// The durability that `fsync` waits for.

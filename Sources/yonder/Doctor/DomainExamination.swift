@@ -14,7 +14,7 @@ struct DomainExamination {
         case .online:
             return .ok(domain.name, "\(domain.source) answers")
         case .paused:
-            return .warning(domain.name, "it is paused, and changes wait", "yonder resume \(domain.name)")
+            return .warning(domain.name, "changes wait\(reason)", "yonder resume \(domain.name)")
         case .offline:
             return .error(
                 domain.name, "the remote does not answer\(reason)",
