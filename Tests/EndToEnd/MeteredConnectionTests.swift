@@ -1,4 +1,5 @@
 import FileProvider
+import Sync
 import Synchronization
 import TestSupport
 import Testing

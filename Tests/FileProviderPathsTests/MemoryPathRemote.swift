@@ -14,6 +14,8 @@ final class MemoryPathRemote: PathRemote {
         var hasIdentifiers = false
         /// As in a bucket: directories have none, and those of files are made of their bytes.
         var hasTagsOfContent = false
+        /// As over SFTP, where a date that is set makes another tag.
+        var datesMakeTags = false
         var listsTrees = false
         var listsHiddenNames = true
         /// How many entries a part of a listing has.
@@ -71,6 +73,7 @@ final class MemoryPathRemote: PathRemote {
         traits.storesExtendedAttributes = habits.storesEverything
         traits.listsTrees = habits.listsTrees
         traits.tagsAreOfContent = habits.hasTagsOfContent
+        traits.datesMakeTags = habits.datesMakeTags
         traits.listsHiddenNames = habits.listsHiddenNames
         return traits
     }
@@ -300,6 +303,10 @@ final class MemoryPathRemote: PathRemote {
         try call("set", path) { state in
             guard var node = state.nodes[path] else { throw Self.missing(path) }
             if habits.storesEverything { node.attributes = node.attributes.merged(with: attributes) }
+            if habits.datesMakeTags, attributes.contentModificationDate != nil {
+                state.clock += 1
+                node.tag = state.clock
+            }
             state.nodes[path] = node
             return (entry(path, node), [])
         }

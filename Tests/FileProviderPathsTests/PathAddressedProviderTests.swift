@@ -129,6 +129,27 @@ struct PathAddressedProviderTests {
         }
     }
 
+    @Test("CONFLICT-1: a date that is set on other bytes than those that are here does not make them look alike")
+    func datesOfOtherBytes() async throws {
+        let habits = MemoryPathRemote.Habits(storesEverything: true, datesMakeTags: true)
+        try await MemoryPathRemote.run(habits) { remote, session async throws in
+            remote.change { $0.make(path("file"), kind: .file, [1]) }
+            var item = try await session.find("file")
+            item.contentModificationDate = FileTimestamp(seconds: 1_000_000)
+            let dated = try await session.modify(item, .contentModificationDate)
+            #expect(!dated.shouldFetchContent)
+            // Another client.
+            remote.change { $0.make(path("file"), kind: .file, [2]) }
+            item = dated.item
+            item.contentModificationDate = FileTimestamp(seconds: 2_000_000)
+            let other = try await session.modify(item, .contentModificationDate)
+            #expect(other.shouldFetchContent)
+            // The date is there already, by a request without an answer.
+            let repeated = try await session.modify(item, .contentModificationDate)
+            #expect(!repeated.shouldFetchContent)
+        }
+    }
+
     @Test("PATH-5: a file whose version settles while it is read is read to its end")
     func settlesWhileRead() async throws {
         try await MemoryPathRemote.run { remote, session async throws in

@@ -13,10 +13,12 @@ extension PathWriter {
         return answer(entry, as: identifier, in: parent, fields, wanted: wanted)
     }
 
-    /// - Parameter wanted: the attributes that were sent. Those that the remote has otherwise stay pending.
+    /// - Parameters:
+    ///   - wanted: the attributes that were sent. Those that the remote has otherwise stay pending.
+    ///   - shouldFetchContent: whether the remote's bytes are not those that are here.
     func answer(
         _ entry: RemoteEntry, as identifier: ItemIdentifier, in parent: ItemIdentifier, _ fields: ItemFields,
-        wanted: RemoteAttributes = RemoteAttributes(), notStored: ItemFields = []
+        wanted: RemoteAttributes = RemoteAttributes(), notStored: ItemFields = [], shouldFetchContent: Bool = false
     ) -> ItemChange {
         var notStored = notStored
         if let date = wanted.contentModificationDate, date != entry.attributes.contentModificationDate {
@@ -30,7 +32,7 @@ extension PathWriter {
             tree.items.item(entry, as: entry.remoteIdentifier ?? identifier, in: parent),
             stillPending: fields.subtracting(RemoteAttributes.storable(by: remote.traits))
                 .union(notStored.intersection(fields)),
-            shouldFetchContent: false)
+            shouldFetchContent: shouldFetchContent)
     }
 
     /// Does something for which a name has to be free, and answers with the item that has the name otherwise.

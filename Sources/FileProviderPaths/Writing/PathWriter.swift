@@ -160,7 +160,8 @@ final class PathWriter: Sendable {
             }
             let (stored, notStored) = try await remote.set(change.sent, of: newPath, kind: entry.kind)
             return answer(
-                stored, as: identifier, in: new.directory, fields, wanted: change.attributes, notStored: notStored)
+                stored, as: identifier, in: new.directory, fields, wanted: change.attributes, notStored: notStored,
+                shouldFetchContent: isDateForOtherBytes(change, entry))
         } catch {
             // All of the change is made, or none. But content that may have arrived would be moved back with the item, and
             // not be recognized: the next attempt goes on from the new place.
@@ -180,6 +181,15 @@ final class PathWriter: Sendable {
         if remote.traits.movesChangeTags || isElsewhere && !tree.keepsTagsElsewhere { return moved.size == entry.size }
         guard let date = moved.attributes.contentModificationDate else { return false }
         return moved.size == entry.size && date == entry.attributes.contentModificationDate
+    }
+
+    /// Whether a change sets a date on other bytes than those that it was set on here: with it they would look like those.
+    private func isDateForOtherBytes(_ change: PathChange, _ entry: RemoteEntry) -> Bool {
+        guard remote.traits.datesMakeTags, entry.kind == .file, !change.fields.contains(.contents),
+            let date = change.attributes.contentModificationDate, !PathItems.hasTag(of: entry.version, change.base)
+        else { return false }
+        // An earlier request that was not answered may have set it, to whole seconds.
+        return entry.attributes.contentModificationDate?.seconds != date.seconds
     }
 
     private func target(_ new: Place, of path: RemotePath) throws -> RemotePath {
