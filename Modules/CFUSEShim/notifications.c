@@ -21,13 +21,13 @@ static int notify(int device, int code, void *body, size_t size, const char *nam
     return writev(device, pieces, name ? 4 : 2) < 0 ? -errno : 0;
 }
 
-int fuseshim_notify_expire(int device, uint64_t parent, const char *name, size_t name_length)
+int fuseshim_notify_entry(int device, uint64_t parent, const char *name, size_t name_length, bool stays)
 {
     /* A kernel older than Linux 6.2 does not look at the flag and forgets the name altogether. */
     struct {
         uint64_t parent;
         uint32_t name_length, flags;
-    } body = {.parent = parent, .name_length = (uint32_t)name_length, .flags = FUSESHIM_EXPIRE_ONLY};
+    } body = {.parent = parent, .name_length = (uint32_t)name_length, .flags = stays ? FUSESHIM_EXPIRE_ONLY : 0};
     return notify(device, FUSE_NOTIFY_INVAL_ENTRY, &body, sizeof body, name, name_length);
 }
 

@@ -44,6 +44,7 @@ extension RealMount {
                 try await mount(yonder, "pause")
                 #expect(try await yonder.yonder("show", "mount").output.contains("metered=pause\n"))
                 #expect(try await yonder.status().connection == .online)
+                try await yonder.shell("ls")
                 for (metered, other, name) in [("1", "2", "sure"), ("3", "4", "guessed")] {
                     try await bus.set(metered)
                     #expect(try await becomes(.paused, yonder))

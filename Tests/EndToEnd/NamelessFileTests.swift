@@ -13,6 +13,33 @@ extension RealMount {
     /// Files and directories that have lost their name, or never had one, and are still in use.
     @Suite struct NamelessFiles {
         @Test(
+            "OPEN-2: the content goes of a file that loses its name elsewhere than where the kernel knows it",
+            arguments: [
+                ("yonder trash put mount/file && yonder wait && yonder trash empty mount", 0),
+                ("yonder rename mount/file moved && yonder wait && yonder delete mount/moved", 0),
+                ("mv source/file source/moved && yonder signal mount --wait && rm source/moved", 0),
+                // The new content is fetched, because the old one was here.
+                ("echo other > source/new && mv source/new source/file", 1),
+            ])
+        func contentOfNamelessFiles(change: String, left: Int) async throws {
+            try await Installation.run { yonder in
+                try yonder.write("text", to: "file")
+                try await yonder.mountSource()
+                #expect(try await Command.run("cat", yonder["file"]).output == "text")
+                let before = yonder.contentFiles
+                #expect(before.count == 1)
+                let changed = try await yonder.run(
+                    "cd \"$1\" && \(change) && yonder signal mount --wait && yonder wait",
+                    yonder.directory.path.string)
+                #expect(changed.status == 0, "\(changed.errors)")
+                #expect(
+                    try await eventually {
+                        yonder.contentFiles.count == left && Set(before).isDisjoint(with: yonder.contentFiles)
+                    })
+            }
+        }
+
+        @Test(
             "OPEN-2: a file that was replaced by a rename or removed can be used through O_PATH until the kernel forgets it",
             arguments: ["0", "1"])
         func pathDescriptorsStayValid(passthrough: String) async throws {

@@ -223,8 +223,10 @@ extension EngineTests {
                 gate.open()
                 try await ingestion.value
                 let moved = machine.kernel.invalidations.dropFirst(seen).contains { invalidation in
-                    if case .entry(_, let name) = invalidation { return name == "x" }
-                    return false
+                    switch invalidation {
+                    case .entry(_, let name), .departedFile(_, let name): name == "x"
+                    default: false
+                    }
                 }
                 #expect(!moved)
                 #expect(await machine.exists("e/x"))

@@ -302,8 +302,8 @@ int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
 /* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. `device` is the
  * session's descriptor. ---- */
 
-/* The kernel looks the name up again on its next use; a dentry in use stays connected. */
-int fuseshim_notify_expire(int device, uint64_t parent, const char *name, size_t name_length);
+/* The kernel looks the name up again on its next use. With `stays` its dentry is kept until then, and one in use stays connected. */
+int fuseshim_notify_entry(int device, uint64_t parent, const char *name, size_t name_length, bool stays);
 int fuseshim_notify_delete(int device, uint64_t parent, uint64_t child, const char *name, size_t name_length);
 /* A negative offset means the attributes only, length 0 everything from the offset on. */
 int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t length);

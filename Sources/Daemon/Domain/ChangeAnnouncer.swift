@@ -88,7 +88,7 @@ final class ChangeAnnouncer: Sendable {
     /// and does not find is asked of the remote.
     private func paths(of change: KernelInvalidation, _ watched: WatchedInodes) throws -> [[String]] {
         switch change {
-        case .entry(let parent, let name):
+        case .entry(let parent, let name), .departedFile(let parent, let name):
             let item = try database.item(named: name, in: parent)
             let isWatched = watched.contains(parent) || item.map { watched.contains($0.inode.number) } == true
             guard isWatched, let directory = try database.path(of: parent) else { return [] }

@@ -46,6 +46,8 @@ final class KernelInvalidator: KernelCache {
         switch invalidation {
         case .entry(let parent, let name):
             notifications.expireEntry(parent: NodeID(parent), name: FileName(name))
+        case .departedFile(let parent, let name):
+            notifications.dropEntry(parent: NodeID(parent), name: FileName(name))
         case .deletion(let parent, let child, let name):
             notifications.deleteEntry(parent: NodeID(parent), child: NodeID(child), name: FileName(name))
         case .attributes(let number): notifications.invalidateAttributes(NodeID(number))

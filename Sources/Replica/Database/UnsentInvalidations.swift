@@ -54,6 +54,7 @@ private struct InvalidationRow {
         case deletion = 2
         case attributes = 3
         case contents = 4
+        case departedFile = 5
     }
 
     var kind: Kind
@@ -69,6 +70,8 @@ private struct InvalidationRow {
     init(_ invalidation: KernelInvalidation) {
         switch invalidation {
         case .entry(let parent, let name): (kind, inode, self.name) = (.entry, parent.rawValue, name)
+        case .departedFile(let parent, let name):
+            (kind, inode, self.name) = (.departedFile, parent.rawValue, name)
         case .deletion(let parent, let child, let name):
             (kind, inode, self.child, self.name) = (.deletion, parent.rawValue, child.rawValue, name)
         case .attributes(let number): (kind, inode) = (.attributes, number.rawValue)
@@ -80,6 +83,7 @@ private struct InvalidationRow {
         let number = InodeNumber(rawValue: inode)
         switch kind {
         case .entry: return name.map { .entry(parent: number, name: $0) }
+        case .departedFile: return name.map { .departedFile(parent: number, name: $0) }
         case .deletion:
             guard let child, let name else { return nil }
             return .deletion(parent: number, child: InodeNumber(rawValue: child), name: name)

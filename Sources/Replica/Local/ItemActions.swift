@@ -57,7 +57,7 @@ package struct ItemActions: LocalPart {
         let newName = name ?? moved.name
         guard FileProviderItem.defect(ofFilename: newName) == nil else { throw LocalObstacle.refused(.invalidArgument) }
         try names.rename(moved.name, in: origin, to: newName, in: destination, .keep)
-        tellKernelOfName(moved.name, in: origin)
+        tellKernelOfDeparture(of: moved, from: origin)
         tellKernelOfName(newName, in: destination)
         return try describe(moved.id)
     }
@@ -127,7 +127,7 @@ package struct ItemActions: LocalPart {
         try names.place(item, named: name, in: trash.files)
         try touch(parent)
         try setChangeTime(of: item.inode.number)
-        tellKernelOfName(item.name, in: parent)
+        tellKernelOfDeparture(of: item, from: parent)
         tellKernelOfName(name, in: trash.files)
         return try describe(item.id)
     }
@@ -155,7 +155,7 @@ package struct ItemActions: LocalPart {
         try names.place(item, named: name, in: destination)
         try touch(destination)
         try setChangeTime(of: item.inode.number)
-        tellKernelOfName(item.name, in: files)
+        tellKernelOfDeparture(of: item, from: files)
         tellKernelOfName(name, in: destination)
         return try describe(item.id)
     }
@@ -208,6 +208,10 @@ package struct ItemActions: LocalPart {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         return described
+    }
+
+    private func tellKernelOfDeparture(of item: ItemRecord, from directory: InodeNumber) {
+        tellKernel([.departure(of: item, from: directory), .contents(directory)])
     }
 
     /// The kernel drops the name and what it knows of the inode: an inode without a name stays as long as the kernel knows it.

@@ -35,12 +35,23 @@ package struct ReplicaEffects: Sendable {
 package enum KernelInvalidation: Hashable, Sendable {
     /// A name in a directory: it is new, gone, or means another inode now.
     case entry(parent: InodeNumber, name: String)
+    /// A name that a file had and has no more. The kernel lets the file go; after ``entry(parent:name:)`` it would keep it until the
+    /// name is looked up, and with it the content of one that was removed elsewhere.
+    case departedFile(parent: InodeNumber, name: String)
     /// A name whose item was deleted.
     case deletion(parent: InodeNumber, child: InodeNumber, name: String)
     /// The attributes of an inode.
     case attributes(InodeNumber)
     /// The attributes and the cached bytes, or cached listing, of an inode.
     case contents(InodeNumber)
+}
+
+extension KernelInvalidation {
+    /// A name that an item had and has no more. A directory in use stays connected, so that no process loses its working directory.
+    static func departure(of item: ItemRecord, from parent: InodeNumber) -> KernelInvalidation {
+        item.inode.kind == .directory
+            ? .entry(parent: parent, name: item.name) : .departedFile(parent: parent, name: item.name)
+    }
 }
 
 /// The kernel's caches of the mount.

@@ -51,7 +51,7 @@ package struct Conflicts: RemotePart {
             of: item.inode.number, original: item.name, named: name, in: parent, collisions: collisions,
             pendingSince: since)
         tellKernel([
-            .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
+            .departure(of: item, from: parent), .entry(parent: parent, name: name), .contents(parent),
         ])
         reportConflict(
             item.inode.number,
@@ -93,7 +93,7 @@ package struct Conflicts: RemotePart {
         try db.becomeConflictCopy(item, named: name, of: original ?? item.name)
         if item.identifier != nil { try db.noteWhereItIs(row, at: now) }
         tellKernel([
-            .entry(parent: parent, name: item.name), .entry(parent: parent, name: name), .contents(parent),
+            .departure(of: item, from: parent), .entry(parent: parent, name: name), .contents(parent),
         ])
         reportConflict(
             item.inode.number,

@@ -75,7 +75,7 @@ package struct ContentVersions: RemotePart {
         _ = open.keepsNameless(old)
         tellKernel([.attributes(old)])
         if let parent = item.parent {
-            tellKernel([.entry(parent: parent, name: item.name), .contents(parent)])
+            tellKernel([.departure(of: item, from: parent), .contents(parent)])
         }
     }
 
@@ -116,7 +116,7 @@ package struct ContentVersions: RemotePart {
         try db.unlink(item.inode.number, at: now)
         tellKernel([.attributes(item.inode.number)])
         if let parent = current.parent {
-            tellKernel([.entry(parent: parent, name: current.name), .contents(parent)])
+            tellKernel([.departure(of: current, from: parent), .contents(parent)])
         }
     }
 }

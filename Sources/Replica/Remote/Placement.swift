@@ -109,7 +109,7 @@ package struct Placement: RemotePart {
             }
             try db.move(known.id, to: newParent, named: name)
             if let oldParent = known.parent {
-                tellKernel([.entry(parent: oldParent, name: known.name), .contents(oldParent)])
+                tellKernel([.departure(of: known, from: oldParent), .contents(oldParent)])
             }
             if let newParent {
                 tellKernel([.entry(parent: newParent, name: name), .contents(newParent)])

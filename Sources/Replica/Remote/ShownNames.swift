@@ -16,7 +16,7 @@ struct ShownNames: RemotePart {
         if try makesRoom(holder) {
             if let item { noteUndecorated(item) }
             try db.displace(holder.id)
-            tellKernel([.entry(parent: parent, name: name)])
+            tellKernel([.departure(of: holder, from: parent)])
             return name
         }
         let candidate = try db.freeName(for: name, in: parent, held: item?.id)
@@ -64,7 +64,7 @@ struct ShownNames: RemotePart {
             noteUndecorated(item)
             try db.setName(of: item.id, to: own)
             tellKernel([
-                .entry(parent: parent, name: item.name), .entry(parent: parent, name: own), .contents(parent),
+                .departure(of: item, from: parent), .entry(parent: parent, name: own), .contents(parent),
             ])
         }
     }

@@ -125,7 +125,7 @@ struct TrashDirectories {
         guard let item = try db.item(named: fileName, in: trash.information) else { return nil }
         try db.deleteItem(item.id)
         try db.unlink(item.inode.number, at: now)
-        invalidations += [.entry(parent: trash.information, name: fileName), .contents(trash.information)]
+        invalidations += [.departure(of: item, from: trash.information), .contents(trash.information)]
         return item.inode.linkCount <= 1 ? item.inode.number : nil
     }
 
@@ -148,7 +148,7 @@ struct TrashDirectories {
             let name = Displacement.decorated(item.name, number: number)
             guard try db.item(named: name, in: parent) == nil else { continue }
             try db.setName(of: item.id, to: name)
-            invalidations += [.entry(parent: parent, name: item.name), .entry(parent: parent, name: name)]
+            invalidations += [.departure(of: item, from: parent), .entry(parent: parent, name: name)]
             return
         }
     }
