@@ -13,7 +13,7 @@ package struct ReplicaEffects: Sendable {
     /// The conflict copies that were made, each with what happened.
     package var conflictCopies: [(number: InodeNumber, text: String)] = []
 
-    /// Whether what the remote has told made something pending.
+    /// Whether what the remote has told made something due, at once or earlier than before: the uploads have to plan again.
     package var isSomethingToSend = false
 
     package init() {}

@@ -40,6 +40,8 @@ package struct ItemRemoval: RemotePart {
             names.noteUndecorated(next)
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
+            // Others may have waited for its change, which would have freed a name.
+            if !next.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) { noteSomethingToSend() }
             try db.deleteItem(next.id)
             try db.unlink(next.inode.number, at: now)
             if next.inode.linkCount <= 1 { nameless.append(next.inode.number) }
@@ -152,7 +154,7 @@ package struct ItemRemoval: RemotePart {
     private func keepOrRemove(_ item: ItemRecord, in removed: Removed, depth: Int) throws {
         if isMovedIn(item, from: removed) {
             // The directory may have been the reason why it could not be sent.
-            return try db.retryItem(item.id)
+            return try retryItem(item.id)
         }
         if item.inode.kind == .directory {
             let inside = below(item, in: removed)
@@ -171,7 +173,7 @@ package struct ItemRemoval: RemotePart {
     package func offerAgain(_ item: ItemRecord) throws {
         if item.isToBeOffered, item.inode.kind != .file || item.inode.content != .materialized {
             // It is offered as soon as what holds it is.
-            return try db.retryItem(item.id)
+            return try retryItem(item.id)
         }
         try becomeNew(item)
     }
@@ -187,6 +189,7 @@ package struct ItemRemoval: RemotePart {
             tellKernel([.entry(parent: parent, name: name), .contents(parent)])
         }
         try db.becomeNew(item, exclusion: exclusion, at: now)
+        if exclusion == .none { noteSomethingToSend() }
     }
 
     /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known

@@ -118,7 +118,11 @@ package struct Placement: RemotePart {
         try db.setBasePlace(of: known.id, to: item)
         if let listing = transaction.listing { try db.noteSeen(known.id, in: listing) }
         if isMovedBack || !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
-            try db.noteWhereItIs(known.id, at: now)
+            // What a listing repeats is no news: an upload that fails would be tried again after each listing.
+            let isNews =
+                isMovedBack || known.base.parent != item.parentItemIdentifier
+                || known.base.name?.utf8.elementsEqual(item.filename.utf8) != true
+            if isNews { try noteWhereItIs(known.id) } else { try db.noteWhereItIs(known.id, at: now) }
         }
         try updateAttributes(of: known, with: item)
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) { try names.restoreNames() }
@@ -246,6 +250,8 @@ package struct Placement: RemotePart {
             // hold items of that client.
             try db.deleteDeletions(below: item.itemIdentifier, areAll: true)
             try db.deleteDeletion(item.itemIdentifier)
+            // Others may have waited for the name.
+            noteSomethingToSend()
             return false
         }
         // A request that was sent before the removal, and not answered, is not newer than the removal.
@@ -253,7 +259,8 @@ package struct Placement: RemotePart {
         try db.updateDeletion(item)
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
-            try db.hastenDeletion(id, until: now.advanced(by: Self.pauseBeforeDeleting))
+            let isEarlier = try db.hastenDeletion(id, until: now.advanced(by: Self.pauseBeforeDeleting))
+            if isEarlier { noteSomethingToSend() }
         }
         return true
     }
@@ -278,7 +285,7 @@ package struct Placement: RemotePart {
         try db.acknowledge(
             local.id, as: item, capabilities: item.capabilities,
             changed: local.changedFields.subtracting(.creationDate), held: local.heldFields)
-        try db.noteWhereItIs(local.id, at: now)
+        try noteWhereItIs(local.id)
         try db.noteIncomplete(local.inode.number)
     }
 
@@ -288,7 +295,7 @@ package struct Placement: RemotePart {
         try db.acknowledge(
             row, as: remote, capabilities: remote.capabilities, changed: item.changedFields, held: item.heldFields)
         try db.forgetUnanswered(ofItem: row)
-        if item.inode.number != .root { try db.noteWhereItIs(row, at: now) }
+        if item.inode.number != .root { try noteWhereItIs(row) }
         // It may be another client's directory of the same name, with what it contains.
         if item.inode.kind == .directory { try db.noteIncomplete(item.inode.number) }
     }
@@ -311,7 +318,7 @@ package struct Placement: RemotePart {
                 // Another item may have taken its place meanwhile.
                 let name = try db.freeName(for: base, in: origin.inode.number, held: item.id)
                 try db.move(item.id, to: origin.inode.number, named: name)
-                try db.noteWhereItIs(item.id, at: now)
+                try noteWhereItIs(item.id)
                 tellKernel([
                     .entry(parent: parent, name: item.name), .contents(parent),
                     .entry(parent: origin.inode.number, name: name), .contents(origin.inode.number),

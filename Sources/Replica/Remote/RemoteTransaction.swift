@@ -36,6 +36,19 @@ extension RemotePart {
     /// The statements that follow change names or directories: files that are being created are written before them.
     func willChangeNames() throws { try transaction.turn.claim() }
 
+    /// As ``Database/retryItem(_:)``, because of news: nothing else wakes the uploads before the time that it waited for.
+    func retryItem(_ row: Int64) throws {
+        try db.retryItem(row)
+        noteSomethingToSend()
+    }
+
+    /// As ``Database/noteWhereItIs(_:at:)``, because of news. The item itself may be due now, or another that waited for its name or
+    /// for the directory.
+    func noteWhereItIs(_ row: Int64) throws {
+        try db.noteWhereItIs(row, at: now)
+        noteSomethingToSend()
+    }
+
     /// The answer to a change of an item is recorded: observations that were requested before do not undo it.
     func noteAnswer(of identifier: ItemIdentifier) { transaction.ordering.acknowledge(identifier) }
 

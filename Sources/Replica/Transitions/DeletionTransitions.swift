@@ -195,8 +195,11 @@ extension Database {
     }
 
     /// A deletion that had to wait does not wait longer than until a moment.
-    func hastenDeletion(_ id: Int64, until time: FileTimestamp) throws {
-        try run("UPDATE deletion SET nextTry = min(nextTry, ?) WHERE id = ?", [time.nanosecondsSince1970, id])
+    ///
+    /// - Returns: whether it had to wait longer.
+    func hastenDeletion(_ id: Int64, until time: FileTimestamp) throws -> Bool {
+        try run("UPDATE deletion SET nextTry = ?1 WHERE id = ?2 AND nextTry > ?1", [time.nanosecondsSince1970, id])
+        return changesCount > 0
     }
 
     /// Gives up the identifier of a deletion: a token stands in for it until the item is found by its place.

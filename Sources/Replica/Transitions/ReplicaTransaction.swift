@@ -96,7 +96,7 @@ extension TransactionPart {
         noteSomethingToSend()
     }
 
-    /// The uploads are woken after the transaction.
+    /// Something is due, or will be earlier than before: the uploads plan again after the transaction.
     func noteSomethingToSend() { transaction.effects.isSomethingToSend = true }
 
     func reportEnd(of text: String) { transaction.effects.endedDefects.append(text) }

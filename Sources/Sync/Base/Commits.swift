@@ -15,7 +15,8 @@ final class Commits: Sendable {
     /// - Parameters:
     ///   - onCommit: called after each commit; returns at once.
     ///   - onConflict: called with the inode of each conflict copy; returns at once.
-    ///   - onSomethingToSend: called after each transaction in which what the remote has told made something pending; returns at once.
+    ///   - onSomethingToSend: called after each transaction in which what the remote has told made something due, at once or
+    ///     earlier than before; returns at once.
     ///   - onPublish: called after each transaction whose effects are made known; returns at once.
     init(
         replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings,

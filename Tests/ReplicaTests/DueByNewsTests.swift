@@ -1,0 +1,50 @@
+import FileProvider
+import ReplicaTestSupport
+import Testing
+
+@testable import Replica
+
+/// When reports of the remote let the uploads plan again: only when something is due earlier than before.
+@Suite struct DueByNewsTests {
+    @Test("ERROR-6: a deletion that waits is due within a minute of a new version, and is not made due by each report")
+    func hastenedDeletion() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("a")], open: fixture.open)
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
+        let deletion = try #require(try replica.database.pendingDeletions().first)
+        let later = Replica.now.advanced(by: .seconds(3600))
+        _ = try await replica.ingest(open: fixture.open) {
+            try $0.answers.postpone(deletion, FileProviderError(.cannotSynchronize), until: later)
+        }
+        #expect(try await !replica.change([.file("a")], open: fixture.open).isSomethingToSend)
+        #expect(try replica.database.pendingDeletions().first?.nextTry == later)
+        #expect(try await replica.change([.file("a", version: "2")], open: fixture.open).isSomethingToSend)
+        let next = try #require(try replica.database.pendingDeletions().first?.nextTry)
+        #expect(next <= Replica.now.advanced(by: .seconds(60)))
+        #expect(try await !replica.change([.file("a", version: "2")], open: fixture.open).isSomethingToSend)
+        #expect(try replica.database.pendingDeletions().first?.nextTry == next)
+    }
+
+    @Test("ERROR-6: a change of place is due when the remote has moved the item, and is not made due by each report")
+    func movedOnBothSides() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("a", id: "1")], open: fixture.open)
+        _ = try replica.change(open: fixture.open) { try $0.names.rename("a", in: .root, to: "z", in: .root, .replace) }
+        #expect(try await !replica.change([.file("a", id: "1")], open: fixture.open).isSomethingToSend)
+        #expect(try await replica.change([.file("b", id: "1")], open: fixture.open).isSomethingToSend)
+        #expect(try await !replica.change([.file("b", id: "1")], open: fixture.open).isSomethingToSend)
+        #expect(try replica.names() == ["z"])
+    }
+
+    @Test("ERROR-6: what waits for the name of an item that is renamed here is due when the remote removes that")
+    func freedName() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("a", id: "1"), .file("b", id: "2")], open: fixture.open)
+        _ = try replica.change(open: fixture.open) { try $0.names.rename("a", in: .root, to: "z", in: .root, .replace) }
+        #expect(try await replica.change(deleted: ["1"], open: fixture.open).isSomethingToSend)
+        #expect(try await !replica.change(deleted: ["2"], open: fixture.open).isSomethingToSend)
+    }
+}

@@ -1,0 +1,44 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Changes that have failed and wait, and can be sent earlier because of what the remote reports.
+    @Suite struct WakingByNewsTests {
+        /// The first pause after a failure that does not pass by itself is half a minute.
+        private let soon = Duration.seconds(10)
+
+        private func expectFailed(_ path: String, _ machine: Machine) async throws {
+            let number = try await machine.number(path)
+            #expect(try await eventually { try machine.replica.database.failure(of: number) != nil })
+        }
+
+        @Test("ERROR-6: what was made in a directory that the remote removes is sent at once with the directory")
+        func newFileInARemovedDirectory() async throws {
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError(.insufficientQuota))
+                try await machine.write("new", to: "d/n")
+                try await expectFailed("d/n", machine)
+                machine.provider.change { $0.delete("d") }
+                machine.engine.signal()
+                #expect(await eventually(within: soon) { machine.provider.tree.entries()["d/n"]?.content == "new" })
+            }
+        }
+
+        @Test("ERROR-6: a name that could not be sent is sent at once after the remote has moved the item")
+        func renamedHereAndMovedThere() async throws {
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
+                machine.provider.faults.fail(.modify, of: "a", with: FileProviderError(.insufficientQuota))
+                try await machine.rename("a", to: "z")
+                try await expectFailed("z", machine)
+                machine.provider.change { $0.move("a", to: "e") }
+                machine.engine.signal()
+                #expect(await eventually(within: soon) { machine.provider.tree.identifier(at: "e/z") == "a" })
+            }
+        }
+    }
+}
