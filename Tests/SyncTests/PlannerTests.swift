@@ -66,7 +66,7 @@ import Testing
         pending.state.since = before(30)
         #expect(plan([pending]).steps.count == 1)
         // It has failed, and that comes first.
-        pending.state.nextTry = now.advanced(by: .seconds(60))
+        (pending.state.attempts, pending.state.nextTry) = (2, now.advanced(by: .seconds(60)))
         #expect(plan([pending], [], planner) == Planner.Plan(next: now.advanced(by: .seconds(60))))
     }
 
@@ -81,6 +81,21 @@ import Testing
         var removal = try await removal()
         (removal.deletion.since, removal.deletion.nextTry) = (ahead, ahead)
         #expect(plan([], [removal]).steps.count == 1)
+    }
+
+    @Test(
+        "SEND-4: a pause is not longer than the number of failures makes it, because the clock was set back during it",
+        arguments: [(0, 3), (1, 30), (2, 60), (7, 1920), (8, 3600), (100, 3600)])
+    func theClockWasSetBackDuringAPause(attempts: Int, longest: Int) async throws {
+        var pending = try await newFile()
+        var removal = try await removal()
+        (pending.state.attempts, removal.deletion.attempts) = (attempts, attempts)
+        let end = now.advanced(by: .seconds(longest))
+        (pending.state.nextTry, removal.deletion.nextTry) = (end, end)
+        #expect(plan([pending], [removal]) == Planner.Plan(next: end))
+        let afterStep = end.advanced(by: .seconds(600))
+        (pending.state.nextTry, removal.deletion.nextTry) = (afterStep, afterStep)
+        #expect(plan([pending], [removal]).steps.count == 2)
     }
 
     @Test func anOpenFileIsSentAfterABoundThatDependsOnItsSize() async throws {

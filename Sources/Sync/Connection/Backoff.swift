@@ -22,13 +22,21 @@ struct Backoff: Sendable {
     /// - Parameter attempts: how many pauses there were already.
     func pause(after attempts: Int) -> Duration { min(longest, first * (1 << min(max(attempts, 0), 12))) }
 
+    /// Changes whose failure is transient.
+    private static let sending = Backoff(first: .seconds(1), longest: .seconds(60))
+    /// Changes that are refused.
+    private static let refused = Backoff(first: .seconds(30), longest: .seconds(3600))
+
     /// When to send an item again: soon where the failure is transient, else after half a minute and more.
     static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
         let isTransient = failure.code.reaction == .retry && failure.errno != .readOnlyFileSystem
-        let backoff =
-            isTransient
-            ? Backoff(first: .seconds(1), longest: .seconds(60))
-            : Backoff(first: .seconds(30), longest: .seconds(3600))
-        return Replica.now.advanced(by: backoff.pause(after: attempts))
+        return Replica.now.advanced(by: (isTransient ? sending : refused).pause(after: attempts))
+    }
+
+    /// The longest pause that ``nextTry(after:attempts:)`` gives a change, whatever its failure was.
+    ///
+    /// - Parameter attempts: how often in a row the change has failed, the last failure included.
+    static func longestPause(ofChangeWith attempts: Int) -> Duration {
+        attempts > 0 ? refused.pause(after: attempts - 1) : .zero
     }
 }

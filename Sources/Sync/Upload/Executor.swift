@@ -26,6 +26,8 @@ struct Executor: SyncPart {
     private static let pauseWhileWritten = Duration.seconds(1)
     private static let pauseWithoutRecord = Duration.seconds(1)
     private static let pauseForComparison = Duration.seconds(3)
+    /// The longest time for which a change waits to be sent though it has not failed.
+    static let longestDelay = max(pauseWhileWritten, pauseForComparison)
 
     // MARK: - Items
 

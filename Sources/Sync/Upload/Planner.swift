@@ -167,7 +167,7 @@ struct Planner: Sendable {
 
     /// When an item's time comes; nil when it has come.
     private func heldBack(_ item: ItemRecord, _ state: PendingState, at now: FileTimestamp) -> FileTimestamp? {
-        if let time = Self.pause(until: state.nextTry, now) { return time }
+        if let time = Self.pause(until: state.nextTry, attempts: state.attempts, now) { return time }
         if isHurried { return nil }
         let due = min(
             Self.end(of: delays.delay, from: item.inode.changedAt, now),
@@ -175,9 +175,13 @@ struct Planner: Sendable {
         return due > now ? due : nil
     }
 
-    /// The end of a pause; nil if it is over. One that ends later than any that is made was made before the clock was set back.
-    private static func pause(until time: FileTimestamp?, _ now: FileTimestamp) -> FileTimestamp? {
-        guard let time, time > now, time < now.advanced(by: longestPause) else { return nil }
+    /// The end of a pause; nil if it is over. One that would last longer than any after so many failures was begun before the clock was
+    /// set back.
+    private static func pause(
+        until time: FileTimestamp?, attempts: Int, _ now: FileTimestamp
+    ) -> FileTimestamp? {
+        let longest = max(Executor.longestDelay, Backoff.longestPause(ofChangeWith: attempts))
+        guard let time, time > now, time <= now.advanced(by: longest + clockStep) else { return nil }
         return time
     }
 
@@ -188,11 +192,10 @@ struct Planner: Sendable {
         change > now.advanced(by: clockStep) ? now : change.advanced(by: delay)
     }
 
-    private static let longestPause = Duration.seconds(2 * 3600)
     private static let clockStep = Duration.seconds(1)
 
     private func heldBack(_ deletion: PendingDeletion, at now: FileTimestamp) -> FileTimestamp? {
-        if let time = Self.pause(until: deletion.nextTry, now) { return time }
+        if let time = Self.pause(until: deletion.nextTry, attempts: deletion.attempts, now) { return time }
         let due = Self.end(of: delays.delay, from: deletion.since, now)
         return !isHurried && due > now ? due : nil
     }
