@@ -8,7 +8,7 @@ extension SyncEngine {
     /// - Returns: false when the time was over before.
     package func waitUntilSynced(within time: Duration?, downloads: Bool = false) async throws -> Bool {
         try noteWrittenFiles()
-        let start = try replica.database.timeAfterAllPending()
+        let start = try await replica.database.timeAfterAllPending()
         return try await hurried(within: time) {
             if try replica.database.hasPending(since: start) { return false }
             return downloads ? await transfers.isEmpty : true
@@ -54,7 +54,7 @@ extension SyncEngine {
 
     private func settle(below top: InodeNumber, within time: Duration?, isFailing: Bool) async throws -> Bool {
         try noteWrittenFiles()
-        let start = try replica.database.timeAfterAllPending()
+        let start = try await replica.database.timeAfterAllPending()
         var current: PendingMark?
         var last: PendingMark?
         return try await hurried(within: time) {

@@ -58,6 +58,38 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-11: what is changed after a wait began is not waited for, although the clock was set back before")
+        func changedAfterTheClockWasSetBack() async throws {
+            try await Machine.run(fill: ScriptRun.fill) { machine async throws in
+                try await machine.write("old", to: "a")
+                try await machine.remove("d/x")
+                let row = try await machine.item("a").id
+                try await machine.replica.database.write { db in
+                    for table in ["item", "deletion"] {
+                        try db.run("UPDATE \(table) SET pendingSince = pendingSince + 3600000000000", [])
+                    }
+                }
+                let database = machine.replica.database
+                let start = try await database.timeAfterAllPending()
+                #expect(start <= Replica.now)
+                #expect(try database.hasPending(since: start))
+                #expect(try database.isPending(.item(row), since: start))
+                try await machine.write("new", to: "b")
+                let new = try await machine.item("b").id
+                for operation in try await machine.operations() where operation != .modification(row: new) {
+                    await machine.engine.runAlone(operation)
+                }
+                // The time of the directory is sent after its children.
+                for operation in try await machine.operations() where operation != .modification(row: new) {
+                    await machine.engine.runAlone(operation)
+                }
+                #expect(machine.provider.tree.entries()["a"]?.content == "old")
+                #expect(machine.provider.tree.identifier(at: "d/x") == nil)
+                #expect(try !database.hasPending(since: start))
+                #expect(try database.hasPending(since: Replica.now))
+            }
+        }
+
         @Test("SEND-1: a conflict copy has been pending since its file was changed, so that a wait ends with it sent")
         func aConflictCopyIsWaitedFor() async throws {
             try await Machine.run(fill: ScriptRun.fill) { machine async throws in

@@ -54,9 +54,11 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Now, or later if the clock was set back since something was changed that waits: all that waits was changed up to then.
-    package func timeAfterAllPending() throws -> FileTimestamp {
-        let now = Replica.now.nanosecondsSince1970
+    /// The present time. All that waits was changed up to then, and what is changed from now on is later.
+    ///
+    /// What was changed before the clock was set back has a later time, which is corrected to the present one: a wait for what lies
+    /// before that time would include every new change. If it cannot be corrected, the latest time is returned.
+    package func timeAfterAllPending() async throws -> FileTimestamp {
         let latest = try read { db in
             try db.one(
                 """
@@ -66,7 +68,19 @@ extension ReplicaDatabase {
                     (SELECT COALESCE(max(requestedAt), 0) FROM reimport))
                 """, [], { $0[0] as Int64 }) ?? 0
         }
-        return FileTimestamp(nanosecondsSince1970: max(now, latest))
+        let now = Replica.now
+        guard latest > now.nanosecondsSince1970 else { return now }
+        do {
+            return try await write { db in
+                // All that is committed was changed before this moment.
+                let now = Replica.now
+                try db.correctPendingTimes(after: now)
+                return now
+            }
+        } catch {
+            // The disk may be full.
+            return FileTimestamp(nanosecondsSince1970: latest)
+        }
     }
 
     /// Whether anything waits that was changed up to a moment.

@@ -63,6 +63,18 @@ extension Database {
             """, [Int64(fields.rawValue), time.nanosecondsSince1970, row])
     }
 
+    /// What waits and has a later time than this one, because the clock was set back since, counts as changed at this time.
+    func correctPendingTimes(after time: FileTimestamp) throws {
+        let nanoseconds = time.nanosecondsSince1970
+        try run(
+            """
+            UPDATE item SET pendingSince = ?1
+            WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND pendingSince > ?1
+            """, [nanoseconds])
+        try run("UPDATE deletion SET pendingSince = ?1 WHERE pendingSince > ?1", [nanoseconds])
+        try run("UPDATE reimport SET requestedAt = ?1 WHERE requestedAt > ?1", [nanoseconds])
+    }
+
     /// Since when something of an item is pending; nil if nothing is.
     func pendingSince(of row: Int64) throws -> FileTimestamp? {
         try one("SELECT pendingSince FROM item WHERE id = ?", [row], { $0[0] as Int64? })?
