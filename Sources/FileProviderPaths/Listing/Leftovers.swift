@@ -4,17 +4,24 @@ import Synchronization
 
 /// Which items with hidden names were left behind by interrupted changes: those that are old by their dates, and were seen unchanged for
 /// a while. A date alone says little where the clock of this machine, or of the remote, is wrong: the item may be an upload of another
-/// machine.
+/// machine. What was seen is kept in memory: an item is found by two listings of its directory in one session.
 final class Leftovers: Sendable {
     private let age: Int64
     private let patience: Duration
-    private let seen = Mutex<[RemotePath: Seen]>([:])
-    /// Of more all are seen for the first time again.
+    private let state = Mutex(State())
+    /// More items wait until some of these are removed.
     private static let most = 1000
 
     private struct Seen {
         var tag: [UInt8]
         var since: ContinuousClock.Instant
+        var last: ContinuousClock.Instant
+    }
+
+    private struct State {
+        var seen: [RemotePath: Seen] = [:]
+        /// When items that are not listed any more were forgotten last.
+        var tidied: ContinuousClock.Instant?
     }
 
     /// - Parameters:
@@ -24,18 +31,35 @@ final class Leftovers: Sendable {
         (self.age, self.patience) = (age, patience)
     }
 
-    /// Whether an item that was listed is to be removed.
+    /// Whether an item that was listed is to be removed. One for which this was true is seen for the first time again.
     func contain(_ entry: RemoteEntry, at path: RemotePath) -> Bool {
         guard let date = entry.attributes.contentModificationDate,
             Int64(Date().timeIntervalSince1970) - date.seconds >= age
         else { return false }
         let now = ContinuousClock.now
-        let since = seen.withLock { seen in
-            if let known = seen[path], known.tag == entry.tag { return known.since }
-            if seen.count >= Self.most { seen = [:] }
-            seen[path] = Seen(tag: entry.tag, since: now)
-            return now
+        return state.withLock { state in
+            if patience <= .zero { return true }
+            if let known = state.seen[path], known.tag == entry.tag {
+                guard now - known.since >= patience else {
+                    state.seen[path]?.last = now
+                    return false
+                }
+                state.seen[path] = nil
+                return true
+            }
+            if state.seen[path] == nil, state.seen.count >= Self.most { tidy(&state, now) }
+            if state.seen[path] != nil || state.seen.count < Self.most {
+                state.seen[path] = Seen(tag: entry.tag, since: now, last: now)
+            }
+            return false
         }
-        return now - since >= patience
+    }
+
+    /// Forgets items that no listing has had for long: another machine may have removed them. A directory may have many thousands, so
+    /// it is not done for each.
+    private func tidy(_ state: inout State, _ now: ContinuousClock.Instant) {
+        if let tidied = state.tidied, now - tidied < patience { return }
+        state.tidied = now
+        state.seen = state.seen.filter { now - $0.value.last < .seconds(max(age, 1)) }
     }
 }
