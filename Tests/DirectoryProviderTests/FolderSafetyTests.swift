@@ -145,6 +145,28 @@ import Testing
         }
     }
 
+    @Test("FOLDER-13: a file that another program makes while the case of a name changes is not replaced")
+    func aChangeOfCaseReplacesNothing() async throws {
+        try await FolderRemote.run { remote, session in
+            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let writer = FolderWriter(folder: folder, cancellation: BlockingCalls.Cancellation())
+            func entry(_ name: String) -> FolderWriter.NamedEntry {
+                FolderWriter.NamedEntry(directory: root, name: name, parent: .rootContainer)
+            }
+            try await remote.write([1], to: "file")
+            try writer.changeCase(from: entry("file"), to: entry("File"))
+            #expect(try names(remote.root.string) == ["File"])
+            try await remote.write([2], to: "FILE")
+            #expect(
+                await failureCode { try writer.changeCase(from: entry("File"), to: entry("FILE")) }
+                    == .filenameCollision)
+            #expect(try names(remote.root.string) == ["File", "FILE"])
+            #expect(FileManager.default.contents(atPath: remote["FILE"]) == Data([2]))
+        }
+    }
+
     /// A small file system of its own, where this process may make one.
     private func onTemporaryFileSystem(
         _ options: String, _ test: (FolderRemote, ProviderSession) async throws -> Void

@@ -194,15 +194,18 @@ extension FolderWriter {
     }
 
     /// rename(2) does nothing where both names are the same file. The name between is one that is shown: after a crash there the item
-    /// has that name, and is renamed again.
-    private func changeCase(from old: NamedEntry, to new: NamedEntry) throws(Errno) {
+    /// has that name, and is renamed again. Another program may make a file with either name meanwhile: it is not replaced.
+    ///
+    /// - Throws: `filenameCollision` if another file has the new name by then; the item has the old name again, or one beside it.
+    func changeCase(from old: NamedEntry, to new: NamedEntry) throws {
         let between = "renaming-\(UInt32.random(in: .min ... .max))"
-        try old.directory.rename(old.name, to: between, in: old.directory)
+        try old.directory.renameNewOrLink(old.name, to: between)
         do throws(Errno) {
-            try old.directory.rename(between, to: new.name, in: new.directory)
+            try old.directory.renameNewOrLink(between, to: new.name)
         } catch {
-            try? old.directory.rename(between, to: old.name, in: old.directory)
-            throw error
+            folder.giveBack(between, as: old.name, in: old.directory)
+            guard error == .fileExists else { throw error }
+            throw collision(new)
         }
     }
 
