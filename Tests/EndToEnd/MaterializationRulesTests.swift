@@ -1,4 +1,5 @@
 import Replica
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -34,6 +35,22 @@ import Testing
             #expect(configuration.complaints.count == 1)
             #expect(configuration.rules == .usual)
         }
+    }
+
+    @Test("only the owner may read the copy of the last good configuration, also one that others could read before")
+    func copyIsTheOwners() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let file = try directory.makeFile("config", Array("[ignore]\nnames = [\"a\"]\n".utf8))
+        let copy = directory["copy"]
+        _ = Configuration(at: file.string, keepingCopyAt: copy.string)
+        #expect(try FileStatus(at: copy).permissions == 0o600)
+        #expect(try copy.contents() == file.contents())
+        try copy.setPermissions(0o644)
+        _ = Configuration(at: file.string, keepingCopyAt: copy.string)
+        #expect(try FileStatus(at: copy).permissions == 0o600)
+        _ = try directory.makeFile("config", Array("[ignore".utf8))
+        #expect(Configuration(at: file.string, keepingCopyAt: copy.string).ignoredNames.patterns.contains("a"))
     }
 
     @Test("programs by their file's name, by their own, and by path") func programs() {

@@ -116,15 +116,17 @@ struct Configuration: Sendable {
     /// - Parameters:
     ///   - path: need not exist. For an unreadable file, and for one with a mistake, the last text without one applies, or else the
     ///     defaults: a mistake must not send what was never to be sent.
-    ///   - copy: keeps that text.
+    ///   - copy: keeps that text, with mode 0600.
     init(at path: String, keepingCopyAt copy: String) {
         let kept = URL(fileURLWithPath: copy)
         do {
             let text = String(decoding: try FilePath(path).contents(), as: UTF8.self)
             self = try Configuration(text: text)
-            // Without a copy the defaults apply in its place.
-            if (try? String(contentsOf: kept, encoding: .utf8)) != text {
-                try? Data(text.utf8).write(to: kept, options: .atomic)
+            // Without a copy the defaults apply in its place. Only the owner may read it: the user may have kept others from
+            // reading the file.
+            let isKept = (try? String(contentsOf: kept, encoding: .utf8)) == text
+            if !isKept || (try? FileStatus(at: FilePath(copy)))?.permissions != 0o600 {
+                try? FilePath(copy).replaceDurably(with: Array(text.utf8), permissions: .ownerReadWrite)
             }
         } catch Errno.noSuchFileOrDirectory, Errno.notDirectory {
             try? FileManager.default.removeItem(at: kept)
