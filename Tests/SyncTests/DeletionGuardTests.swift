@@ -128,6 +128,54 @@ extension EngineTests {
             }
         }
 
+        private func fillThree(_ tree: inout RemoteTree) {
+            for name in ["one", "two", "three"] {
+                tree.addDirectory(name, identifier: ItemIdentifier(name))
+                for number in 0..<60 {
+                    tree.addFile(
+                        "\(name)-\(number)", in: ItemIdentifier(name), content: RemoteContent("\(name) \(number)"))
+                }
+            }
+        }
+
+        @Test("CHANGE-4: what is held is not evicted, and while less than 90 % are missing the rest is sent")
+        func lastCopies() async throws {
+            try await Machine.run(fill: fillThree) { machine async throws in
+                for name in ["one", "three"] { _ = try await machine.read("\(name)/\(name)-0") }
+                machine.provider.change { tree in
+                    tree.delete("one")
+                    tree.delete("two")
+                }
+                try await machine.ingest()
+                let held = try await machine.number("one/one-0")
+                let report = try await machine.engine.evict(held, isStrict: false)
+                #expect(report.refusals.map(\.refusal) == [.removalsAreHeld])
+                #expect(try await machine.read("one/one-0") == "one 0")
+                try await machine.write("new", to: "three/new")
+                try await machine.send()
+                #expect(machine.provider.tree.entries()["three/new"]?.content == "new")
+                try await machine.engine.retry()
+                try await machine.ingest()
+                let other = try await machine.number("three/three-0")
+                #expect(try await machine.engine.evict(other, isStrict: false).refusals.isEmpty)
+            }
+        }
+
+        @Test("CHANGE-4: the root is none of the items that are missing in it") func smallRoot() async throws {
+            func fill(_ tree: inout RemoteTree) {
+                tree.addDirectory("all", identifier: "all")
+                for number in 0..<120 { tree.addFile("f\(number)", in: "all", content: RemoteContent("\(number)")) }
+                tree.addFile("note", content: RemoteContent("note"), identifier: "note")
+            }
+            try await Machine.run(fill: fill) { machine async throws in
+                machine.provider.changeSilently { $0.delete("note") }
+                try await machine.write("new", to: "new")
+                try await machine.send()
+                #expect(machine.provider.tree.entries()["new"]?.content == "new")
+                #expect(!machine.engine.warnings.texts.contains { $0.contains("vanished") })
+            }
+        }
+
         @Test("CHANGE-4: reads of what is missing remove no more than a round may", arguments: [true, false])
         func readsOfMissingFiles(hasChangeFeed: Bool) async throws {
             // Without a feed the first read has all directories compared.

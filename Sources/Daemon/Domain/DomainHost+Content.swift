@@ -112,7 +112,7 @@ extension EvictionRefusal {
         case .nonEvictable: FileProviderError(.nonEvictable, itemIdentifier: identifier)
         case .nonEvictableChildren: FileProviderError(.nonEvictableChildren, itemIdentifier: identifier)
         case .noSuchItem: FileProviderError(.noSuchItem, itemIdentifier: identifier)
-        case .isOpen, .isHardLinked, .isDownloading, .isBeingListed, .isInUse, .failed:
+        case .isOpen, .isHardLinked, .isDownloading, .isBeingListed, .isInUse, .removalsAreHeld, .failed:
             FileProviderError(.posix, words, itemIdentifier: identifier, errno: errno)
         }
     }

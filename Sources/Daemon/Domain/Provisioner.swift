@@ -163,7 +163,7 @@ extension EvictionRefusal {
         switch self {
         case .unsyncedEdits, .existsOnlyHere, .isExcluded: .nowInProgress
         case .nonEvictable: .notPermitted
-        case .isOpen, .isDownloading, .isBeingListed, .isInUse: .resourceBusy
+        case .isOpen, .isDownloading, .isBeingListed, .isInUse, .removalsAreHeld: .resourceBusy
         case .isHardLinked: .tooManyLinks
         case .nonEvictableChildren: .directoryNotEmpty
         case .noSuchItem: .noSuchFileOrDirectory
@@ -176,7 +176,7 @@ extension EvictionRefusal {
         switch self {
         case .unsyncedEdits, .existsOnlyHere, .isExcluded: "unsyncedEdits"
         case .nonEvictable: "nonEvictable"
-        case .isOpen, .isDownloading, .isBeingListed, .isInUse: "EBUSY"
+        case .isOpen, .isDownloading, .isBeingListed, .isInUse, .removalsAreHeld: "EBUSY"
         case .isHardLinked: "EMLINK"
         case .nonEvictableChildren: "nonEvictableChildren"
         case .noSuchItem: "noSuchItem"
@@ -196,6 +196,8 @@ extension EvictionRefusal {
         case .isBeingListed: "a process is listing it"
         case .isInUse: "a process read or listed it again while its directory was being evicted"
         case .isHardLinked: "it has several hard links"
+        case .removalsAreHeld:
+            "much has vanished on the remote, and what is here may be the last copy; see 'yonder status'"
         case .nonEvictableChildren: "an item in it was not evicted"
         case .noSuchItem: "there is no such item"
         case .failed(let error): "its content file cannot be removed: \(error)"

@@ -23,6 +23,8 @@ package enum EvictionRefusal: Error, Hashable, Sendable {
     case isInUse
     /// Several names share its content.
     case isHardLinked
+    /// Much has vanished on the remote, and its removal is held: what is here may be the last copy.
+    case removalsAreHeld
     /// Something below it refused.
     case nonEvictableChildren
     /// It is not known here.
@@ -155,9 +157,11 @@ extension Database {
         // Whatever is pending, not the content alone.
         if isFile, !item.changedFields.isEmpty { return .unsyncedEdits }
         if try effectivePolicy(of: item) == .keepDownloaded { return .nonEvictable }
+        let hasContent = try item.inode.content != .dataless && hasContentFile(item.inode.number)
+        if try !isFile || hasContent, try DomainKey.changesAreHeld.bytes(in: self) != nil { return .removalsAreHeld }
         guard isFile else { return nil }
         if isOpen { return .isOpen }
-        guard item.inode.content != .dataless, try hasContentFile(item.inode.number) else { return nil }
+        guard hasContent else { return nil }
         if item.inode.contentStamp != nil { return .unsyncedEdits }
         return item.inode.linkCount > 1 ? .isHardLinked : nil
     }
