@@ -59,6 +59,61 @@ extension EngineTests {
             }
         }
 
+        @Test("REIMPORT-2: what was removed stays removed when a second reimport begins during the first")
+        func aRemovedFileIsGivenUpTwice() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.remove("d/x")
+                try await machine.loseIdentifiers()
+                // The directory is answered, and what was removed in it has not been looked for.
+                while try await machine.item("d").identifier == nil {
+                    let offer = try #require(try await machine.operations().first)
+                    await machine.engine.runAlone(offer)
+                }
+                let known = try #require(try await machine.item("d").identifier)
+                let removed = try machine.replica.database.pendingDeletions()
+                #expect(removed.map(\.parent) == [known] && removed.map(\.isToBeFound) == [true])
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                let paths = machine.provider.tree.entries().keys.sorted()
+                #expect(paths == ["a", "b", "d", "d/y", "e", "e/f", "e/f/deep"])
+                #expect(await !machine.exists("d/x"))
+            }
+        }
+
+        @Test("REIMPORT-2: a removed directory that was found stays removed when a second reimport begins")
+        func aRemovedDirectoryIsGivenUpTwice() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.remove("e")
+                try await machine.loseIdentifiers()
+                func found() throws -> [String] {
+                    try machine.replica.database.pendingDeletions().filter { !$0.isToBeFound }.map(\.name)
+                }
+                while try found().isEmpty {
+                    let operation = try #require(try await machine.operations().first)
+                    await machine.engine.runAlone(operation)
+                }
+                #expect(try found() == ["e"])
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                #expect(machine.provider.tree.entries().keys.sorted() == ["a", "b", "d", "d/x", "d/y"])
+                #expect(await !machine.exists("e"))
+            }
+        }
+
+        @Test("REIMPORT-2: what was moved out of a removed directory is recognized where the remote has it")
+        func movedOutOfARemovedDirectory() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.rename("d/y", to: "z")
+                try await machine.remove("d")
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                let remote = machine.provider.tree.entries()
+                #expect(remote.keys.sorted() == ["a", "b", "e", "e/f", "e/f/deep", "z"])
+                #expect(remote["z"]?.content == "first y")
+                #expect(machine.provider.tree.applied.allSatisfy { $0.kind != .create })
+            }
+        }
+
         @Test func itemsLostByRemoteAreCreatedFromLocalContent() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in
                 try await machine.materialize("d/x")

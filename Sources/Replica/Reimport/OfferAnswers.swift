@@ -99,6 +99,16 @@ package struct OfferAnswers: RemotePart {
         try db.foundDeleted(deletion.identifier, as: item)
     }
 
+    /// Whether a deletion is where it was when the remote was searched for its item. If not, a reimport has given up the directory
+    /// that was searched, or is about to: it is found anew.
+    package func isStillSought(_ deletion: PendingDeletion) throws -> Bool {
+        guard try !db.isMarkingReimport() else { return false }
+        let isThere = try db.one(
+            "SELECT 1 FROM deletion WHERE id = ? AND identifier = ? AND baseParent = ?",
+            [deletion.id, deletion.identifier.rawValue, deletion.parent.rawValue], { _ in true })
+        return isThere == true
+    }
+
     /// An item that was removed here is not on the remote, nor are the items that it contained.
     package func notFoundDeleted(_ deletion: PendingDeletion) throws {
         try db.deleteDeletions(below: deletion.identifier)

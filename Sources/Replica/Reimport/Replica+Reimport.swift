@@ -123,14 +123,18 @@ struct ReimportMarking {
     }
 
     /// What was removed here in a directory has to be found on the remote by its name before it can be deleted there.
+    /// One that an earlier reimport gave up follows its directory, too.
     private func takeDeletions(in directory: ItemIdentifier, as parent: ItemIdentifier) throws {
         let deletions = try db.all(
-            "SELECT id, identifier, kind FROM deletion WHERE baseParent = ? AND isToBeFound = 0", [directory.rawValue],
+            "SELECT id, identifier, kind FROM deletion WHERE baseParent = ?", [directory.rawValue],
             { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String), kind: $0[2] as Int) })
         for deletion in deletions {
             let token = PendingDeletion.token(ofDeletion: deletion.id)
             try db.giveUpIdentifier(ofDeletion: deletion.id, token: token, in: parent)
-            if deletion.kind == InodeKind.directory.rawValue { try takeDeletions(in: deletion.identifier, as: token) }
+            // What a removed directory contained names the token already, if the directory has not been found since.
+            guard deletion.kind == InodeKind.directory.rawValue, deletion.identifier != token else { continue }
+            try takeDeletions(in: deletion.identifier, as: token)
+            try takeMoved(outOf: deletion.identifier, as: token)
         }
     }
 

@@ -41,6 +41,8 @@ extension Executor {
                 }
             } catch let error as FileProviderError {
                 guard error.code == .noSuchItem else { throw error }
+                // Its identifier may be one that the reimport is about to give up.
+                if try replica.database.reimports.isMarking { return known.identifier }
             }
             try await commits.commit { ingestion in
                 try ingestion.answers.acknowledgeDeletion(deletion)

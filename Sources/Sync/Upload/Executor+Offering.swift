@@ -124,18 +124,27 @@ extension Executor {
     func find(_ deletion: PendingDeletion) async throws {
         let found = try await item(named: deletion.name, in: deletion.parent)
         guard let found, found.kind == deletion.kind.itemKind else {
-            return try await commits.commit { try $0.offers.notFoundDeleted(deletion) }
+            return try await commits.commit { ingestion in
+                guard try ingestion.offers.isStillSought(deletion) else { return }
+                try ingestion.offers.notFoundDeleted(deletion)
+            }
         }
         var isIt = found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
         if !isIt { isIt = try await isOwn(found, deletion) }
         if isIt {
-            try await commits.commit { try $0.offers.foundDeleted(deletion, as: found) }
-        } else {
-            warnings.report("'\(deletion.name)' was removed here and has changed on the remote: it stays")
             try await commits.commit { ingestion in
+                guard try ingestion.offers.isStillSought(deletion) else { return }
+                try ingestion.offers.foundDeleted(deletion, as: found)
+            }
+        } else {
+            let staysThere = try await commits.commit { ingestion in
+                guard try ingestion.offers.isStillSought(deletion) else { return false }
                 try ingestion.offers.notFoundDeleted(deletion)
                 try ingestion.conflicts.bringBack(deletion, as: found)
+                return true
             }
+            guard staysThere else { return }
+            warnings.report("'\(deletion.name)' was removed here and has changed on the remote: it stays")
         }
     }
 }

@@ -269,7 +269,8 @@ actor Uploads: SyncPart {
                         row, fields: [.filename, .parentItemIdentifier], as: Planner.asideName(row),
                         in: pending.directory == nil ? pending.asideDirectory : nil), id)
             case .deletion(let row):
-                guard let removal = try replica.pendingRemoval(row),
+                // A reimport may have given up its directory since it was planned.
+                guard let removal = try replica.pendingRemoval(row), !removal.deletion.parent.isPlaceholder,
                     ordering.claim(planner.footprint(of: removal), for: id)
                 else { return }
                 ordering.send(id)
