@@ -114,6 +114,39 @@ extension EngineTests {
             }
         }
 
+        @Test("REIMPORT-2: a file whose version was settled after it was removed stays removed")
+        func aRemovedFileHasASettledVersion() async throws {
+            var options = InMemoryProvider.Options()
+            options.settlesVersions = true
+            let fill: (inout RemoteTree) -> Void = { tree in
+                Machine.fillForReimport(&tree)
+                tree.edit("x") { $0.itemVersion.contentVersion = Array("settled?".utf8) }
+            }
+            try await Machine.run(options: options, fill: fill) { machine in
+                try await machine.remove("d/x")
+                machine.provider.change { tree in
+                    tree.edit("x") { $0.itemVersion.contentVersion = Array("settled".utf8) }
+                }
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                #expect(machine.provider.tree.entries()["d/x"] == nil)
+                #expect(await !machine.exists("d/x"))
+            }
+        }
+
+        @Test("REIMPORT-2: a removed file that was written on the remote since is shown again")
+        func aRemovedFileHasChanged() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.remove("d/x")
+                machine.provider.change { $0.write(RemoteContent("newer x"), to: "x") }
+                try await machine.loseIdentifiers()
+                try await machine.expectReimported()
+                #expect(machine.provider.tree.entries()["d/x"]?.content == "newer x")
+                #expect(try await machine.read("d/x") == "newer x")
+                #expect(try machine.replica.database.pendingDeletions().isEmpty)
+            }
+        }
+
         @Test func itemsLostByRemoteAreCreatedFromLocalContent() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in
                 try await machine.materialize("d/x")

@@ -32,6 +32,9 @@ extension InMemoryProvider {
         /// Whether an upload of the bytes that the remote already has is no conflict, whatever its base version. So a call
         /// that is repeated after a lost answer is recognized.
         public var recognizesEqualUploads = true
+        /// Whether a deletion that is based on a version with `?` at its end takes that for the version without it, as providers do
+        /// whose remote settles a file's version some time after a change.
+        public var settlesVersions = false
         /// The number of bytes that an upload reads at once.
         public var uploadChunkSize: Int64 = 1 << 20
         /// Whether a directory's content version changes with any of its descendants.

@@ -38,10 +38,18 @@ extension InMemoryProvider {
                 throw FileProviderError(.deletionRejected, reason, itemIdentifier: identifier, item: tree[identifier])
             }
             if tree[identifier] != nil {
-                try change { try $0.delete(identifier, baseVersion, options) }
+                let base = settled(baseVersion)
+                try change { try $0.delete(identifier, base, options) }
             }
             for case .applyThenFail(let error) in effects { throw error }
         }
+    }
+
+    private func settled(_ version: ItemVersion) -> ItemVersion {
+        guard options.settlesVersions, version.contentVersion.last == UInt8(ascii: "?") else { return version }
+        var settled = version
+        settled.contentVersion.removeLast()
+        return settled
     }
 
     private func checkWriting() throws {

@@ -120,10 +120,10 @@ extension Executor {
     }
 
     /// Finds what was removed here on the remote, where its identifier is known no more. Something else of its name is
-    /// left alone.
+    /// left alone. The provider rejects the deletion later if the file has other content.
     func find(_ deletion: PendingDeletion) async throws {
         let found = try await item(named: deletion.name, in: deletion.parent)
-        guard let found, found.kind == deletion.kind.itemKind else {
+        guard var found, found.kind == deletion.kind.itemKind else {
             return try await commits.commit { ingestion in
                 guard try ingestion.offers.isStillSought(deletion) else { return }
                 try ingestion.offers.notFoundDeleted(deletion)
@@ -131,16 +131,22 @@ extension Executor {
         }
         var isIt = found.kind != .file || found.itemVersion.contentVersion == deletion.version.contentVersion
         if !isIt { isIt = try await isOwn(found, deletion) }
+        if !isIt, !deletion.version.contentVersion.isEmpty {
+            // Two versions may stand for one content: the provider decides whether this is what was removed, as for any deletion.
+            found.itemVersion.contentVersion = deletion.version.contentVersion
+            isIt = true
+        }
+        let item = found
         if isIt {
             try await commits.commit { ingestion in
                 guard try ingestion.offers.isStillSought(deletion) else { return }
-                try ingestion.offers.foundDeleted(deletion, as: found)
+                try ingestion.offers.foundDeleted(deletion, as: item)
             }
         } else {
             let staysThere = try await commits.commit { ingestion in
                 guard try ingestion.offers.isStillSought(deletion) else { return false }
                 try ingestion.offers.notFoundDeleted(deletion)
-                try ingestion.conflicts.bringBack(deletion, as: found)
+                try ingestion.conflicts.bringBack(deletion, as: item)
                 return true
             }
             guard staysThere else { return }
