@@ -66,6 +66,9 @@ package struct Places: Hashable, Sendable {
         return directory.isEmpty ? "." : directory
     }
 
+    /// The directory of the domains, one directory per domain, under its name.
+    package var domains: String { stateDirectory + "/domains" }
+
     /// The log of a daemon in the background.
     package var log: String { stateDirectory + "/yonderd.log" }
 

@@ -158,6 +158,22 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-6: unmount --all starts no daemon for the mounts of another installation")
+        func mountsOfAnotherInstallation() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let state = yonder.directory["other state"].string
+                let other = yonder.with([
+                    "YONDER_STATE_DIR": state, "YONDER_SOCKET": yonder.directory["other socket"].string,
+                ])
+                _ = try await other.yonder("unmount", "--all")
+                #expect(!FileManager.default.fileExists(atPath: state + "/yonderd.lock"))
+                _ = try await other.yonder("shutdown")
+                #expect(try await Command.shell("cat \"$1\"", yonder["file"]).output == "x")
+            }
+        }
+
         @Test("CMD-7: the log is printed, all of it or its last lines, and followed")
         func log() async throws {
             try await Installation.run { yonder in

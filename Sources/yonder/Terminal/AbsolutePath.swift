@@ -88,14 +88,25 @@ struct AbsolutePath: ExpressibleByArgument {
     /// Whether a mount of Yonder, dead or alive, belongs to this domain, or contains this path.
     static func isInMount(_ domain: DomainReference) -> Bool {
         mounts().contains { mount in
-            mount.source.utf8.elementsEqual("//yonder/\(domain.text)".utf8)
+            mount.source.utf8.elementsEqual((sourcePrefix + domain.text).utf8)
                 || mount.path.utf8.elementsEqual(domain.path.utf8)
                 || domain.path.utf8.starts(with: (mount.path + "/").utf8)
         }
     }
 
-    /// Whether there is a mount of Yonder, dead or alive.
-    static var isAnythingMounted: Bool { !mounts().isEmpty }
+    /// Whether there is a mount of Yonder, dead or alive, that may belong to a domain of this state directory. Other users and other
+    /// installations have mounts, too, which a daemon started here would know nothing of.
+    static var isAnythingMounted: Bool {
+        let places = Places(environment: ProcessInfo.processInfo.environment)
+        return mounts().contains { mount in
+            guard mount.source.utf8.starts(with: sourcePrefix.utf8) else { return false }
+            let domain = String(Substring(mount.source.utf8.dropFirst(sourcePrefix.utf8.count)))
+            return !domain.isEmpty && FileManager.default.fileExists(atPath: places.domains + "/" + domain)
+        }
+    }
+
+    /// The source of a mount is this and the name of its domain.
+    private static let sourcePrefix = "//yonder/"
 
     /// The mount points when the first path was resolved: a command may have thousands of paths.
     private static let mountsAtStart = mounts().map(\.path)
