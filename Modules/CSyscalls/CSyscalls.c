@@ -56,10 +56,16 @@ int yonder_syncfs(int descriptor) { return syncfs(descriptor); }
 
 uint64_t yonder_device(uint32_t major, uint32_t minor) { return makedev(major, minor); }
 
+/* Linux 6.8; an older kernel ignores it. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x00004000U
+#endif
+
 int yonder_statx(int directory, const char *name, struct yonder_status *status)
 {
     struct statx found;
-    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &found) != 0)
+    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH,
+              STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &found) != 0)
         return -1;
     *status = (struct yonder_status){
         .mode = found.stx_mode,
@@ -77,7 +83,9 @@ int yonder_statx(int directory, const char *name, struct yonder_status *status)
         .birth_seconds = found.stx_btime.tv_sec,
         .birth_nanoseconds = found.stx_btime.tv_nsec,
         .has_birth = (found.stx_mask & STATX_BTIME) != 0,
+        .mount = (found.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) != 0 ? found.stx_mnt_id : 0,
         .is_mount_root = (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0,
+        .is_mount_unique = (found.stx_mask & STATX_MNT_ID_UNIQUE) != 0,
     };
     return 0;
 }

@@ -85,6 +85,12 @@ public protocol FileProviderManager: Sendable {
     /// ``FileProviderReplicatedExtension/createItem(basedOn:fields:contents:options:request:)``.
     func enumeratorForPendingItems() -> any FileProviderEnumerator
 
+    /// Calls a closure for each item of ``enumeratorForPendingItems()``, in no particular order, until the closure returns false. For a
+    /// provider that blocks; the closure must not call the manager.
+    ///
+    /// - Throws: an error if the database cannot be read.
+    func visitPendingItems(_ visit: (FileProviderItem) -> Bool) throws
+
     /// Declares the identifiers of an item and all its descendants invalid, because the provider has lost its own state.
     /// Returns when the request is stored; may be called before the first call of the provider.
     ///
@@ -137,6 +143,7 @@ extension FileProviderManager {
         for item in knownItems(in: directory) where !visit(item) { return }
     }
 
+    public func visitPendingItems(_ visit: (FileProviderItem) -> Bool) throws {}
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
     public func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]? { nil }
     public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UnsupportedSet() }

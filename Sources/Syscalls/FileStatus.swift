@@ -42,6 +42,10 @@ package struct FileStatus: Hashable, Sendable {
     package var birth: FileMoment?
     /// Whether it is the root of a mount; false where the kernel does not tell (before Linux 5.8).
     package var isMountRoot: Bool
+    /// The number of its mount; nil where the kernel does not tell (before Linux 5.8).
+    package var mount: UInt64?
+    /// Whether no other mount gets the number of its mount until the machine is started again (Linux 6.8).
+    package var isMountUnique: Bool
 
     /// The number of a device, as ``device`` has it. (makedev)
     package static func device(major: UInt32, minor: UInt32) -> UInt64 { yonder_device(major, minor) }
@@ -75,6 +79,8 @@ package struct FileStatus: Hashable, Sendable {
 
     private init(_ status: yonder_status) {
         isMountRoot = status.is_mount_root != 0
+        mount = status.mount != 0 ? status.mount : nil
+        isMountUnique = status.is_mount_unique != 0
         isSocket = status.mode & 0o170000 == 0o140000
         kind =
             switch status.mode & 0o170000 {

@@ -137,4 +137,58 @@ import Testing
         remounted.inode += 1
         #expect(!before.isSameDirectory(as: remounted))
     }
+
+    /// An identity of the top of a file system that has nothing but the number of its device.
+    private func anonymous() throws -> SourceIdentity {
+        let root = try FileDescriptor.open("/", .readOnly, options: .directory)
+        defer { try? root.close() }
+        var identity = try SourceIdentity(of: root)
+        (identity.inode, identity.device, identity.fileSystem) = (2, 1792, 0)
+        (identity.birth, identity.isOnNetwork) = (nil, false)
+        return identity
+    }
+
+    private func record(_ identity: SourceIdentity, mount: String?, share: String? = nil) -> FolderMounts.Record {
+        FolderMounts.Record(
+            parent: ItemIdentifier.rootContainer.rawValue, name: "disk", identity: identity, mark: "", isMount: true,
+            mount: mount, share: share)
+    }
+
+    @Test("FOLDER-1, FOLDER-12: a file system that got the number of another's device is not that one")
+    func aDeviceNumberIsGivenAgain() throws {
+        var first = try anonymous()
+        var second = first
+        (first.fileSystem, second.fileSystem) = (7, 8)
+        #expect(!first.isSameDirectory(as: second))
+        #expect(first.isProvenSame(as: second) == false)
+        // Disks that were formatted in the same second.
+        (first.birth, second.birth) = ([5, 0], [5, 0])
+        #expect(first.isProvenSame(as: second) == false)
+        second.fileSystem = 7
+        second.device += 1
+        #expect(first.isSameDirectory(as: second))
+        #expect(first.isProvenSame(as: second) == true)
+    }
+
+    @Test("FOLDER-12: a file system without an identity is the same while it is the same mount")
+    func withoutAnIdentity() throws {
+        let anonymous = try anonymous()
+        var xfs = anonymous
+        xfs.fileSystem = xfs.device
+        for identity in [anonymous, xfs] {
+            #expect(!identity.isLasting)
+            #expect(identity.isProvenSame(as: identity) == nil)
+            // A source stays the same after a restart of the daemon.
+            #expect(identity.isSameDirectory(as: identity))
+            #expect(record(identity, mount: "boot 1").isSame(as: record(identity, mount: "boot 1")))
+            #expect(!record(identity, mount: "boot 1").isSame(as: record(identity, mount: "boot 2")))
+            #expect(!record(identity, mount: nil).isSame(as: record(identity, mount: "boot 2")))
+        }
+        xfs.birth = [5, 6]
+        #expect(xfs.isLasting)
+        #expect(record(xfs, mount: "boot 1").isSame(as: record(xfs, mount: "boot 2")))
+        let share = record(anonymous, mount: "boot 1", share: "nfs4 server:/one /")
+        #expect(share.isSame(as: record(anonymous, mount: "boot 2", share: "nfs4 server:/one /")))
+        #expect(!share.isSame(as: record(anonymous, mount: "boot 2", share: "nfs4 server:/two /")))
+    }
 }

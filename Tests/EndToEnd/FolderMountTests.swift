@@ -113,5 +113,69 @@ extension RealMount {
                 #expect(texts == "another\nedited\nnew\n" || texts == "anotheredited\nnew\n", "\(texts)")
             }
         }
+
+        @Test("FOLDER-12: what is made on an empty file system waits for it")
+        func isEmpty() async throws {
+            try await withDisk { yonder, disk in
+                try await insert(disk, yonder)
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("ls; ls disk") == "disk\n")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                _ = try await yonder.shell("echo new > disk/new")
+                try await pullOut(yonder, removingDirectory: false)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(
+                    try await eventually {
+                        try await yonder.yonder("why", yonder["disk/new"]).output.contains("mount it again")
+                    })
+                let place = yonder.source.appending("disk").string
+                #expect(try await Command.shell("ls -A \"$1\"", place).output == "")
+                try await insert(disk, yonder)
+                try await yonder.expectSent()
+                #expect(yonder.sourceText("disk/new") == "new\n")
+                #expect(try await Command.shell("ls -A \"$1\"", disk).output == "new\n")
+            }
+        }
+
+        @Test("FOLDER-12: a disk gets nothing of another one that had its device")
+        func hasTheDeviceOfAnother() async throws {
+            try await Installation.run { yonder in
+                let place = yonder.source.appending("disk").string
+                let made = try await Command.shell(
+                    """
+                    set -e; cd "$1"; mkdir "$2"
+                    for disk in first second; do
+                        truncate -s 8M $disk; mkfs.ext4 -q -F -I 128 $disk; mount -o loop $disk "$2"
+                        for name in here old; do echo $disk > "$2"/$name; done; umount "$2"
+                    done
+                    device=$(losetup -f --show first); mount $device "$2"; echo $device
+                    """, yonder.directory.path.string, place)
+                try #require(made.status == 0, "\(made.errors)")
+                let device = made.output.trimmingCharacters(in: .whitespacesAndNewlines)
+                do {
+                    try await yonder.mountSource()
+                    #expect(try await yonder.shell("cat disk/here disk/old") == "first\nfirst\n")
+                    #expect(try await eventually { try await Command.run("umount", place).status == 0 })
+                    #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
+                    _ = try await yonder.shell("echo edited > disk/here; rm disk/old; echo new > disk/new")
+                    let other = try await Command.shell(
+                        "cd \"$1\" && losetup -d \"$3\" && losetup \"$3\" second && mount \"$3\" \"$2\"",
+                        yonder.directory.path.string, place, device)
+                    #expect(other.status == 0, "\(other.errors)")
+                    #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
+                    #expect(
+                        try await eventually {
+                            try await yonder.yonder("why", yonder["disk/new"]).output.contains("yonder reimport")
+                        })
+                    #expect(
+                        try await Command.shell("cd \"$1\" && cat here old && ls -d new", place).output
+                            == "second\nsecond\n")
+                } catch {
+                    _ = try await Command.shell("umount -l \"$1\"; losetup -d \"$2\"", place, device)
+                    throw error
+                }
+                _ = try await Command.shell("umount -l \"$1\"; losetup -d \"$2\"", place, device)
+            }
+        }
     }
 }

@@ -30,15 +30,16 @@ int yonder_syncfs(int descriptor);
 
 /*
  * What statx(2) tells, as far as Yonder asks. `has_birth` is 0 where the file system keeps no birth time, `is_mount_root` where the
- * kernel does not tell it (before Linux 5.8).
+ * kernel does not tell it (before Linux 5.8), and then `mount`, the number of the mount, is 0, too. `is_mount_unique` is 1 if no other
+ * mount gets that number until the machine is started again (Linux 6.8).
  */
 struct yonder_status {
     uint32_t mode, owner, group, links;
-    uint64_t inode, device;
+    uint64_t inode, device, mount;
     int64_t size, blocks;
     int64_t modified_seconds, changed_seconds, birth_seconds;
     uint32_t modified_nanoseconds, changed_nanoseconds, birth_nanoseconds;
-    int has_birth, is_mount_root;
+    int has_birth, is_mount_root, is_mount_unique;
 };
 
 /* statx(2) of a name in an open directory, or of `directory` itself when the name is empty. Follows no link. */

@@ -153,6 +153,16 @@ final class DomainManager: FileProviderManager {
 
     func enumeratorForPendingItems() -> any FileProviderEnumerator { enumerator(of: .pending) }
 
+    func visitPendingItems(_ visit: (FileProviderItem) -> Bool) throws {
+        try host?.engine.noteWrittenFiles()
+        var place: Int64? = 0
+        while let from = place {
+            let members = try replica.database.localSets.members(of: .pending, from: from, limit: 1000)
+            for item in members.items where !visit(item) { return }
+            place = members.next
+        }
+    }
+
     private func enumerator(of set: LocalSet) -> any FileProviderEnumerator {
         LocalSetEnumerator(set: set, database: replica.database, engine: host?.engine)
     }

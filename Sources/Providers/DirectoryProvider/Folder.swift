@@ -64,7 +64,6 @@ final class Folder: Sendable {
     init(path: FilePath, manager: any FileProviderManager, leftoverAge: Int64) throws {
         self.leftoverAge = leftoverAge
         self.manager = manager
-        mounts = try FolderMounts(manager: manager)
         let stored = try manager.store.get(SourceRecord.key, in: SourceRecord.namespace)
         let known = stored?.source == path.string ? stored : nil
         var record: SourceRecord
@@ -105,6 +104,7 @@ final class Folder: Sendable {
             hasUnfinishedEdits = Atomic(true)
         }
         self.path = FilePath(record.path)
+        mounts = try FolderMounts(manager: manager, root: self.path)
         if known == nil { try FolderFileSystem.check(self.path) }
         isChecked = Atomic(known == nil)
         isReadOnly = record.isReadOnly ?? false

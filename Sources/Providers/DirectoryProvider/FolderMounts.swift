@@ -18,10 +18,21 @@ final class FolderMounts: Sendable {
         var mark: String
         /// Whether its topmost directory was the root of a mount. A subvolume of btrfs has a device of its own and is not one.
         var isMount: Bool
+        /// The mount, if the kernel tells: what has no identity of its own is the same while it is the same mount.
+        var mount: String?
+        /// The server and what is mounted from it; nil for a file system that is not on the network.
+        var share: String?
 
         static let namespace = ProviderStoreNamespace<Record>("folder.mounts")
         var key: ProviderStoreKey { ProviderStoreKey(parent + "/" + name) }
         var place: Place { Place(name, in: ItemIdentifier(parent)) }
+        var isLasting: Bool { identity.isLasting || share != nil }
+
+        func isSame(as found: Record) -> Bool {
+            identity.isProvenSame(as: found.identity)
+                ?? ((mount == found.mount && identity.device == found.identity.device)
+                    || (share != nil && share == found.share))
+        }
     }
 
     /// A directory whose file system is away.
@@ -41,12 +52,16 @@ final class FolderMounts: Sendable {
     }
 
     private let manager: any FileProviderManager
+    /// The folder, without symbolic links.
+    private let root: FilePath
+    private let boot = Machine.bootIdentifier
     private let state: Mutex<State>
     private let isEmpty: Atomic<Bool>
 
     /// - Throws: the errors of the store.
-    init(manager: any FileProviderManager) throws {
+    init(manager: any FileProviderManager, root: FilePath) throws {
         self.manager = manager
+        self.root = root
         var stored = State()
         for (_, record) in try manager.store.list(in: Record.namespace, onUnreadable: { manager.report("\($0)") }) {
             stored.records[record.place] = record
@@ -83,37 +98,77 @@ final class FolderMounts: Sendable {
     /// - Throws: `ubiquitousFileUnavailable` if it is away; POSIX errors.
     func examine(_ directory: FileDescriptor, _ status: FileStatus, at place: Place, rootDevice: UInt64) throws {
         let (known, isSeen) = state.withLock { ($0.records[place], $0.isSeen.contains(place)) }
-        // Without a birth time the same numbers may be those of another file system.
-        if let known, isSeen, status.birth != nil, known.identity.isSameFile(as: status) { return }
-        let found = try SourceIdentity(of: directory)
-        let isTop = status.isMountRoot || status.device != rootDevice
-        if var record = known {
-            if record.identity.isSameDirectory(as: found) {
-                let isMoved = record.identity != found || record.isMount != status.isMountRoot
-                if isSeen, !isMoved { return }
-                (record.identity, record.isMount) = (found, status.isMountRoot)
-                return try keep(record, isStored: !isMoved)
-            }
-            // Of some, as those of FUSE, nothing says that they are the same: their files are new ones at each mount.
-            let isKnownAnew = status.isMountRoot && !found.isLasting && !record.identity.isLasting
-            if record.isMount, !isKnownAnew, isAnythingKnown(of: record) { throw Self.isAway(place) }
-            if !isTop { return try forget(record) }
+        // Without a birth time, or in another mount, the same numbers may be those of another file system.
+        if let known, isSeen, status.birth != nil || status.isMountUnique, known.mount == mount(of: status),
+            known.identity.isSameFile(as: status)
+        {
+            return
         }
-        try keep(
-            Record(
-                parent: place.directory.rawValue, name: place.name ?? "", identity: found,
-                mark: newMark(for: found, at: place), isMount: status.isMountRoot),
-            isStored: false)
+        var found = try record(of: directory, status, at: place)
+        let isTop = status.isMountRoot || status.device != rootDevice
+        if let known {
+            if known.isSame(as: found) {
+                let isUnchanged =
+                    known.identity == found.identity && known.isMount == found.isMount && known.mount == found.mount
+                if isSeen, isUnchanged { return }
+                found.mark = known.mark
+                return try keep(found, isStored: isUnchanged)
+            }
+            if known.isMount, isKnown(known), !isReplaceable(known, by: found) { throw Self.isAway(place) }
+            if !isTop { return try forget(known) }
+        }
+        found.mark = newMark(for: found)
+        try keep(found, isStored: false)
+    }
+
+    /// Describes what is on a directory. It has no mark yet.
+    private func record(of directory: FileDescriptor, _ status: FileStatus, at place: Place) throws(Errno) -> Record {
+        let name = place.name ?? ""
+        let identity = try SourceIdentity(of: directory)
+        return Record(
+            parent: place.directory.rawValue, name: name, identity: identity, mark: "", isMount: status.isMountRoot,
+            mount: mount(of: status), share: identity.isOnNetwork ? Self.share(identity.device, named: name) : nil)
+    }
+
+    /// The mount of a file, also distinct from those before the machine was started; nil where the kernel does not tell.
+    private func mount(of status: FileStatus) -> String? { status.mount.map { boot + " " + String($0) } }
+
+    /// What is mounted from a server. The programs of FUSE call their sources as they like.
+    private static func share(_ device: UInt64, named name: String) -> String? {
+        let mount = try? MountTable().mounts.last {
+            $0.deviceNumber == device && $0.filePath.lastComponent?.string == name
+        }
+        guard let mount, !mount.type.starts(with: "fuse"), mount.source.contains("/") else { return nil }
+        return mount.type + " " + mount.source + " " + mount.root
+    }
+
+    /// Whether a file system takes the place of one that was there: nothing can say of both that they are the same, and nothing waits to
+    /// be sent to the first. Its files are then new ones at each mount.
+    private func isReplaceable(_ known: Record, by found: Record) -> Bool {
+        guard found.isMount, !found.isLasting, !known.isLasting else { return false }
+        let suffix = "@" + known.mark
+        // The number of a hard link is after the mark.
+        func isIn(_ identifier: ItemIdentifier) -> Bool { identifier.rawValue.prefix { $0 != "+" }.hasSuffix(suffix) }
+        var isAwaited = false
+        do {
+            try manager.visitPendingItems { item in
+                isAwaited = isIn(item.itemIdentifier) || isIn(item.parentItemIdentifier)
+                return !isAwaited
+            }
+        } catch {
+            return false
+        }
+        return !isAwaited
     }
 
     /// The mark of a file system that is seen at a place for the first time: that which it has at another place (a bind mount), else the
     /// number of its device, and more if another file system had that number before.
-    private func newMark(for found: SourceIdentity, at place: Place) -> String {
-        let others = state.withLock { $0.records.values.filter { $0.place != place } }
-        let twin = others.first { $0.identity.device == found.device && $0.identity.fileSystem == found.fileSystem }
+    private func newMark(for found: Record) -> String {
+        let records = state.withLock { Array($0.records.values) }
+        let twin = records.first { $0.place != found.place && isMounted($0, as: found.identity.device) }
         if let twin { return twin.mark }
-        let taken = Set(others.map(\.mark))
-        let number = String(found.device, radix: 16)
+        let taken = Set(records.map(\.mark))
+        let number = String(found.identity.device, radix: 16)
         var mark = number
         var count = 0
         while taken.contains(mark) {
@@ -121,6 +176,22 @@ final class FolderMounts: Sendable {
             mark = number + "@" + String(count, radix: 16)
         }
         return mark
+    }
+
+    /// Whether a file system is at its place now, and has this device. The record may be that of one that is gone, and the number of its
+    /// device that of the next one.
+    private func isMounted(_ record: Record, as device: UInt64) -> Bool {
+        guard let above = manager.remotePath(of: ItemIdentifier(record.parent)) else { return false }
+        let path = (above + [record.name]).reduce(root) { $0.appending($1) }
+        // Other file systems are not asked: one that is dead may never answer.
+        guard !record.isMount || (try? MountTable().mount(at: path))?.deviceNumber == device,
+            let directory = try? FileDescriptor.openDirectory(notFollowing: path)
+        else { return false }
+        defer { try? directory.close() }
+        guard let status = try? FileStatus(of: directory), status.device == device,
+            let present = try? self.record(of: directory, status, at: record.place)
+        else { return false }
+        return record.isSame(as: present)
     }
 
     /// - Throws: `ubiquitousFileUnavailable` if the file system that was found at a name is none that can be a part of the folder.
@@ -137,7 +208,7 @@ final class FolderMounts: Sendable {
         if isEmpty.load(ordering: .relaxed) { return }
         let place = place()
         guard let record = state.withLock({ $0.records[place] }) else { return }
-        if record.isMount, isAnythingKnown(of: record) { throw Self.isAway(place) }
+        if record.isMount, isKnown(record) { throw Self.isAway(place) }
         try forget(record)
     }
 
@@ -163,17 +234,10 @@ final class FolderMounts: Sendable {
             errno: .operationNotSupportedByDevice)
     }
 
-    /// Whether the system knows anything that is in a file system.
-    private func isAnythingKnown(of record: Record) -> Bool {
-        guard let identifier = manager.identifier(ofChildNamed: record.name, in: ItemIdentifier(record.parent)) else {
-            return false
-        }
-        var isKnown = false
-        manager.visitKnownItems(in: identifier) { _ in
-            isKnown = true
-            return false
-        }
-        return isKnown
+    /// Whether the system knows the directory: after a reimport it does not. What is in it does not matter, because items that were made
+    /// here and wait to be sent are none that the remote has.
+    private func isKnown(_ record: Record) -> Bool {
+        manager.identifier(ofChildNamed: record.name, in: ItemIdentifier(record.parent)) != nil
     }
 
     private func keep(_ record: Record, isStored: Bool) throws {
