@@ -137,6 +137,38 @@ extension RealMount {
             }
         }
 
+        @Test("FOLDER-12: a file system that is mounted on another directory is moved there")
+        func isOnAnotherDirectory() async throws {
+            try await withDisk { yonder, disk in
+                try await insert(disk, yonder)
+                try yonder.write("one", to: "disk/one")
+                try yonder.write("two", to: "disk/two")
+                try await yonder.mountSource()
+                #expect(try await yonder.shell("cat disk/one; ls disk") == "oneone\ntwo\n")
+                let before = try await yonder.shell("stat -c %i disk disk/one disk/two")
+                try await pullOut(yonder, removingDirectory: false)
+                #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
+                _ = try await yonder.shell("echo new > disk/new")
+                // Its name is after that of the first directory, which stays.
+                let other = yonder.source.appending("other").string
+                let mounted = try await Command.shell(
+                    "mkdir \"$2\" && mount --bind \"$1\" \"$2\"", disk, other)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                do {
+                    try await yonder.expectSent()
+                    #expect(yonder.sourceText("other/new") == "new\n")
+                    #expect(try await yonder.shell("stat -c %i other other/one other/two") == before)
+                    #expect(try await yonder.shell("cat other/two; ls disk") == "two")
+                    let place = yonder.source.appending("disk").string
+                    #expect(try await Command.shell("ls -A \"$1\"", place).output == "")
+                } catch {
+                    _ = try await Command.run("umount", "-l", other)
+                    throw error
+                }
+                _ = try await Command.run("umount", "-l", other)
+            }
+        }
+
         @Test("FOLDER-12: a disk gets nothing of another one that had its device")
         func hasTheDeviceOfAnother() async throws {
             try await Installation.run { yonder in

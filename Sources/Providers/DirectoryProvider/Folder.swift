@@ -142,6 +142,9 @@ final class Folder: Sendable {
             return place
         }
         if let trashed = try findTrashed(identifier), !isOfAnotherLink(trashed) { return trashed }
+        for path in mounts.names(toMountOf: identifier) {
+            if let place = try find(identifier, at: path) { return place }
+        }
         for walked in index.paths(of: identifier, walk: walk) {
             if let place = try find(identifier, at: walked), !isOfAnotherLink(place) { return place }
         }

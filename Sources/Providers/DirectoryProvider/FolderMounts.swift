@@ -42,7 +42,7 @@ final class FolderMounts: Sendable {
         var name: String
     }
 
-    private struct State {
+    struct State {
         var records: [Place: Record] = [:]
         /// The records whose device is that of the file system since this start.
         var isSeen: Set<Place> = []
@@ -51,11 +51,11 @@ final class FolderMounts: Sendable {
         var defects: [Place: FileProviderError] = [:]
     }
 
-    private let manager: any FileProviderManager
+    let manager: any FileProviderManager
     /// The folder, without symbolic links.
-    private let root: FilePath
+    let root: FilePath
     private let boot = Machine.bootIdentifier
-    private let state: Mutex<State>
+    let state: Mutex<State>
     private let isEmpty: Atomic<Bool>
 
     /// - Throws: the errors of the store.
@@ -87,6 +87,8 @@ final class FolderMounts: Sendable {
         return isKnown(place())
     }
 
+    var isWithoutRecords: Bool { isEmpty.load(ordering: .relaxed) }
+
     private func isKnown(_ place: @autoclosure () -> Place) -> Bool {
         if isEmpty.load(ordering: .relaxed) { return false }
         let place = place()
@@ -114,11 +116,18 @@ final class FolderMounts: Sendable {
                 found.mark = known.mark
                 return try keep(found, isStored: isUnchanged)
             }
-            if known.isMount, isKnown(known), !isReplaceable(known, by: found) { throw Self.isAway(place) }
-            if !isTop { return try forget(known) }
+            if present(known) != nil {
+                try setAside(known)
+                if !isTop { return }
+            } else {
+                if known.isMount, isKnown(known), !isReplaceable(known, by: found) { throw Self.isAway(place) }
+                if !isTop { return try forget(known) }
+            }
         }
-        found.mark = newMark(for: found)
+        let moved = moved(to: found)
+        found.mark = moved?.mark ?? newMark(for: found)
         try keep(found, isStored: false)
+        if let moved { try forget(moved) }
     }
 
     /// Describes what is on a directory. It has no mark yet.
@@ -180,9 +189,8 @@ final class FolderMounts: Sendable {
 
     /// Whether a file system is at its place now, and has this device. The record may be that of one that is gone, and the number of its
     /// device that of the next one.
-    private func isMounted(_ record: Record, as device: UInt64) -> Bool {
-        guard let above = manager.remotePath(of: ItemIdentifier(record.parent)) else { return false }
-        let path = (above + [record.name]).reduce(root) { $0.appending($1) }
+    func isMounted(_ record: Record, as device: UInt64) -> Bool {
+        guard let path = names(to: record)?.reduce(root, { $0.appending($1) }) else { return false }
         // Other file systems are not asked: one that is dead may never answer.
         guard !record.isMount || (try? MountTable().mount(at: path))?.deviceNumber == device,
             let directory = try? FileDescriptor.openDirectory(notFollowing: path)
@@ -208,6 +216,7 @@ final class FolderMounts: Sendable {
         if isEmpty.load(ordering: .relaxed) { return }
         let place = place()
         guard let record = state.withLock({ $0.records[place] }) else { return }
+        if present(record) != nil { return try setAside(record) }
         if record.isMount, isKnown(record) { throw Self.isAway(place) }
         try forget(record)
     }
@@ -236,7 +245,7 @@ final class FolderMounts: Sendable {
 
     /// Whether the system knows the directory: after a reimport it does not. What is in it does not matter, because items that were made
     /// here and wait to be sent are none that the remote has.
-    private func isKnown(_ record: Record) -> Bool {
+    func isKnown(_ record: Record) -> Bool {
         manager.identifier(ofChildNamed: record.name, in: ItemIdentifier(record.parent)) != nil
     }
 
@@ -254,7 +263,7 @@ final class FolderMounts: Sendable {
         isEmpty.store(false, ordering: .relaxed)
     }
 
-    private func forget(_ record: Record) throws {
+    func forget(_ record: Record) throws {
         try manager.store.remove(record.key, in: Record.namespace)
         state.withLock { state in
             state.records[record.place] = nil
