@@ -115,7 +115,7 @@ import Testing
         let old = try number()
         fixture.open.insert(old)
         let effects = try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
-        #expect(effects.invalidations.contains(.entry(parent: .root, name: "a")))
+        #expect(effects.invalidations.contains(.departedFile(parent: .root, name: "a")))
         let opened = try #require(try replica.database.inode(old))
         #expect(opened.size == 100)
         #expect(opened.content == .materialized)

@@ -112,7 +112,7 @@ extension EngineTests {
                 fixture.provider.change { $0.move("a", to: "d", as: "moved") }
                 try await fixture.engine.refresh()
                 let told = fixture.kernel.invalidations
-                #expect(told.contains(.entry(parent: .root, name: "a")))
+                #expect(told.contains(.departedFile(parent: .root, name: "a")))
                 #expect(told.contains(.entry(parent: directory, name: "moved")))
                 #expect(told.contains(.contents(.root)))
                 #expect(told.contains(.contents(directory)))
