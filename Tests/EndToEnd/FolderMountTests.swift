@@ -169,7 +169,9 @@ extension RealMount {
             }
         }
 
-        @Test("FOLDER-12: a disk gets nothing of another one that had its device")
+        @Test(
+            "FOLDER-12: a disk gets nothing of another one that had its device",
+            .enabled(if: FileManager.default.fileExists(atPath: "/dev/loop-control"), "there are no loop devices"))
         func hasTheDeviceOfAnother() async throws {
             try await Installation.run { yonder in
                 let place = yonder.source.appending("disk").string
@@ -177,7 +179,7 @@ extension RealMount {
                     """
                     set -e; cd "$1"; mkdir "$2"
                     for disk in first second; do
-                        truncate -s 8M $disk; mkfs.ext4 -q -F -I 128 $disk; mount -o loop $disk "$2"
+                        truncate -s 8M $disk; mkfs.ext4 -q -F -I 128 $disk > /dev/null; mount -o loop $disk "$2"
                         for name in here old; do echo $disk > "$2"/$name; done; umount "$2"
                     done
                     device=$(losetup -f --show first); mount $device "$2"; echo $device
@@ -191,8 +193,12 @@ extension RealMount {
                     #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
                     _ = try await yonder.shell("echo edited > disk/here; rm disk/old; echo new > disk/new")
                     let other = try await Command.shell(
-                        "cd \"$1\" && losetup -d \"$3\" && losetup \"$3\" second && mount \"$3\" \"$2\"",
-                        yonder.directory.path.string, place, device)
+                        """
+                        cd "$1" && losetup -d "$3" || exit
+                        # The device is free some time after it was given back.
+                        for i in $(seq 50); do losetup "$3" second 2>/dev/null && break; sleep 0.1; done
+                        mount "$3" "$2"
+                        """, yonder.directory.path.string, place, device)
                     #expect(other.status == 0, "\(other.errors)")
                     #expect(try await eventually { try await yonder.yonder("signal", "mount", "--wait").status == 0 })
                     #expect(
