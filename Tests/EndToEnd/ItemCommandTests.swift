@@ -53,6 +53,7 @@ extension RealMount {
         {
             try await Installation.run { yonder in
                 try await yonder.mountSource()
+                try await yonder.shell("ls")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo new > unsent; mkdir folder; echo new > folder/unsent")
                 let here = TransferSummary(alreadyLocal: [yonder["unsent"]])
