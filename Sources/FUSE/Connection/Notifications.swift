@@ -16,7 +16,7 @@ import Synchronization
 package final class Notifications: Sendable {
     private enum Notification: Equatable, Sendable {
         case expiry(parent: NodeID, name: FileName)
-        case loss(parent: NodeID, name: FileName)
+        case drop(parent: NodeID, name: FileName)
         case deletion(parent: NodeID, child: NodeID, name: FileName)
         case contents(NodeID, offset: Int64, count: Int64)
         case attributes(NodeID)
@@ -63,7 +63,7 @@ package final class Notifications: Sendable {
     /// is shown as deleted in /proc until it is looked up again. A directory would lose the processes that work in it.
     /// (FUSE_NOTIFY_INVAL_ENTRY)
     package func dropEntry(parent: NodeID, name: FileName) {
-        post(.loss(parent: parent, name: name))
+        post(.drop(parent: parent, name: name))
     }
 
     /// Reports the deletion of a name and its node: a working directory in it becomes dead. Kernels before 5.17 notify inotify
@@ -135,7 +135,7 @@ package final class Notifications: Sendable {
         switch notification {
         case .expiry(let parent, let name):
             name.withCString { _ = fuseshim_notify_entry(device, parent.rawValue, $0, $1, true) }
-        case .loss(let parent, let name):
+        case .drop(let parent, let name):
             name.withCString { _ = fuseshim_notify_entry(device, parent.rawValue, $0, $1, false) }
         case .deletion(let parent, let child, let name):
             name.withCString { _ = fuseshim_notify_delete(device, parent.rawValue, child.rawValue, $0, $1) }

@@ -74,10 +74,10 @@ extension FolderMounts {
 
     /// Keeps what is known of a file system until it is seen on its present directory, and gives its former one up.
     func setAside(_ record: Record) throws {
-        var homeless = record
-        (homeless.parent, homeless.name) = (Self.noParent, record.mark)
-        try manager.store.put(homeless, at: homeless.key, in: Record.namespace, durability: .synced)
+        var kept = record
+        (kept.parent, kept.name) = (Self.noParent, record.mark)
+        try manager.store.put(kept, at: kept.key, in: Record.namespace, durability: .synced)
         try forget(record)
-        state.withLock { [homeless] state in state.records[homeless.place] = homeless }
+        state.withLock { [kept] state in state.records[kept.place] = kept }
     }
 }

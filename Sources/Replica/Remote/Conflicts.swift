@@ -62,8 +62,8 @@ package struct Conflicts: RemotePart {
         return .copied(name: name)
     }
 
-    /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories are one. What is being
-    /// removed here, or moved elsewhere, has it no longer than until that is sent.
+    /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories become one. An item that
+    /// is being removed here, or moved elsewhere, keeps the name until that is sent.
     ///
     /// - Returns: false when the item is a conflict copy that has been given other names already: nothing was changed.
     @discardableResult
@@ -107,7 +107,7 @@ package struct Conflicts: RemotePart {
     }
 
     /// Whether an item of the remote is being removed here, or gets another name than the one that it has there: a request without an
-    /// answer has given it that name. Whoever is to have the name waits for the change, as for any other that frees a name.
+    /// answer has given it that name. The item that is to have the name waits for the change, as for any other that frees a name.
     private func isLeavingItsName(_ remote: FileProviderItem) throws -> Bool {
         guard let directory = try db.item(remote.parentItemIdentifier)?.inode.number else { return false }
         if let known = try db.item(remote.itemIdentifier) {
