@@ -168,7 +168,13 @@ extension EngineTests {
                 tree.addFile("note", content: RemoteContent("note"), identifier: "note")
             }
             try await Machine.run(fill: fill) { machine async throws in
+                // The answer to the root's new date says that the root is in itself.
+                try await machine.write("text", to: "other")
+                try await machine.remove("other")
+                try await machine.drain()
                 machine.provider.changeSilently { $0.delete("note") }
+                // A look at the root is believed for two seconds.
+                try await Task.sleep(for: .milliseconds(2_100))
                 try await machine.write("new", to: "new")
                 try await machine.send()
                 #expect(machine.provider.tree.entries()["new"]?.content == "new")

@@ -71,7 +71,8 @@ package struct RemoteItems: Sendable {
             { ($0[0] as String?).map(ItemIdentifier.init(rawValue:)) }) ?? nil
     }
 
-    /// The items that the provider last placed in a directory, also those that are still to be deleted there.
+    /// The items that the provider last placed in a directory, also those that are still to be deleted there. The root, which a provider
+    /// may say is in itself, is none of them.
     package func items(in directory: ItemIdentifier) throws -> [KnownItem] {
         var items: [KnownItem] = []
         try visitItems(in: directory) { item in
@@ -86,7 +87,7 @@ package struct RemoteItems: Sendable {
         try database.readCommitted { db in
             try db.query(
                 """
-                SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier IS NOT NULL
+                SELECT \(Self.knownColumns) FROM item WHERE baseParent = ?1 AND identifier <> ?1
                 UNION ALL SELECT identifier, baseParent, baseName, baseContentVersion, 0 FROM deletion
                 WHERE baseParent = ?1
                 """, [directory.rawValue]

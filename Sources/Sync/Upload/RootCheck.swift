@@ -49,14 +49,12 @@ actor RootCheck: SyncPart {
             return there.count < Self.enough
         }
         if there.count >= Self.enough { return false }
-        // The root is in itself there.
-        let known = Set(try database.items(in: .rootContainer).map(\.itemIdentifier)).subtracting([.rootContainer])
-        let missing = known.subtracting(there)
+        let missing = Set(try database.items(in: .rootContainer).map(\.itemIdentifier)).subtracting(there)
         // Counting what is below takes time in a large domain.
         guard missing.count > there.count else { return false }
-        let (gone, all) = (try replica.database.countVanishing(missing), try replica.database.countKnown())
+        let (gone, known) = (try replica.database.countVanishing(missing), try replica.database.countKnown())
         try guardian.forgetReturned { try replica.database.item($0) != nil }
-        guard guardian.isNearlyAll(gone: gone, of: all), !guardian.admits(gone: gone, of: all) else { return false }
+        guard guardian.isNearlyAll(gone: gone, of: known), !guardian.admits(gone: gone, of: known) else { return false }
         onEmptied()
         return true
     }
