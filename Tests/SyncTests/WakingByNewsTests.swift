@@ -15,6 +15,8 @@ extension EngineTests {
         private func expectFailed(_ path: String, _ machine: Machine) async throws {
             let number = try await machine.number(path)
             #expect(try await eventually { try machine.replica.database.failure(of: number) != nil })
+            // What else was changed with it is sent by then, and wakes the uploads no more.
+            try await Task.sleep(for: .seconds(4))
         }
 
         @Test("ERROR-6: what was made in a directory that the remote removes is sent at once with the directory")
