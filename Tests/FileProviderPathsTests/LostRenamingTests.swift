@@ -29,12 +29,19 @@ import Testing
 
     /// Renames an item so that the answer is lost.
     private func renameUnanswered(
-        _ remote: MemoryPathRemote, _ session: ProviderSession, _ name: String, to newName: String
+        _ remote: MemoryPathRemote, _ session: ProviderSession, _ name: String, to newName: String,
+        error code: FileProviderError.Code = .serverUnreachable,
+        afterMove: @escaping @Sendable (MemoryPathRemote) -> Void = { _ in }
     ) async throws -> FileProviderItem {
         let base = try await session.find(name)
         var renamed = base
         renamed.filename = newName
-        remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
+        remote.duringMove.withLock {
+            $0 = {
+                afterMove(remote)
+                throw FileProviderError(code)
+            }
+        }
         await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
         remote.duringMove.withLock { $0 = nil }
         return base
@@ -72,17 +79,10 @@ import Testing
     func collisionsWithLostRenamings() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }
-            var item = try await session.find("one")
-            item.filename = "uno"
-            let renamed = item
             // Copied, and the original is not removed yet.
-            remote.duringMove.withLock {
-                $0 = {
-                    remote.change { $0.copy(RemotePath(["uno"]), to: RemotePath(["one"])) }
-                    throw FileProviderError(.serverUnreachable)
-                }
+            let base = try await renameUnanswered(remote, session, "one", to: "uno") { remote in
+                remote.change { $0.copy(RemotePath(["uno"]), to: RemotePath(["one"])) }
             }
-            await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
             func failureOfCreation() async -> FileProviderError? {
                 do {
                     _ = try await session.create(ProviderSession.template("uno", size: 2), content: [2, 2])
@@ -94,7 +94,7 @@ import Testing
             let collision = await failureOfCreation()
             #expect(collision?.code == .filenameCollision)
             let there = collision?.item?.itemIdentifier
-            #expect(there == renamed.itemIdentifier)
+            #expect(there == base.itemIdentifier)
         }
     }
 
@@ -132,18 +132,11 @@ import Testing
     @Test("PATH-8: and one that did not arrive is made again") func renamingsThatDidNotArrive() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("one"), kind: .file, [1]) }
-            var one = try await session.find("one")
-            one.filename = "uno"
-            let renamed = one
-            remote.duringMove.withLock {
-                $0 = {
-                    remote.change { $0.move(RemotePath(["uno"]), to: RemotePath(["one"])) }
-                    throw FileProviderError(.timedOut)
-                }
+            var one = try await renameUnanswered(remote, session, "one", to: "uno", error: .timedOut) { remote in
+                remote.change { $0.move(RemotePath(["uno"]), to: RemotePath(["one"])) }
             }
-            await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
-            remote.duringMove.withLock { $0 = nil }
-            let moved = try await session.modify(renamed, .filename)
+            one.filename = "uno"
+            let moved = try await session.modify(one, .filename)
             #expect(moved.item.filename == "uno")
             #expect(remote.names(in: .root) == ["uno"])
         }
