@@ -27,6 +27,21 @@ import Testing
         try await run(check, "store", "store:\(scratch["store"])")
     }
 
+    @Test("the item store keeps the conditions of single calls", arguments: ItemCheck.allCases)
+    func itemCalls(_ check: ItemCheck) async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let (factory, settings) = example("store", secrets: [:])
+        let program = try await ProgramUnderTest("store:\(scratch["store"])", factory, settings)
+        do {
+            try await check.run(try #require(program.store))
+        } catch {
+            await program.dispose()
+            throw error
+        }
+        await program.dispose()
+    }
+
     @Test(
         "so is a directory of an FTP server, which can have no name with a line end",
         .enabled(if: FTPServer.python != nil, "pyftpdlib is not installed"),

@@ -2,10 +2,15 @@ import FileProvider
 import FileProviderPaths
 import FileProviderTesting
 import Foundation
+import ProgramProvider
 import SystemPackage
 
 /// A second process of a program, which changes its remote as another client would.
 protocol OtherClient: Sendable {
+    /// The program itself.
+    var program: (any ProgramReading)? { get }
+    /// For files with contents.
+    var directory: FilePath { get }
     /// The names in the root.
     func names() async throws -> [String]
     func makeDirectory(_ path: String) async throws
@@ -17,11 +22,27 @@ protocol OtherClient: Sendable {
     func close() async
 }
 
+extension OtherClient {
+    /// Throws unless the program itself refuses to read content that was replaced.
+    func expectRefusal(toRead item: String, version: [UInt8], _ call: String) async throws {
+        let place = directory.appending("read-\(UUID().uuidString)").string
+        try Data().write(to: URL(fileURLWithPath: place))
+        defer { try? FileManager.default.removeItem(atPath: place) }
+        do {
+            try await program?.read(item, exactly: version, into: place)
+        } catch let error as FileProviderError where error.code == .versionNoLongerAvailable {
+            return
+        }
+        throw ConformanceFailure("\(call) of replaced content succeeds, and must be versionNoLongerAvailable")
+    }
+}
+
 /// A client of the level paths.
 struct PathClient: OtherClient {
     let remote: any PathRemote
-    /// For the files that are uploaded.
     let directory: FilePath
+
+    var program: (any ProgramReading)? { remote as? any ProgramReading }
 
     func names() async throws -> [String] {
         var names: [String] = []
@@ -72,6 +93,10 @@ struct PathClient: OtherClient {
 /// A client of the level items.
 struct ItemClient: OtherClient {
     let session: ProviderSession
+
+    var program: (any ProgramReading)? { session.provider as? any ProgramReading }
+
+    var directory: FilePath { session.manager.stateDirectory }
 
     func names() async throws -> [String] {
         let trashed = session.provider.features.trash ? try await session.list(.trashContainer) : []

@@ -3,8 +3,10 @@ import FileProviderPaths
 import FileProviderTesting
 
 /// Checks of single calls of the level paths. The conformance suite cannot see them: the provider looks before each change, so
-/// a program that ignores a condition fails only when another client changes something in between.
+/// a program that ignores a condition fails only when another client changes something in between, and it leaves out what is
+/// listed twice.
 enum PathCheck: String, CaseIterable, Sendable {
+    case entriesAreListedOnce
     case staleReadsAreRefused
     case staleWritesAreRefused
     case staleDeletionsAreRefused
@@ -14,14 +16,10 @@ enum PathCheck: String, CaseIterable, Sendable {
     case hiddenNamesAreListed
     case announcedAttributesAreStored
 
-    /// A requirement is not met.
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// - Throws: what is wrong.
     func run(_ client: PathClient) async throws {
         switch self {
+        case .entriesAreListedOnce: try await checkListing(client)
         case .staleReadsAreRefused: try await checkReading(client)
         case .staleWritesAreRefused: try await checkWriting(client)
         case .staleDeletionsAreRefused: try await checkDeleting(client)
@@ -42,7 +40,7 @@ enum PathCheck: String, CaseIterable, Sendable {
     }
 
     private func require(_ condition: Bool, _ what: @autoclosure () -> String) throws {
-        if !condition { throw Failure(description: what()) }
+        if !condition { throw ConformanceFailure(what()) }
     }
 
     /// Two contents of different sizes, so that also tags of size and date differ.
@@ -69,15 +67,28 @@ enum PathCheck: String, CaseIterable, Sendable {
             try sink.bytes(in: 0..<Int64(Self.new.count)) == Self.new, "the content of another client was overwritten")
     }
 
+    private func checkListing(_ client: PathClient) async throws {
+        let names = (0..<5).map { "file \($0)" }
+        for name in names { try await client.write([1], to: name) }
+        for limit in [2, 1000] {
+            var listed: [String] = []
+            try await client.remote.visitListing(of: .root, limit: limit) { part in
+                listed += part.entries.map(\.name)
+                return true
+            }
+            try require(
+                listed.sorted() == names, "'list' with 'limit' \(limit) has \(listed.sorted()) instead of \(names)")
+        }
+    }
+
     private func checkReading(_ client: PathClient) async throws {
         let tag = try await makeStale(client)
         do {
             _ = try await client.remote.read(Self.file, tag: tag, range: nil, into: CollectingSink())
         } catch let error as FileProviderError where error.code == .versionNoLongerAvailable {
-            return
+            return try await client.expectRefusal(toRead: "file", version: tag, "'read' with the 'tag'")
         }
-        throw Failure(
-            description: "'read' with the 'tag' of replaced content succeeds, and must be versionNoLongerAvailable")
+        throw ConformanceFailure("a file is read with the 'tag' of replaced content")
     }
 
     private func checkWriting(_ client: PathClient) async throws {
@@ -154,6 +165,6 @@ enum PathCheck: String, CaseIterable, Sendable {
         } catch is RemoteConditionFailure {
             return
         }
-        throw Failure(description: "\(what) succeeds")
+        throw ConformanceFailure("\(what) succeeds")
     }
 }

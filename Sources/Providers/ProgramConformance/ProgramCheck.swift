@@ -28,6 +28,7 @@ package struct ProgramCheck: Sendable {
     /// The names of all checks.
     package static var names: [String] {
         ProviderConformance.Check.allCases.map(\.rawValue) + PathCheck.allCases.map(\.rawValue)
+            + ItemCheck.allCases.map(\.rawValue)
     }
 
     /// Runs checks, one after the other.
@@ -58,19 +59,28 @@ package struct ProgramCheck: Sendable {
         for check in ProviderConformance.Check.allCases where names?.contains(check.rawValue) ?? true {
             try await report(check.rawValue, onResult) { try await suite.run(check) }
         }
-        guard hasPaths else { return }
-        for check in PathCheck.allCases where names?.contains(check.rawValue) ?? true {
+        for check in PathCheck.allCases where hasPaths && names?.contains(check.rawValue) ?? true {
             try await report(check.rawValue, onResult) {
-                let program = try await ProgramUnderTest(source, factory, settings)
-                do {
-                    if let client = program.paths { try await check.run(client) }
-                } catch {
-                    await program.dispose()
-                    throw error
-                }
-                await program.dispose()
+                try await withProgram { if let client = $0.paths { try await check.run(client) } }
             }
         }
+        for check in ItemCheck.allCases where !hasPaths && names?.contains(check.rawValue) ?? true {
+            try await report(check.rawValue, onResult) {
+                try await withProgram { if let client = $0.store { try await check.run(client) } }
+            }
+        }
+    }
+
+    /// Calls a closure with a program of its own, and empties the remote.
+    private func withProgram(_ body: (ProgramUnderTest) async throws -> Void) async throws {
+        let program = try await ProgramUnderTest(source, factory, settings)
+        do {
+            try await body(program)
+        } catch {
+            await program.dispose()
+            throw error
+        }
+        await program.dispose()
     }
 
     private func report(

@@ -48,6 +48,9 @@ struct ProgramUnderTest: RemoteUnderTest {
     /// The program's calls of the level paths; nil if it has chosen the other one.
     var paths: PathClient? { other as? PathClient }
 
+    /// Likewise of the level items.
+    var store: ItemClient? { other as? ItemClient }
+
     /// The names in the root of the remote.
     func items() async throws -> [String] { try await other.names() }
 

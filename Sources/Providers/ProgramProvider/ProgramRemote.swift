@@ -3,7 +3,7 @@ import FileProviderPaths
 
 /// The items that a program serves.
 final class ProgramRemote: PathRemote, RetryingProvider {
-    private let calls: ProgramCalls
+    let calls: ProgramCalls
     private let files: TransferFiles
     private let features: @Sendable () -> ProgramFeatures
     private let report: @Sendable (String) -> Void

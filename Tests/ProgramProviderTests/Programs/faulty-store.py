@@ -11,6 +11,8 @@ def change_request(request):
     params = request.get("params", {})
     if fault == "half" and "from" in params:  # Half of each content is stored.
         os.truncate(params["from"], os.path.getsize(params["from"]) // 2)
+    if fault == "ignores-version" and request["method"] == "fetchContents":  # Any version is read.
+        params.pop("contentVersion", None)
     if fault == "forgets" and "fields" in params:  # Modes are not stored, and not said to be pending.
         params["fields"] = [name for name in params["fields"] if name != "permissions"]
 
@@ -19,6 +21,8 @@ def change_response(method, response):
     result = response.get("result")
     if fault == "silent" and method == "enumerateChanges" and result:  # Changes are not told.
         result["updated"] = []
+    if fault == "repeats" and method == "enumerateItems" and result:  # An item is listed twice.
+        result["items"] += result["items"][:1]
     if fault == "renames" and method == "modifyItem" and result and "item" in result:  # Identifiers do not stay.
         result["item"]["itemIdentifier"] += "0"
     if fault == "size" and result and result.get("item", {}).get("kind") == "file":
