@@ -68,6 +68,52 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CHANGE-4: a copy is not where a missing file has moved",
+            arguments: ["made here", "listed later", "listed together"])
+        func copies(how: String) async throws {
+            try await run(files: 150, others: 0) { machine in
+                let files = machine.provider.tree.items(in: "doc")
+                func copy(to directory: ItemIdentifier) {
+                    machine.provider.changeSilently { tree in
+                        tree.addDirectory(directory.rawValue, identifier: directory)
+                        for file in files {
+                            let content = RemoteContent(String(file.filename.dropFirst()))
+                            let added = tree.addFile(file.filename, in: directory, content: content)
+                            tree.edit(added) { $0.contentModificationDate = file.contentModificationDate }
+                        }
+                    }
+                }
+                var missing: ItemIdentifier = "doc"
+                switch how {
+                case "made here":
+                    try await machine.makeDirectory("copies")
+                    for file in files {
+                        let path = "copies/\(file.filename)"
+                        try await machine.write(String(file.filename.dropFirst()), to: path)
+                        try await machine.setTime(of: path, to: #require(file.contentModificationDate))
+                    }
+                    try await machine.send()
+                    #expect(machine.provider.tree.entries().count == 302)
+                case "listed later":
+                    copy(to: "copies")
+                    // The new directory is not listed yet.
+                    try await machine.ingest()
+                default:
+                    for directory: ItemIdentifier in ["other", "copies"] { copy(to: directory) }
+                    try await machine.ingest()
+                    try await machine.listAll()
+                    missing = "other"
+                }
+                machine.provider.changeSilently { tree in
+                    for file in tree.items(in: missing) { tree.delete(file.itemIdentifier) }
+                }
+                try await machine.ingest()
+                #expect(machine.engine.warnings.texts.contains { $0.hasPrefix("150 of ") })
+                #expect(try await machine.names(in: machine.number(missing.rawValue)).count == 150)
+            }
+        }
+
         @Test("nothing is removed in a round in which a new directory cannot be listed") func failingListing()
             async throws
         {

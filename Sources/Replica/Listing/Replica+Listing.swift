@@ -94,11 +94,16 @@ extension ReplicaDatabase {
         }
     }
 
-    /// How many of the remote's files that would go with some items are elsewhere with the same name, size and time, as newer items,
-    /// each of which stands for one. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
+    /// How many of the remote's files that would go with some items have moved: they are elsewhere with the same name, size and time, as
+    /// newer items, each of which stands for one. What was made here has not moved there, nor has what came with the first listing of its
+    /// directory. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
     ///
-    /// - Parameter newest: the highest number of an item that is not newer.
-    package func countFoundElsewhere(_ identifiers: Set<ItemIdentifier>, after newest: Int64) throws -> Int {
+    /// - Parameters:
+    ///   - settled: the highest number of an item when nothing was missing; nil if that is not known.
+    ///   - begun: the highest number of an item before they were found missing.
+    package func countFoundElsewhere(
+        _ identifiers: Set<ItemIdentifier>, settled: Int64?, begun: Int64
+    ) throws -> Int {
         try readCommitted { db in
             var places = RemoteDirectoryPaths()
             var vanishing: [Resemblance: [String: Int]] = [:]
@@ -109,6 +114,9 @@ extension ReplicaDatabase {
                 let path = try places.path(of: parent, in: db)
                 vanishing[Resemblance(item.base), default: [:]][path, default: 0] += 1
             }
+            // Files that have all come since nothing was missing may be copies that were listed one after the other.
+            let newest = settled.flatMap { settled in seen.allSatisfy { $0 <= settled } ? settled : nil } ?? begun
+            var listed = ListedPlaces(upTo: newest)
             var new: [Resemblance: [String: Int]] = [:]
             let rows = try Row.fetchCursor(
                 db,
@@ -116,12 +124,14 @@ extension ReplicaDatabase {
                     SELECT item.id, item.baseName, item.baseSize, item.baseModifiedAt, item.baseParent
                     FROM item JOIN inode ON inode.number = item.inode
                     WHERE item.id > ? AND inode.kind = \(kind: .file) AND item.identifier IS NOT NULL
-                        AND item.baseParent IS NOT NULL
+                        AND item.template = 0 AND item.baseParent IS NOT NULL
                     """, arguments: [newest])
             while let row = try rows.next() {
                 let resemblance = Resemblance(name: row[1], size: row[2], modifiedAt: row[3])
                 guard vanishing[resemblance] != nil, !seen.contains(row[0]) else { continue }
-                new[resemblance, default: [:]][try places.path(of: ItemIdentifier(row[4]), in: db), default: 0] += 1
+                let parent = ItemIdentifier(row[4])
+                guard try listed.contains(parent, in: db) else { continue }
+                new[resemblance, default: [:]][try places.path(of: parent, in: db), default: 0] += 1
             }
             return new.reduce(0) { count, entry in
                 let gone = vanishing[entry.key] ?? [:]
@@ -161,6 +171,34 @@ private struct RemoteDirectoryPaths {
         let path = try path(of: parent, in: db) + "/" + (base.name ?? "")
         known[directory] = path
         return path
+    }
+}
+
+/// Which directories were listed before newer items came, so that these are new on the remote, too. Each is looked up once.
+private struct ListedPlaces {
+    private let newest: Int64
+    private var known: [ItemIdentifier: Bool] = [:]
+
+    /// - Parameter newest: the highest number of an item that is not newer.
+    init(upTo newest: Int64) { self.newest = newest }
+
+    /// Whether a directory was listed: it has an item that is not newer, or is a newer item itself of one that was listed.
+    mutating func contains(_ directory: ItemIdentifier, in db: Database) throws -> Bool {
+        if let isListed = known[directory] { return isListed }
+        // A circle of directories ends here.
+        known[directory] = false
+        guard let item = try db.item(directory) else { return false }
+        let isListed: Bool
+        if item.id > newest {
+            isListed = try item.base.parent.map { try contains($0, in: db) } ?? false
+        } else {
+            isListed =
+                try db.one(
+                    "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND identifier IS NOT NULL AND id <= ?)",
+                    [item.inode.number.rawValue, newest], { $0[0] as Bool }) ?? false
+        }
+        known[directory] = isListed
+        return isListed
     }
 }
 

@@ -16,6 +16,8 @@ actor ChangeFeed: SyncPart {
     private var newestBefore: Int64?
     /// The newest item that was here when the last round began.
     private var newestAtBeginning: Int64 = 0
+    /// The newest item that was here when nothing was missing last; nil before that.
+    private var newestWhenSettled: Int64?
     /// The new directories that were searched since then for what is missing.
     private var searched: Set<InodeNumber> = []
 
@@ -66,6 +68,7 @@ actor ChangeFeed: SyncPart {
         let task = Task {
             defer { self.finishRound() }
             _ = replica.ordering.takeMissing()
+            newestAtBeginning = try replica.database.newestItem()
             try await refreshRoot()
             _ = try await withEnumerator { try await self.takeReported(by: $0) }
         }
@@ -159,7 +162,7 @@ actor ChangeFeed: SyncPart {
         try await takeNews()
         try await compareIncomplete()
         guardian.endRound()
-        if guardian.warning == nil { noteSettled() }
+        if guardian.warning == nil { try noteSettled() }
     }
 
     /// Compares directories again from which an item was left out because a local item had its name.
@@ -250,13 +253,14 @@ actor ChangeFeed: SyncPart {
         defer { searched.formUnion(tried) }
         try await new.search(except: &tried)
         guard try await removeVanished(replica.ordering.takeMissing(), knownUpTo: newest) else { return false }
-        noteSettled()
+        try noteSettled()
         tried = []
         return true
     }
 
     /// Nothing is missing that was not removed: from now on, other items are new.
-    private func noteSettled() {
+    private func noteSettled() throws {
+        newestWhenSettled = try replica.database.newestItem()
         newestBefore = newestAtBeginning
         searched = []
     }
@@ -269,8 +273,9 @@ actor ChangeFeed: SyncPart {
         guard !vanished.isEmpty else { return true }
         var gone = try replica.database.countVanishing(vanished)
         let known = try replica.database.countKnown(upTo: newest)
-        if gone > DeletionGuard.mostItems, let newestBefore {
-            gone -= try replica.database.countFoundElsewhere(vanished, after: newestBefore)
+        if gone > DeletionGuard.mostItems {
+            gone -= try replica.database.countFoundElsewhere(
+                vanished, settled: newestWhenSettled, begun: newestAtBeginning)
         }
         try guardian.forgetReturned { try replica.database.item($0) != nil }
         guard guardian.admits(gone: gone, of: known) else { return false }
