@@ -118,6 +118,15 @@ package final class SyncEngine: SyncPart {
                     warnings.report("what is held cannot be recorded: \(error)")
                 }
                 if hold?.isOfNearlyAll != true { uploadsSignal.wake() }
+                if hold == nil {
+                    // What has waited for that. If it cannot be recorded now, its time comes later.
+                    Task {
+                        try? await commits.commit(changingNames: false) {
+                            try $0.answers.retryNow(after: [.cannotSynchronize])
+                        }
+                        uploadsSignal.wake()
+                    }
+                }
                 // A read may have found it: a round has to see whether it is so still.
                 if hold != nil { schedule.refresh() }
             })

@@ -161,6 +161,78 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CHANGE-4: what is made or changed in a directory whose removal is held says why it waits, and is sent after a decision",
+            arguments: ["retry", "reimport"])
+        func newWork(decision: String) async throws {
+            try await Machine.run(fill: fillThree) { machine async throws in
+                machine.provider.change { tree in
+                    tree.delete("one")
+                    tree.delete("two")
+                }
+                try await machine.ingest()
+                try await machine.write("new", to: "one/new")
+                try await machine.write("changed", to: "one/one-7")
+                try await machine.send()
+                for (path, missing) in [("one/new", "its directory 'one'"), ("one/one-7", "it")] {
+                    let number = try await machine.number(path)
+                    let reason = try machine.replica.database.failure(of: number)?.message ?? ""
+                    #expect(reason.hasPrefix("the remote no longer has \(missing), and removals are held"), "\(reason)")
+                    #expect(reason.contains("'yonder retry NAME'") && reason.contains("'yonder reimport'"))
+                }
+                #expect(machine.provider.tree.identifier(at: "one") == nil)
+                if decision == "retry" {
+                    try await machine.engine.retry()
+                    try await machine.ingest()
+                    try await machine.drain()
+                    #expect(await !machine.exists("one/one-8"))
+                } else {
+                    try await machine.engine.reimport(below: .root)
+                    await machine.engine.continueReimport()
+                    try await machine.drain(atMost: 2000)
+                    await machine.engine.continueReimport()
+                }
+                let entries = machine.provider.tree.entries()
+                #expect(entries["one/new"]?.content == "new")
+                #expect(entries["one/one-7"]?.content == "changed")
+                #expect(machine.engine.heldRemovals == nil)
+            }
+        }
+
+        @Test("CHANGE-4: what was made in a directory that was missing is sent at once when that is back")
+        func directoryIsBack() async throws {
+            try await Machine.run(isInteractive: false, fill: fillThree) { machine async throws in
+                let before = machine.provider.tree
+                machine.provider.change { tree in
+                    tree.delete("one")
+                    tree.delete("two")
+                }
+                try await machine.ingest()
+                try await machine.write("new", to: "one/new")
+                let number = try await machine.number("one/new")
+                let isHeld = try await eventually(within: .seconds(10)) {
+                    try machine.replica.database.failure(of: number)?.message.contains("removals are held") == true
+                }
+                #expect(isHeld)
+                machine.provider.change { tree in
+                    for directory: ItemIdentifier in ["one", "two"] {
+                        tree.addDirectory(directory.rawValue, identifier: directory)
+                        for item in before.items(in: directory) {
+                            let content = before.content(of: item.itemIdentifier) ?? .bytes([])
+                            tree.addFile(
+                                item.filename, in: directory, content: content, identifier: item.itemIdentifier)
+                        }
+                    }
+                }
+                try await machine.ingest()
+                // A change that is refused is tried again after half a minute.
+                #expect(
+                    await eventually(within: .seconds(10)) {
+                        machine.provider.tree.entries()["one/new"]?.content == "new"
+                    })
+            }
+        }
+
         @Test("CHANGE-4: the root is none of the items that are missing in it") func smallRoot() async throws {
             func fill(_ tree: inout RemoteTree) {
                 tree.addDirectory("all", identifier: "all")

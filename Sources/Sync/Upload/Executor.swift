@@ -239,25 +239,48 @@ struct Executor: SyncPart {
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
     /// is believed.
     func lost(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        if try await root.isEmptied() { return try await postpone(sent, failure) }
+        let parent = sent.item.parentItemIdentifier
+        if try await root.isEmptied() {
+            return try await waitForDecision(sent, missing: sent.identifier ?? parent, failure)
+        }
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
                 if isToBeLookedFor(sent) { return try await waitForComparison(sent) }
-                guard try remoteLookup.mayRemove(identifier) else { return try await postpone(sent, failure) }
+                guard try remoteLookup.mayRemove(identifier) else {
+                    return try await waitForDecision(sent, missing: identifier, failure)
+                }
                 let row = sent.row
                 return try await commits.commit { try $0.removal.lostOnRemote(row) }
             }
             let ancestors = try await remoteLookup.unknown(above: item, for: request)
             try await commits.commit { try $0.changes.move(item, below: ancestors) }
         }
-        let parent = sent.item.parentItemIdentifier
         guard parent != .rootContainer, parent != .trashContainer,
             try await remoteLookup.lookUp(parent, for: request) == nil
         else {
             return try await postpone(sent, failure)
         }
         if isToBeLookedFor(sent) { return try await waitForComparison(sent) }
-        if try await !remoteLookup.remove(missing: parent) { try await postpone(sent, failure) }
+        if try await !remoteLookup.remove(missing: parent) {
+            try await waitForDecision(sent, missing: parent, failure)
+        }
+    }
+
+    /// Postpones a change until the user has decided what becomes of removals that are held, or until they are held no longer: a
+    /// directory may be a disk that is not mounted on the server, and would hide what is made in its place.
+    ///
+    /// - Parameter missing: what the remote does not have: the item or its directory.
+    private func waitForDecision(
+        _ sent: SentChange, missing: ItemIdentifier, _ failure: FileProviderError
+    ) async throws {
+        guard let held = guardian.warning else { return try await postpone(sent, failure) }
+        var what = "it"
+        if missing != sent.identifier, let directory = try replica.database.item(missing) {
+            what = "its directory '\(directory.name)'"
+        }
+        let reason =
+            "the remote no longer has \(what), and removals are held; this change is kept, and sent once you have decided: \(held)"
+        try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
