@@ -58,4 +58,51 @@ struct UnansweredMoveTests {
             await next.provider.invalidate()
         }
     }
+
+    @Test("DAV-29: a move that a proxy has left replaces nothing newer, also after a restart", arguments: [3, 9 << 20])
+    func replacesNothingNewer(_ size: Int) async throws {
+        try await PlainServer.run { server async throws in
+            let file = RemotePath(["file"])
+            let (old, newer) = ([UInt8](repeating: 2, count: size), [UInt8]([3]))
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            try await server.request(".gateway=0")
+            let content = try TestContent(old)
+            let upload = Task {
+                try await remote.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            }
+            #expect(await eventually { !remote.server.hiddenFiles.sources(ofMovesTo: file).isEmpty })
+            upload.cancel()
+            _ = try? await upload.value
+            await session.provider.invalidate()
+
+            let next = try server.session()
+            let later = try #require(next.webDAV)
+            func write(_ bytes: [UInt8]) async throws {
+                let content = try TestContent(bytes)
+                _ = try await later.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            }
+            func code(_ body: () async throws -> Void) async -> FileProviderError.Code? {
+                do { try await body() } catch { return (error as? FileProviderError)?.code }
+                return nil
+            }
+            #expect(await code { try await write(newer) } == .providerDomainTemporarilyUnavailable)
+            #expect(
+                await code { try await later.delete(file, kind: .file, if: .always) }
+                    == .providerDomainTemporarilyUnavailable)
+            #expect(
+                await code { _ = try await later.move(file, to: RemotePath(["other"]), kind: .file) }
+                    == .providerDomainTemporarilyUnavailable)
+            // The same content does not wait.
+            try await write(old)
+            #expect(try await server.state().hidden.count == 1)
+            try await server.request(".release")
+            #expect(await eventually { await code { try await write(newer) } == nil })
+            #expect(try await server.state().paths == ["/", "/file"])
+            let item = try await next.find("file")
+            #expect(try await next.fetch(item.itemIdentifier).bytes == newer)
+            await next.provider.invalidate()
+        }
+    }
 }

@@ -87,11 +87,14 @@ package final class WebDAVRemote: PathRemote {
     }
 
     package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
-        try await items.makeDirectory(at: path, attributes)
+        try await server.requireNoMove(to: path)
+        return try await items.makeDirectory(at: path, attributes)
     }
 
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await items.move(path, to: newPath, kind: kind)
+        try await server.requireNoMove(to: path)
+        try await server.requireNoMove(to: newPath)
+        return try await items.move(path, to: newPath, kind: kind)
     }
 
     package func set(
@@ -101,6 +104,7 @@ package final class WebDAVRemote: PathRemote {
     }
 
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await server.requireNoMove(to: path)
         try await items.delete(path, kind: kind, if: condition)
     }
 }
@@ -137,6 +141,7 @@ extension WebDAVRemote: TrashingRemote {
     }
 
     package func throwAway(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await server.requireNoMove(to: path)
         try await items.trash(path, kind: kind, if: condition)
     }
 

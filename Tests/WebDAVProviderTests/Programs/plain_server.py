@@ -19,7 +19,8 @@ HABITs:
   pathtags    the ETag of a file depends on its path
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
-server in Go does it: what has the target's name is removed first, and then the source may be missing.
+server in Go does it: what has the target's name is removed first, and then the source may be missing. With 0 for MS it is done
+when /.release was asked for.
 After a GET of /.moves=STATUS each MOVE is answered with that status, until a GET of /.moves=0.
 After a GET of /.lock another client has locked the root with all in it: PUT, MKCOL, MOVE and DELETE are answered as by
 Apache, with 207 and a 423 inside.
@@ -261,6 +262,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/.gateway="):
             with lock:
                 gateway["pause"] = int(self.path.partition("=")[2])
+            if gateway["pause"] == 0:
+                released.clear()
             return self.answer(204)
         if self.path.startswith("/.moves="):
             moves["status"] = int(self.path.partition("=")[2])
@@ -353,6 +356,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     @classmethod
     def move_later(cls, place, target, pause):
+        if pause == 0:
+            released.wait()
         time.sleep(pause)
         with lock:
             files.pop(target, None)

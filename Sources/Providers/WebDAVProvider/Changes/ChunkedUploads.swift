@@ -1,4 +1,3 @@
-import Crypto
 import FileProvider
 import FileProviderPaths
 import HTTPTransport
@@ -99,7 +98,7 @@ final class ChunkedUploads: Sendable {
         for number in 1...count {
             let offset = Int64(number - 1) * size
             let range = offset..<(offset + min(size, contents.size - offset))
-            let digest = try await BlockingWork.run { try Self.digest(of: contents, range) }
+            let digest = try await BlockingWork.run { try contents.digest(range).hexadecimal }
             if upload.record.digests[number] == digest, present[number] == Int64(range.count) {
                 contents.advance(by: Int64(range.count))
                 continue
@@ -128,21 +127,6 @@ final class ChunkedUploads: Sendable {
             upload.record.digests[number] = digest
             try journal.save(upload.record)
         }
-    }
-
-    private static func digest(of contents: ContentSource, _ range: Range<Int64>) throws -> String {
-        var hash = SHA256()
-        var offset = range.lowerBound
-        while offset < range.upperBound {
-            let count = Int(min(1 << 20, range.upperBound - offset))
-            let bytes = try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                filled = try contents.descriptor.read(fromAbsoluteOffset: offset, into: .init(buffer))
-            }
-            guard !bytes.isEmpty else { throw FileProviderError.posix(.ioError, "the content ends early") }
-            hash.update(data: bytes)
-            offset += Int64(bytes.count)
-        }
-        return hash.finalize().hexadecimal
     }
 
     /// Continues the upload to a path, or begins one.
@@ -189,6 +173,12 @@ final class ChunkedUploads: Sendable {
                 chunks[number] = member.resource.length
             }
         }
+    }
+
+    /// An unfinished upload to a path must not end any more: the file is about to get newer content in one piece.
+    func abandon(uploadTo path: RemotePath) async {
+        guard let uploads, let record = journal.record(for: client.root.url(of: path).path) else { return }
+        await abandon(record, in: uploads)
     }
 
     private func abandon(_ record: ChunkRecord, in uploads: CollectionAddress) async {

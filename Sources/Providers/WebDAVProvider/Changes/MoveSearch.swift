@@ -21,9 +21,12 @@ struct MoveSearch: Sendable {
     /// - Parameters:
     ///   - mark: what the sent content is recognized by.
     ///   - size: of the sent content.
+    ///   - replacement: what the move does if it is made late; nil where that can do no harm.
     /// - Returns: the moved file; nil when it is not known to have been moved, also when the server does not answer.
-    func run(for mark: SentContents.Mark?, size: Int64) async -> RemoteEntry? {
-        server.hiddenFiles.keepWhileMoving(hidden)
+    func run(
+        for mark: SentContents.Mark?, size: Int64, _ replacement: HiddenFiles.Replacement?
+    ) async -> RemoteEntry? {
+        server.hiddenFiles.keepWhileMoving(hidden, replacement)
         do {
             for pause in Self.pauses {
                 try await Task.sleep(for: pause)
@@ -48,6 +51,28 @@ struct MoveSearch: Sendable {
             guard found.entry.size == size else { return false }
             guard let bytes = try await server.lostUploads.bytes(at: path) else { return false }
             return LostUploads.digest(of: bytes) == mark
+        }
+    }
+}
+
+extension WebDAVServer {
+    /// Makes sure that the server makes no earlier move to a path after a change there that is about to begin.
+    ///
+    /// Deleting the source of the move would not prevent it: some servers remove the target before they look for the source.
+    ///
+    /// - Parameter digest: the SHA-256 of the new content; nil for any other change. The move of the same content does no harm.
+    /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move.
+    func requireNoMove(to path: RemotePath, of digest: () async throws -> [UInt8]? = { nil }) async throws {
+        for (hidden, replacement) in hiddenFiles.sources(ofMovesTo: path) {
+            guard try await lookUp(hidden) != nil else {
+                hiddenFiles.remove(hidden)
+                continue
+            }
+            if let moved = replacement.digest, try await digest() == moved { continue }
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable,
+                "\(client.host) may still be writing what was sent of '\(path.name ?? "/")' before, because a proxy has not "
+                    + "waited for it: the next change follows when that is done, or in ten minutes")
         }
     }
 }

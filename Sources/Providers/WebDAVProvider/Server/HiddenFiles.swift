@@ -16,12 +16,22 @@ final class HiddenFiles: Sendable {
         var isProbe = false
         /// Until then, in seconds since 1970, the server may be moving it; nil for any other.
         var isMovedUntil: Int64?
+        /// Where that move may replace what is newer; nil for any other file.
+        var replacement: Replacement?
 
         /// In seconds.
         fileprivate var secondsLeft: Int64 { (isMovedUntil ?? 0) - Int64(Date().timeIntervalSince1970) }
 
         var path: RemotePath { RemotePath(names) }
         fileprivate var key: [UInt8] { HiddenFiles.key(path) }
+    }
+
+    /// What a move that the server may make late would do.
+    struct Replacement: Codable, Hashable, Sendable {
+        /// The names of the target from the root of the domain down.
+        var names: [String]
+        /// SHA-256 of the content; nil where it is not known.
+        var digest: [UInt8]?
     }
 
     private let records: SurvivingRecords<Record>
@@ -115,12 +125,24 @@ final class HiddenFiles: Sendable {
 
     /// Keeps the source of a move without an answer, also past the end of the session, as long as the server may be making
     /// the move. What is there then is deleted.
-    func keepWhileMoving(_ hidden: RemotePath) {
+    ///
+    /// - Parameter replacement: what the move does if the server makes it late; nil where that can do no harm.
+    func keepWhileMoving(_ hidden: RemotePath, _ replacement: Replacement? = nil) {
         _ = state.withLock { $0.moving.remove(hidden) }
         let until = Int64(Date().timeIntervalSince1970) + Self.movingTime
-        let record = Record(names: hidden.names, isMovedUntil: until)
+        let record = Record(names: hidden.names, isMovedUntil: until, replacement: replacement)
         records.set(record.key, record)
         deleteWhenMoved(record)
+    }
+
+    /// The sources of moves that may still replace what is at a path.
+    func sources(ofMovesTo path: RemotePath) -> [(hidden: RemotePath, replacement: Replacement)] {
+        all.compactMap { record in
+            guard let replacement = record.replacement, replacement.names == path.names, record.secondsLeft > 0 else {
+                return nil
+            }
+            return (record.path, replacement)
+        }
     }
 
     private func deleteWhenMoved(_ record: Record) {

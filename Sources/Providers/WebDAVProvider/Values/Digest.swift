@@ -152,7 +152,7 @@ struct DigestAnswer: Sendable {
     }
 }
 
-extension Crypto.Digest {
+extension Sequence<UInt8> {
     var hexadecimal: String {
         map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }
