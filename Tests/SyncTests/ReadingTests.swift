@@ -87,6 +87,25 @@ extension EngineTests {
             }
         }
 
+        @Test("READ-11: what has come of a large file is recorded while more comes")
+        func muchIsRecordedMeanwhile() async throws {
+            let size: Int64 = 48 << 20
+            try await EngineFixture.run(fill: {
+                $0.addFile("f", content: .pattern(size: size, seed: 6), identifier: "f")
+            }
+            ) { fixture in
+                try await fixture.list()
+                let gate = fixture.provider.faults.hold(.fetch, skipping: 2)
+                let reader = Task { try await fixture.read("f", 0..<size) }
+                #expect(try await eventually { try fixture.inode("f").localBytes == 32 << 20 })
+                #expect(try fixture.inode("f").content == .partial)
+                #expect(fixture.provider.log.calls(of: .fetch).filter(\.isRunning).count == 1)
+                reader.cancel()
+                _ = try? await reader.value
+                gate.open()
+            }
+        }
+
         @Test func withoutRangesEverythingComesInOneFetch() async throws {
             var options = InMemoryProvider.Options()
             options.partialContentFetching = false

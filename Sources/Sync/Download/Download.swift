@@ -5,7 +5,8 @@ import Syscalls
 import SystemPackage
 
 /// The transfer of one version of a file's content, for all its readers: the running fetches, and the readers that
-/// wait for ranges. Readers are answered as bytes arrive; the ranges are recorded when nothing is in flight.
+/// wait for ranges. Readers are answered as bytes arrive; the ranges are recorded when nothing is in flight, and whenever
+/// much has come, so that a crash costs little.
 final class Download: Sendable {
     let number: InodeNumber
     let identifier: ItemIdentifier
@@ -27,6 +28,8 @@ final class Download: Sendable {
         case begins(for: String?)
         /// A fetch that began at an observation has given attributes, too.
         case attributes(of: FileProviderItem, Observation)
+        /// Much has come since ranges were recorded, and more is under way.
+        case advanced
         /// Nothing is under way any more.
         case idle
         /// The remote does not have this version any more.
@@ -89,6 +92,8 @@ final class Download: Sendable {
 
     /// A transfer is kept this long after its last reader, because most come back for more.
     private static let linger = Duration.milliseconds(300)
+    /// In bytes.
+    private static let mostUnrecorded: Int64 = 32 << 20
 
     init(
         _ beginning: ContentBeginning, number: InodeNumber, calls: ProviderCalls, budget: CacheBudget,
@@ -196,6 +201,10 @@ final class Download: Sendable {
             state.recorded = state.trusted.count
             return state.trusted
         }
+    }
+
+    private var hasMuchUnrecorded: Bool {
+        state.withLock { !$0.isOver && $0.trusted.count - max(0, $0.recorded) >= Self.mostUnrecorded }
     }
 
     /// Marks the transfer as over when nothing is under way.
@@ -360,6 +369,7 @@ final class Download: Sendable {
         useless.forEach { $0.cancel() }
         if let end { onEvent(self, end) }
         pump()
+        if isRunning, hasMuchUnrecorded { onEvent(self, .advanced) }
         idleSoon()
         calls.connection.changes.notify()
     }

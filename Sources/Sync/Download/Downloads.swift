@@ -126,7 +126,8 @@ actor Downloads: ContentEvictor, SyncPart {
     }
 
     func evictIfUnused(_ number: InodeNumber) async -> Int64? {
-        guard !open.isOpen(number), (try? replica.database.isKept(number)) == false, stop(number),
+        guard !open.isOpen(number), running[number]?.isRunning != true,
+            (try? replica.database.isKept(number)) == false, stop(number),
             let (freed, effects) = try? await replica.evictFile(number, open: open)
         else { return nil }
         commits.publish(effects)
@@ -188,6 +189,7 @@ actor Downloads: ContentEvictor, SyncPart {
                     warnings.report("what came with '\(item.itemIdentifier)' cannot be recorded: \(error)")
                 }
             }
+        case .advanced: Task { await record(download) }
         case .idle:
             Task {
                 guard download.endIfIdle() else { return }
@@ -252,10 +254,11 @@ actor Downloads: ContentEvictor, SyncPart {
                 let effects = try await replica.recordContent(
                     of: download.number, generation: download.generation, ranges: ranges,
                     cause: download.cause)
+                if let effects { publish(effects, of: download.number) }
+                guard !download.isRunning else { return }
                 events.tell(
                     .downloaded, of: download.number, named: name(of: download.number), bytes: ranges.count,
                     process: download.cause)
-                if let effects { publish(effects, of: download.number) }
                 budget.wake()
             } else if running[download.number] !== download {
                 // The next reader may join a transfer that is not over, and needs its file.
