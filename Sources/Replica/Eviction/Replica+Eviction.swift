@@ -158,7 +158,7 @@ extension Database {
         if isFile, !item.changedFields.isEmpty { return .unsyncedEdits }
         if try effectivePolicy(of: item) == .keepDownloaded { return .nonEvictable }
         let hasContent = try item.inode.content != .dataless && hasContentFile(item.inode.number)
-        if try !isFile || hasContent, try DomainKey.changesAreHeld.bytes(in: self) != nil { return .removalsAreHeld }
+        if !isFile || hasContent, try DomainKey.changesAreHeld.bytes(in: self) != nil { return .removalsAreHeld }
         guard isFile else { return nil }
         if isOpen { return .isOpen }
         guard hasContent else { return nil }
