@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "CSyscalls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -241,6 +243,37 @@ pid_t yonder_start(const char *arguments, size_t size, const int *descriptors, i
     free(moved);
     errno = failure;
     return started;
+}
+
+int yonder_adopt_orphans(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+
+void yonder_kill_groups_of_children(pid_t parent)
+{
+    DIR *processes = opendir("/proc");
+    if (!processes)
+        return;
+    for (struct dirent *entry; (entry = readdir(processes));) {
+        char path[64], text[256];
+        int number = atoi(entry->d_name);
+        if (number <= 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/stat", number);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        if (file < 0)
+            continue;
+        ssize_t length = read(file, text, sizeof text - 1);
+        close(file);
+        if (length <= 0)
+            continue;
+        text[length] = 0;
+        /* "NUMBER (NAME) STATE PARENT GROUP SESSION ..." (proc_pid_stat(5)): the name may contain anything. */
+        const char *end = strrchr(text, ')');
+        int found, group, session;
+        if (end && sscanf(end + 1, " %*c %d %d %d", &found, &group, &session) == 3 && found == parent && group > 1
+            && group != getpgrp() && session == getsid(0))
+            kill(-group, SIGKILL);
+    }
+    closedir(processes);
 }
 
 int yonder_listen(const char *path)

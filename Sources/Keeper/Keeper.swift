@@ -51,6 +51,8 @@ package struct Keeper: ~Copyable {
         var address = [CChar](repeating: 0, count: 108)
         socket = yonder_notify_open(&address, address.count)
         guard signals >= 0, socket >= 0 else { return nil }
+        // What a worker leaves behind is ended before the next one starts.
+        _ = yonder_adopt_orphans()
         setenv("NOTIFY_SOCKET", address, 1)
         self.options = options
         crashReport = CrashReport(path: options.crashReport)
@@ -73,7 +75,6 @@ package struct Keeper: ~Copyable {
             handleSignals()
             // Before the end of the worker is handled: its last messages count.
             receiveMessages()
-            lingering.removeAll { waitpid($0, nil, WNOHANG) == $0 }
             if let status = reap() { return end(status) }
             guard let nextStart else {
                 checkWatchdog()
@@ -106,16 +107,17 @@ package struct Keeper: ~Copyable {
         }
     }
 
-    /// Notices the end of the worker, and handles it.
+    /// Notices the end of the worker, and handles it. Lingering workers and what they have left behind are reaped, too.
     ///
     /// - Returns: the exit status of the keeper if it ends, too.
     private mutating func reap() -> Int32? {
-        guard let worker else { return nil }
         var status: Int32 = 0
-        if waitpid(worker.process, &status, WNOHANG) == worker.process {
+        while case let ended = waitpid(-1, &status, WNOHANG), ended > 0 {
+            lingering.removeAll { $0 == ended }
+            guard let worker, worker.process == ended else { continue }
             return handleEnd(of: worker, ProcessEnd(waitStatus: status))
         }
-        guard isLingering(worker) else { return nil }
+        guard let worker, isLingering(worker) else { return nil }
         lingering.append(worker.process)
         Log.write("a thread of the worker \(worker.process) waits in the kernel for an answer of the next worker")
         return handleEnd(of: worker, .signal(SIGKILL))
@@ -141,6 +143,9 @@ package struct Keeper: ~Copyable {
 
     private mutating func handleEnd(of worker: Worker, _ end: ProcessEnd) -> Int32? {
         self.worker = nil
+        // A request that one of them is busy with must not reach the remote after those of the next worker. The processes that a
+        // lingering worker has started are still its children.
+        yonder_kill_groups_of_children(lingering.contains(worker.process) ? worker.process : getpid())
         let now = Clock.now
         switch end {
         case _ where isEnding: return end.exitStatus

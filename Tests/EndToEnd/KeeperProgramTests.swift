@@ -86,6 +86,22 @@ import Testing
         }
     }
 
+    @Test(
+        "TAKEOVER-12: what a worker has started ends with it, but for what has a session of its own",
+        arguments: ["die SIGKILL", "exit 133"])
+    func endsChildren(_ end: String) async throws {
+        try await run(["ready start \(end)", "ready sleep 60"]) { run in
+            _ = try await run.waitForStarts(2)
+            let numbers = try String(contentsOfFile: run.directory["started"].string, encoding: .utf8)
+                .split(whereSeparator: \.isWhitespace).compactMap { Int32($0) }
+            try #require(numbers.count == 3)
+            defer { kill(numbers[2], SIGKILL) }
+            // The keeper has reaped them as well.
+            #expect(await eventually(within: .seconds(15)) { numbers.prefix(2).allSatisfy { kill($0, 0) != 0 } })
+            #expect(kill(numbers[2], 0) == 0)
+        }
+    }
+
     @Test("a crash loop backs off") func backsOff() async throws {
         try await run(options: ["--longest-pause", "0.6"], ["ready sleep 60", "die SIGSEGV"]) { run in
             kill(try await run.waitForStarts(1)[0].pid, SIGKILL)

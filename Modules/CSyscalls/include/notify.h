@@ -35,6 +35,13 @@ int yonder_signals_next(int descriptor);
  * executed. */
 pid_t yonder_start(const char *arguments, size_t size, const int *descriptors, int32_t count, int has_watchdog);
 
+/* Makes this process the parent of what its descendants leave behind (PR_SET_CHILD_SUBREAPER). */
+int yonder_adopt_orphans(void);
+
+/* Kills the process groups of the children of a process, but for its own group and those in other sessions than that of this process:
+ * a process that has made a session of its own is meant to go on. */
+void yonder_kill_groups_of_children(pid_t parent);
+
 /* Binds a unix(7) stream socket with permissions 0600 and listens. */
 int yonder_listen(const char *path);
 

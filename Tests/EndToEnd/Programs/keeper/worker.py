@@ -2,7 +2,7 @@
 
 Writes what it is given to DIRECTORY/NUMBER.json, where NUMBER counts the starts from 0, then executes the plan for this start: PLAN is
 a list of texts in JSON, and the last one is for all further starts. A text is a list of words:
-ready, store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier (makes PID.barrier when it is
+ready, start (see there), store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier (makes PID.barrier when it is
 passed), broken, strangers, sleep SECONDS,
 exit STATUS, die SIGNAL.
 """
@@ -64,6 +64,16 @@ def strangers():
     subprocess.run([sys.executable, "-c", code, os.path.dirname(os.path.abspath(__file__))], check=True)
 
 
+def start(directory):
+    """Starts a group of two processes, and a process with a session of its own; writes their numbers to DIRECTORY/started."""
+    group = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, preexec_fn=os.setpgrp)
+    member = int(group.stdout.readline())
+    other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    with open(os.path.join(directory, "starting"), "w") as file:
+        print(group.pid, member, other.pid, file=file)
+    os.rename(os.path.join(directory, "starting"), os.path.join(directory, "started"))
+
+
 def inherited():
     names = [name for name in os.environ.get("LISTEN_FDNAMES", "").split(":") if name]
     found = []
@@ -89,6 +99,8 @@ def main(directory, plan):
     for word in words:
         if word == "ready":
             notify("READY=1", "STATUS=ready")
+        elif word == "start":
+            start(directory)
         elif word == "store":
             store(next(words), next(words))
         elif word == "remove":
