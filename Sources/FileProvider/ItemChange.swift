@@ -58,8 +58,8 @@ public enum ItemChange: Hashable, Sendable {
     /// The remote has the item.
     ///
     /// - `item`: the current item on the remote.
-    /// - `stillPending`: fields that were not stored and are to be sent again; if it contains all sent fields, they
-    ///   cannot be stored.
+    /// - `stillPending`: fields that were not stored. Attributes stay on this machine. Contents, name and parent are sent again:
+    ///   after a creation at once, after a modification as one that was refused.
     /// - `shouldFetchContent`: the remote's bytes differ from the uploaded ones.
     case applied(FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool)
     /// The remote refuses the item. The local content stays where the user finds it.

@@ -327,6 +327,35 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "WRITE-12: what the remote leaves pending is sent again later, and said",
+            arguments: [ItemFields.contents, .filename])
+        func fieldsLeftPendingAreNoLoop(field: ItemFields) async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.add(.leavePending(field), to: .modify, of: "a")
+                if field == .contents {
+                    try await machine.write("other", to: "a")
+                } else {
+                    try await machine.rename("a", to: "n")
+                }
+                let name = field == .contents ? "a" : "n"
+                let number = try await machine.number(name)
+                _ = try await machine.engine.waitUntilSynced(within: .milliseconds(300))
+                #expect(
+                    try await eventually {
+                        try machine.replica.database.failure(of: number)?.code == "cannotSynchronize"
+                    })
+                #expect(machine.provider.log.count(of: .modify, "a") == 1)
+                #expect(await machine.exists(name))
+                machine.provider.faults.clear()
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                try await expectSettled(machine)
+                let content = field == .contents ? "other" : "first a"
+                #expect(machine.provider.tree.entries()[name]?.content == content)
+            }
+        }
+
         @Test("NAME-4: another identifier is taken over") func anotherIdentifierIsTakenOver() async throws {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.faults.add(.answerIdentifier("a, second"), to: .modify, of: "a", times: 1)

@@ -40,6 +40,8 @@ public final class FaultScript: Sendable {
         case refuse(reason: String)
         /// The remote stores other content and sets `shouldFetchContent`; with nil it only sets the flag.
         case shouldFetchContent(RemoteContent?)
+        /// Fields are not stored, and the answer names them as still pending.
+        case leavePending(ItemFields)
         /// The created or changed item gets this identifier.
         case answerIdentifier(ItemIdentifier)
     }

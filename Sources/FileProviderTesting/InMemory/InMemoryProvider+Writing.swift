@@ -73,6 +73,7 @@ extension InMemoryProvider {
                 case .shouldFetchContent(let other):
                     writing.storedContent = other
                     shouldFetch = true
+                case .leavePending(let fields): writing.options.holds.subtract(fields)
                 case .answerIdentifier(let identifier): writing.newIdentifier = identifier
                 default: break
                 }

@@ -5,7 +5,7 @@ struct RemoteWriting: Sendable {
     /// The changed item, and the fields that were not stored.
     typealias Answer = (item: FileProviderItem, pending: ItemFields)
 
-    let options: InMemoryProvider.Options
+    var options: InMemoryProvider.Options
     /// The uploaded content.
     var content: RemoteContent?
     /// The content that is stored instead.

@@ -171,7 +171,9 @@ struct Executor: SyncPart {
         case .refused(let reason):
             try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
         case .applied(let item, let stillPending, let shouldFetchContent):
-            if let failure = Self.malformed(item) { return try await postpone(sent, failure) }
+            if let failure = Self.malformed(item) ?? Self.leftPending(stillPending, of: sent) {
+                return try await postpone(sent, failure)
+            }
             // Created by a call whose response was lost, and since then written by another client: that must not be
             // overwritten.
             let isOther =
@@ -197,6 +199,15 @@ struct Executor: SyncPart {
         item.defect.map {
             FileProviderError(.malformedResponse, "the provider answered with an item that is none: \($0)")
         }
+    }
+
+    /// A modification that leaves the contents or the place pending has failed: once acknowledged, contents would be sent again
+    /// without a pause, and a place would become the remote's. After a creation the rest is sent as a modification.
+    private static func leftPending(_ stillPending: ItemFields, of sent: SentChange) -> FileProviderError? {
+        let left = stillPending.intersection(sent.fields).intersection([.contents, .filename, .parentItemIdentifier])
+        guard sent.identifier != nil, !left.isEmpty else { return nil }
+        return FileProviderError(
+            .cannotSynchronize, "the remote answers that it has not stored \(left.names.joined(separator: ", "))")
     }
 
     func failed(_ sent: SentChange, _ error: any Error) async {
