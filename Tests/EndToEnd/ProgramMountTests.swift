@@ -96,6 +96,18 @@ extension RealMount {
             }
         }
 
+        @Test("PROGRAM-8: a program learns at each start that its domain is read-only") func readOnly() async throws {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
+                let mounted = try await yonder.yonder(
+                    "mount", "folder:\(yonder.source)", yonder.mount.string, "--read-only", "--option", "fault=dump")
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await Command.run("ls", yonder.mount.string).status == 0)
+                let dump = try String(contentsOfFile: yonder.source.string + ".dump", encoding: .utf8)
+                let said = dump.split(separator: "\n").filter { ["True", "False"].contains($0) }
+                #expect(said == ["True", "True"])
+            }
+        }
+
         @Test("PROGRAM-6: an item store is a mount with a trash, and two mounts of it follow each other") func store()
             async throws
         {

@@ -15,7 +15,7 @@ extension HostileProgramTests {
         let dump = try String(contentsOfFile: served.root.string + ".dump", encoding: .utf8)
         await served.dispose()
         let lines = dump.split(separator: "\n")
-        #expect(lines.count == 3 && lines.last == "{\"token\": \"secret word\"}", "\(lines)")
+        #expect(lines.count == 4 && lines.last == "{\"token\": \"secret word\"}", "\(lines)")
         #expect(lines.dropLast().allSatisfy { !$0.contains("secret word") })
     }
 }

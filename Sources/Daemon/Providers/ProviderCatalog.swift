@@ -90,6 +90,6 @@ struct ProviderCatalog: Sendable {
             // to another domain.
             environment: {
                 DaemonEnvironment.of(ProcessInfo.processInfo.environment).merging(kept()?.variables ?? [:]) { $1 }
-            }, logger: logger)
+            }, isReadOnly: options.isReadOnly, logger: logger)
     }
 }

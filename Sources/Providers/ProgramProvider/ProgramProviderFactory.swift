@@ -34,7 +34,7 @@ package struct ProgramProviderFactory: ProviderFactory {
         try? FileManager.default.createDirectory(
             atPath: directory.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         var launch = try launch(
-            manager.domain.source, settings, directory: directory, isReadOnly: manager.domain.isReadOnly,
+            manager.domain.source, settings, directory: directory,
             levels: (found?.level).map { [$0] } ?? ProgramProtocol.levels)
         launch.onNotice = { notice in
             switch notice {
@@ -69,7 +69,7 @@ package struct ProgramProviderFactory: ProviderFactory {
         defer { try? FileManager.default.removeItem(at: directory) }
         let found = Mutex<InitializeResult?>(nil)
         var launch = try launch(
-            source, settings, directory: FilePath(directory.path), isReadOnly: false, levels: ProgramProtocol.levels)
+            source, settings, directory: FilePath(directory.path), levels: ProgramProtocol.levels)
         launch.onStart = { start in found.withLock { $0 = start } }
         let host = ProgramHost(launch)
         do {
@@ -93,8 +93,7 @@ package struct ProgramProviderFactory: ProviderFactory {
     }
 
     private func launch(
-        _ source: String, _ settings: ProviderSettings, directory: FilePath, isReadOnly: Bool,
-        levels: [String]
+        _ source: String, _ settings: ProviderSettings, directory: FilePath, levels: [String]
     ) throws(FileProviderError) -> ProgramHost.Launch {
         guard let named = ProgramSource(source) else {
             throw FileProviderError(.providerNotFound, "'\(source)' is neither a program nor NAME:ANYTHING")
@@ -114,7 +113,7 @@ package struct ProgramProviderFactory: ProviderFactory {
                 InitializeParameters(
                     levels: levels, source: source, location: named.location, options: settings.options,
                     secrets: settings.secrets(),
-                    directory: directory.string, readOnly: isReadOnly)
+                    directory: directory.string, readOnly: settings.isReadOnly)
             }, inactivityLimit: inactivityLimit, directory: directory, logger: settings.logger)
     }
 

@@ -36,15 +36,18 @@ package struct ProviderSettings: Sendable {
     package var secrets: @Sendable () -> [String: String]
     /// The environment of the domain: the daemon's own, and the variables of the shell that mounted it.
     package var environment: @Sendable () -> [String: String]
+    /// Whether the domain is mounted read-only, as ``FileProviderDomain/isReadOnly`` says: a probe has no domain.
+    package var isReadOnly: Bool
     package var logger: Logger
 
     package init(
         options: [String: String], secrets: @escaping @Sendable () -> [String: String],
-        environment: @escaping @Sendable () -> [String: String], logger: Logger
+        environment: @escaping @Sendable () -> [String: String], isReadOnly: Bool = false, logger: Logger
     ) {
         self.options = options
         self.secrets = secrets
         self.environment = environment
+        self.isReadOnly = isReadOnly
         self.logger = logger
     }
 }
