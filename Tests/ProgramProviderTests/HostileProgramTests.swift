@@ -56,6 +56,18 @@ import Testing
         #expect(error?.code == .timedOut, "\(String(describing: error))")
     }
 
+    @Test("PROGRAM-2: progress of a call is a sign of life for the system, too") func progress() async throws {
+        let answers = Atomic<Int>(0)
+        let context = CallContext(isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
+        try await with(ServedByProgram(fault: "slow")) { remote, _ in
+            _ = try await CallContext.$current.withValue(context) {
+                try await remote.entries(in: .root, from: nil, limit: 10)
+            }
+        }
+        // Five times progress, and the response.
+        #expect(answers.load(ordering: .relaxed) >= 6)
+    }
+
     @Test("PROGRAM-2: the end of a program is noticed while another program has closed what it inherited")
     func closedDescriptors() async throws {
         let (lines, ends) = (OneShot<Void>(), OneShot<String>())

@@ -7,6 +7,8 @@ import Synchronization
 final class ProgramSession: Sendable {
     private struct PendingCall {
         let continuation: CheckedContinuation<[UInt8], any Error>
+        /// The call of the system that waits for this one. The reader's thread has none of its own.
+        let context: CallContext?
         var deadline: ContinuousClock.Instant
     }
 
@@ -91,7 +93,8 @@ final class ProgramSession: Sendable {
                 let (failure, process) = state.withLock { state -> (FileProviderError?, ProgramProcess?) in
                     if state.cancelled.remove(id) != nil { return (FileProviderError(.userCancelled), nil) }
                     if let end = state.end { return (end, nil) }
-                    state.pending[id] = PendingCall(continuation: continuation, deadline: .now + inactivityLimit)
+                    state.pending[id] = PendingCall(
+                        continuation: continuation, context: CallContext.current, deadline: .now + inactivityLimit)
                     return (nil, state.process)
                 }
                 if let failure { return continuation.resume(throwing: failure) }
@@ -154,13 +157,18 @@ final class ProgramSession: Sendable {
             }
         case ("progress", nil):
             guard let id = header.params?.id else { return }
-            state.withLock { $0.pending[id]?.deadline = .now + inactivityLimit }
+            let context = state.withLock { state -> CallContext? in
+                state.pending[id]?.deadline = .now + inactivityLimit
+                return state.pending[id]?.context
+            }
+            context?.noteAnswer()
         case (_?, nil): break
         case (nil, let id?):
             let (call, isKnown) = state.withLock { state in
                 (state.pending.removeValue(forKey: id), (1...max(1, state.lastID)).contains(id))
             }
             guard isKnown else { return end(garbage("answered call \(id), which was not made")) }
+            call?.context?.noteAnswer()
             // A response to a call that was cancelled comes too late.
             if let failure = header.error {
                 call?.continuation.resume(throwing: failure)

@@ -80,9 +80,6 @@ def initialize(params):
     if "dump" in faults:
         with open(root + ".dump", "a") as dump:
             print(dict(os.environ), sys.argv, params["readOnly"], json.dumps(params["secrets"]), sep="\n", file=dump)
-    if os.path.exists(root + ".failure"):
-        with open(root + ".failure") as failure:
-            raise Failure(failure.read(), "not today")
     if "version" in faults:
         return {"version": 99, "level": "paths"}
     features = dict(
@@ -200,6 +197,9 @@ def misbehave(request):
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
                               "error": {"code": 1, "message": "oops", "data": {"code": "posix"}}}), flush=True)
             return True
+        elif fault == "slow":
+            for _ in range(5):
+                print(json.dumps({"jsonrpc": "2.0", "method": "progress", "params": {"id": request["id"]}}), flush=True)
         elif fault == "retry" and not os.path.exists(root + ".retried"):
             open(root + ".retried", "w").close()
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": {
