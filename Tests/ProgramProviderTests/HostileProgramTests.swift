@@ -68,6 +68,25 @@ import Testing
         #expect(answers.load(ordering: .relaxed) >= 6)
     }
 
+    @Test(
+        "PROGRAM-7: an error of a program's start is not the answer to the call that needs the program",
+        arguments: [FileProviderError.Code.noSuchItem, .cannotSynchronize, .notAuthenticated])
+    func failedStarts(code: FileProviderError.Code) async throws {
+        try await with(ServedByProgram()) { remote, served in
+            let expected = code == .notAuthenticated ? code : .serverUnreachable
+            try code.rawValue.write(toFile: served.root.string + ".failure", atomically: true, encoding: .utf8)
+            // The last of them comes while the next start is awaited.
+            for _ in 0..<5 {
+                let error = await #expect(throws: FileProviderError.self) {
+                    try await remote.delete(RemotePath(["file"]), kind: .file, if: .always)
+                }
+                #expect(
+                    error?.code == expected && error?.message.contains("not today") == true,
+                    "\(String(describing: error))")
+            }
+        }
+    }
+
     @Test("PROGRAM-2: the end of a program is noticed while another program has closed what it inherited")
     func closedDescriptors() async throws {
         let (lines, ends) = (OneShot<Void>(), OneShot<String>())

@@ -18,6 +18,14 @@ extension ProgramFailure {
     }
 
     /// Codes of changes whose condition did not hold.
+    /// The error for the system, of a program that cannot start. An error of an item would count as the answer to the call
+    /// that has started the program: a deletion is done after `noSuchItem`.
+    func startError(of program: String) -> FileProviderError {
+        let error = error()
+        if error.code.reaction == .latchDomain { return error }
+        return FileProviderError(.serverUnreachable, "'\(program)' cannot start: \(error.message)")
+    }
+
     private static let conditions: Set<FileProviderError.Code> = [
         .filenameCollision, .localVersionConflictingWithServer, .deletionRejected, .directoryNotEmpty,
     ]

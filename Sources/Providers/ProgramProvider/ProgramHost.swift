@@ -26,6 +26,8 @@ actor ProgramHost {
     private var starting: Task<ProgramSession, any Error>?
     /// Ends shortly after a start, without a longer run in between.
     private var failures = 0
+    /// Why the last start has failed; nil if it has not.
+    private var startFailure: FileProviderError?
     /// The program is not started before.
     private var earliestStart = ContinuousClock.now
     private var isClosed = false
@@ -36,7 +38,8 @@ actor ProgramHost {
 
     /// The running program, started if necessary.
     ///
-    /// - Throws: `serverUnreachable` while the program is not to be started again yet; the errors of its start.
+    /// - Throws: `serverUnreachable` or `notAuthenticated` while the program is not to be started again yet; the errors of its
+    ///   start.
     func running() async throws -> ProgramSession {
         if isClosed { throw FileProviderError(.userCancelled) }
         if let session {
@@ -48,10 +51,14 @@ actor ProgramHost {
         if let starting { return try await starting.value }
         let wait = earliestStart - .now
         guard wait < .seconds(2) else {
+            let next = "is started again in \(wait.components.seconds) seconds"
+            guard let startFailure else {
+                throw FileProviderError(
+                    .serverUnreachable, "'\(name)' ends again and again, and \(next); see 'yonder log'")
+            }
             throw FileProviderError(
-                .serverUnreachable,
-                "'\(name)' ends again and again, and is started again in \(wait.components.seconds) seconds; see 'yonder log'"
-            )
+                startFailure.code == .notAuthenticated ? .notAuthenticated : .serverUnreachable,
+                "\(startFailure.message); '\(name)' \(next)")
         }
         let task = Task { [launch] in
             if wait > .zero { try await Task.sleep(for: wait) }
@@ -66,9 +73,11 @@ actor ProgramHost {
                 throw FileProviderError(.userCancelled)
             }
             self.session = session
+            startFailure = nil
             session.beginUse()
             return session
         } catch {
+            startFailure = error as? FileProviderError
             noteEnd(after: .zero)
             throw error
         }
@@ -122,7 +131,7 @@ actor ProgramHost {
             return session
         } catch let failure as ProgramFailure {
             await session.close()
-            throw failure.error()
+            throw failure.startError(of: name)
         } catch let error as FileProviderError {
             await session.close()
             guard error.code == .providerDomainTemporarilyUnavailable else { throw error }

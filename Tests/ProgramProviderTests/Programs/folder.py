@@ -80,6 +80,9 @@ def initialize(params):
     if "dump" in faults:
         with open(root + ".dump", "a") as dump:
             print(dict(os.environ), sys.argv, params["readOnly"], json.dumps(params["secrets"]), sep="\n", file=dump)
+    if os.path.exists(root + ".failure"):
+        with open(root + ".failure") as failure:
+            raise Failure(failure.read(), "not today")
     if "version" in faults:
         return {"version": 99, "level": "paths"}
     features = dict(
