@@ -44,6 +44,7 @@ import Testing
         arguments: [
             ("garbage", "is not JSON-RPC 2.0 ('Traceback"), ("unknown-id", "answered call 4711"),
             ("wrong-type", "a response to 'list'"), ("bad-code", "oops"), ("long-line", "more than 8 MB"),
+            ("cancelled", "'userCancelled', which is no code for this call"),
         ])
     func nonsense(fault: String, words: String) async throws {
         let error = try await failure(fault)

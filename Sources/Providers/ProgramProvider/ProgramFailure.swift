@@ -1,23 +1,23 @@
 import FileProvider
 
 extension ProgramFailure {
-    /// Codes that a program may use.
+    /// Codes that a program may use. `userCancelled` is none of them: no response to a cancelled call is waited for, and the
+    /// uploader repeats a cancelled change without a pause.
     private static let codes: Set<FileProviderError.Code> = [
         .notAuthenticated, .serverUnreachable, .insufficientQuota, .cannotSynchronize, .excludedFromSync, .noSuchItem,
-        .pageExpired, .versionNoLongerAvailable, .featureUnsupported, .fileReadNoPermission, .userCancelled, .timedOut,
+        .pageExpired, .versionNoLongerAvailable, .featureUnsupported, .fileReadNoPermission, .timedOut,
         .malformedResponse, .providerDomainTemporarilyUnavailable, .syncAnchorExpired,
     ]
 
     /// The error for the system.
     func error() -> FileProviderError {
         guard let code, Self.codes.contains(code) else {
-            let unknown = data?.code.map { " with '\($0)', which is no code for a program" } ?? ""
+            let unknown = data?.code.map { " with '\($0)', which is no code for this call" } ?? ""
             return FileProviderError(.malformedResponse, "the program failed\(unknown): \(text)")
         }
         return FileProviderError(code, text)
     }
 
-    /// Codes of changes whose condition did not hold.
     /// The error for the system, of a program that cannot start. An error of an item would count as the answer to the call
     /// that has started the program: a deletion is done after `noSuchItem`.
     func startError(of program: String) -> FileProviderError {
@@ -26,6 +26,7 @@ extension ProgramFailure {
         return FileProviderError(.serverUnreachable, "'\(program)' cannot start: \(error.message)")
     }
 
+    /// Codes of changes whose condition did not hold.
     private static let conditions: Set<FileProviderError.Code> = [
         .filenameCollision, .localVersionConflictingWithServer, .deletionRejected, .directoryNotEmpty,
     ]

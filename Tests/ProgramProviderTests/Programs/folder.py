@@ -200,6 +200,10 @@ def misbehave(request):
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
                               "error": {"code": 1, "message": "oops", "data": {"code": "posix"}}}), flush=True)
             return True
+        elif fault == "cancelled":
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
+                              "error": {"code": 1, "message": "given up", "data": {"code": "userCancelled"}}}), flush=True)
+            return True
         elif fault == "slow":
             for _ in range(5):
                 print(json.dumps({"jsonrpc": "2.0", "method": "progress", "params": {"id": request["id"]}}), flush=True)
