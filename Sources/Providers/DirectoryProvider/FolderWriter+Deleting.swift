@@ -21,7 +21,7 @@ extension FolderWriter {
         } catch let error as Errno where error == .permissionDenied || error == .notPermitted {
             throw FileProviderError(
                 .deletionRejected, "deleting '\(name)' is not permitted on the source", itemIdentifier: identifier,
-                item: try? folder.item(at: place))
+                item: folder.item(at: place))
         } catch Errno.noSuchFileOrDirectory {
             if options.contains(.onlyFromTrash), let place = try folder.findIfThere(identifier) {
                 try checkIsTrashed(place)
@@ -34,7 +34,7 @@ extension FolderWriter {
     }
 
     private func checkIsTrashed(_ place: borrowing Folder.Place) throws {
-        if !place.isTrashed { throw FileProviderError.wasRestored(place.identifier, item: try? folder.item(at: place)) }
+        if !place.isTrashed { throw FileProviderError.wasRestored(place.identifier, item: folder.item(at: place)) }
     }
 
     /// Renames a file before the final comparison, so that a write to its name from then on is safe.
