@@ -55,8 +55,8 @@ public struct ChangeBatch: Hashable, Sendable {
     public var deleted: [ItemIdentifier]
     /// The point after this batch.
     public var anchor: SyncAnchor
-    /// Whether more changes follow after `anchor`. True with an unchanged anchor is an error of the provider: the system
-    /// reports it and stops.
+    /// Whether more changes follow after `anchor`. True with an anchor that came before, or in more than 1000 batches without
+    /// changes, is an error of the provider: the system reports it, stops, and asks again after a pause.
     public var moreComing: Bool
 
     /// A batch of changes with the anchor after it.

@@ -20,6 +20,9 @@ extension SyncEngine {
     /// The warning about removals on the remote that are held here; nil when none are.
     package var heldRemovals: String? { context.guardian.warning }
 
+    /// The warning about changes on the remote that cannot be taken in; nil when they can.
+    package var failureOfChanges: String? { warnings.text(of: .changes) }
+
     /// Why nothing is sent at present: the domain is read-only, the remote is not asked, or nearly all of it is missing.
     package var obstacleToSending: FileProviderError? {
         if isReadOnly { return ReadOnlyProvider.refusal }

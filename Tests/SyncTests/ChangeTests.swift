@@ -194,11 +194,34 @@ extension EngineTests {
         @Test func theSameAnchorWithMoreToComeIsReportedAndNotFollowed() async throws {
             try await run { fixture in
                 fixture.provider.faults.add(.sameAnchorMoreComing, to: .changes)
+                fixture.provider.change {
+                    $0.addFile("new", content: RemoteContent("x"))
+                    $0.delete("a")
+                }
+                let failure = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(failure?.code == .malformedResponse)
+                #expect(fixture.provider.log.count(of: .changes) == 1)
+                #expect(fixture.hasWarning("the changes after a sync anchor"))
+                #expect(try fixture.names() == ["b", "d", "unlisted", "new"])
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                #expect(fixture.engine.warnings.texts == [])
+            }
+        }
+
+        @Test("NAME-8: a feed that says for ever that more is coming, and reports nothing, is left")
+        func endlessChangesAreReportedAndNotFollowed() async throws {
+            try await run { fixture in
+                fixture.provider.faults.add(.endlessChanges, to: .changes)
+                let failure = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(failure?.code == .malformedResponse)
+                #expect(fixture.provider.log.count(of: .changes) < 1100)
+                #expect(fixture.hasWarning("does not end"))
+                fixture.provider.faults.clear()
                 fixture.provider.change { $0.addFile("new", content: RemoteContent("x")) }
                 try await fixture.engine.refresh()
-                #expect(fixture.provider.log.count(of: .changes) == 1)
-                #expect(fixture.hasWarning("the same sync anchor again"))
                 #expect(try fixture.names().contains("new"))
+                #expect(fixture.engine.warnings.texts == [])
             }
         }
 

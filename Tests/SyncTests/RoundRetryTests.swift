@@ -33,5 +33,27 @@ extension EngineTests {
                 #expect(fixture.provider.log.count(of: .changes) > 4)
             }
         }
+
+        @Test(
+            "ERROR-6: a round that fails for another reason is reported, and repeated without a request",
+            arguments: [
+                FileProviderError.Code.malformedResponse, .cannotSynchronize, .fileReadNoPermission, .userCancelled,
+            ])
+        func refusedRounds(code: FileProviderError.Code) async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                fixture.engine.start()
+                #expect(await fixture.provider.log.waits(.anchor))
+                try await fixture.engine.refresh()
+                fixture.provider.faults.fail(.changes, with: FileProviderError(code, "refused"), times: nil)
+                fixture.provider.change { $0.addFile("new", content: RemoteContent("new")) }
+                fixture.engine.signal()
+                #expect(await eventually(within: .seconds(20)) { fixture.hasWarning("cannot be taken in") })
+                #expect(fixture.engine.failureOfChanges?.contains("refused") == true)
+                fixture.provider.faults.clear()
+                #expect(try await eventually(within: .seconds(20)) { try fixture.names().contains("new") })
+                #expect(await eventually { fixture.engine.warnings.texts.isEmpty })
+            }
+        }
     }
 }

@@ -36,6 +36,9 @@ struct WhyExplanation: Sendable {
             lines.append("It was not fetched for \(reader), which has reached its fetch budget.")
         }
         if let held = host.engine.heldRemovals { lines.append("Removals on the remote are held: \(held).") }
+        if let failure = host.engine.failureOfChanges {
+            lines.append("Its state on the remote may be another: \(failure).")
+        }
         let isMissing = item.inode.content != .materialized
         if isMissing || !item.changedFields.isEmpty, let failure = host.engine.connection.failure {
             let what = isMissing ? "Missing content cannot be fetched" : "It cannot be sent"

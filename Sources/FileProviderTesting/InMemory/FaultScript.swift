@@ -32,6 +32,8 @@ public final class FaultScript: Sendable {
         case samePageAgain
         /// A batch of changes declares more changes with an unchanged anchor.
         case sameAnchorMoreComing
+        /// Every batch of changes is empty, has a new anchor and declares more changes.
+        case endlessChanges
         /// A batch of changes, or the current anchor, has this anchor.
         case anchor(SyncAnchor)
         /// A change is applied and the call throws: the response was lost.

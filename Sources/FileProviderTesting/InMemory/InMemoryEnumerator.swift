@@ -42,6 +42,9 @@ struct InMemoryEnumerator: FileProviderEnumerator {
             let tree = provider.tree
             let isDocument = tree[container]?.kind == .file
             guard container == .workingSet || isDocument else { throw FileProviderError(.featureUnsupported) }
+            for case .endlessChanges in effects {
+                return ChangeBatch(anchor: SyncAnchor("\(UInt64.random(in: 0...UInt64.max))"), moreComing: true)
+            }
             let limit = max(1, min(suggestedBatchSize, provider.options.pageSize ?? .max))
             guard var batch = tree.changes(since: anchor, limit: limit) else {
                 throw FileProviderError(.syncAnchorExpired)

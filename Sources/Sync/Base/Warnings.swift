@@ -14,6 +14,8 @@ package final class Warnings: Sendable {
         /// To keep the limit of local content.
         case localContent
         case reimport
+        /// To take in what has changed on the remote.
+        case changes
         case listing(InodeNumber)
         case comparison(InodeNumber)
         /// To read a file's content.
@@ -79,6 +81,11 @@ package final class Warnings: Sendable {
                 if entry.causes.isEmpty, !entry.stays { state.entries.remove(at: index) }
             }
         }
+    }
+
+    /// The newest warning of a cause that has not succeeded since.
+    func text(of cause: Cause) -> String? {
+        state.withLock { $0.entries.last { $0.causes.contains(cause) }?.text }
     }
 
     /// The conflict copies that warnings are about.

@@ -31,6 +31,9 @@ actor ChangeFeed: SyncPart {
     private static let leastTrust = Duration.seconds(30)
     private var lastComparisonOfAll: ContinuousClock.Instant?
     private var comparingAllTook = Duration.zero
+    /// What is wrong with a feed that says that more changes are coming and makes no progress.
+    private var stall: FileProviderError?
+
     /// A command wants everything compared.
     private var isThorough = false
 
@@ -154,6 +157,19 @@ actor ChangeFeed: SyncPart {
     private func round() async throws {
         let start = ContinuousClock.now
         defer { lastRound = (.now, .now - start) }
+        do {
+            try await takeInAll()
+            warnings.succeeded(.changes)
+        } catch {
+            let failure = ProviderCalls.failure(from: error)
+            if failure.code.reaction != .latchDomain, !Task.isCancelled {
+                warnings.report("changes on the remote cannot be taken in: \(failure)", of: .changes)
+            }
+            throw error
+        }
+    }
+
+    private func takeInAll() async throws {
         _ = replica.ordering.takeMissing()
         guardian.beginRound()
         newestAtBeginning = try replica.database.newestItem()
@@ -163,6 +179,7 @@ actor ChangeFeed: SyncPart {
         try await compareIncomplete()
         guardian.endRound()
         if guardian.warning == nil { try noteSettled() }
+        if let stall { throw stall }
     }
 
     /// Compares directories again from which an item was left out because a local item had its name.
@@ -206,6 +223,7 @@ actor ChangeFeed: SyncPart {
     ///
     /// - Returns: false if the provider cannot tell what has changed since then.
     private func takeReported(by enumerator: any FileProviderEnumerator) async throws -> Bool {
+        stall = nil
         guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
             return false
         }
@@ -226,15 +244,18 @@ actor ChangeFeed: SyncPart {
             guard isShortEnough(batch.anchor) else { return false }
             let count = batch.updated.count + batch.deleted.count
             if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
-            if !batch.updated.isEmpty || !batch.deleted.isEmpty || batch.anchor != anchor {
+            if count > 0 || batch.anchor != anchor {
                 try await batches.takeIn(batch, vanished: &vanished, observed: observation)
             }
-            let isStuck = batch.moreComing && (batch.anchor == anchor || check.closes(with: batch.anchor))
             anchor = batch.anchor
-            if isStuck {
-                warnings.report("the provider says that more changes are coming and gives the same sync anchor again")
+            guard batch.moreComing else { break }
+            do throws(FileProviderError) {
+                try check.check(anchor, isEmpty: count == 0, of: "the changes after a sync anchor")
+            } catch {
+                // What came before counts.
+                stall = error
+                break
             }
-            guard batch.moreComing, !isStuck else { break }
         }
         if !vanished.isEmpty, try await removeVanished(vanished) {
             let reached = anchor

@@ -20,7 +20,7 @@ final class RefreshSchedule: Sendable {
         var lastFileAt: ContinuousClock.Instant?
         var lastMiss: (directory: InodeNumber, at: ContinuousClock.Instant)?
         var lastRound: (end: ContinuousClock.Instant, took: Duration)?
-        /// How many rounds in a row have failed with a transient error.
+        /// How many rounds in a row have failed while the remote was there.
         var failures = 0
         var isIdle = true
         /// The last pause between two rounds.
@@ -144,16 +144,28 @@ final class RefreshSchedule: Sendable {
 
     // MARK: - Private
 
-    /// A round that failed with a transient error is repeated after a pause, whatever the polling.
+    /// A round that failed is repeated after a pause, whatever the polling and the failure: without a signal nothing else would ask
+    /// again. While the remote is unreachable, the probe does. One that will hardly succeed takes no larger share of the time than
+    /// polling.
     private func round(_ refresh: @Sendable () async throws(FileProviderError) -> Void) async {
         let start = ContinuousClock.now
-        var failure: FileProviderError?
-        do throws(FileProviderError) { try await refresh() } catch { failure = error }
-        let isTransient = failure.map(Backoff.isTransient) ?? false
+        let failure: FileProviderError?
+        do throws(FileProviderError) {
+            try await refresh()
+            failure = nil
+        } catch {
+            failure = error
+        }
+        let took = ContinuousClock.now - start
         let pause = state.withLock { state -> Duration? in
-            state.lastRound = (.now, .now - start)
-            defer { state.failures = isTransient ? state.failures + 1 : 0 }
-            return isTransient ? Backoff.listing.pause(after: state.failures) : nil
+            state.lastRound = (.now, took)
+            guard let failure, failure.code.reaction != .latchDomain else {
+                state.failures = 0
+                return nil
+            }
+            defer { state.failures += 1 }
+            let pause = Backoff.listing.pause(after: state.failures)
+            return Backoff.isTransient(failure) ? pause : max(pause, took * BrowsedDirectories.longestShare)
         }
         rounds.wake(after: pause)
     }
