@@ -24,7 +24,11 @@ extension FileProviderItem {
         {
             return ItemDefect(description: "version of more than \(ItemVersion.maximumComponentLength) bytes")
         }
-        if itemIdentifier != .rootContainer, let defect = Self.defect(ofFilename: filename) { return defect }
+        if itemIdentifier != .rootContainer {
+            if itemIdentifier.isReserved { return ItemDefect(description: "an identifier of the system") }
+            if parentItemIdentifier == .workingSet { return ItemDefect(description: "a parent that is no directory") }
+            if let defect = Self.defect(ofFilename: filename) { return defect }
+        }
         switch kind {
         case .file:
             guard let documentSize else { return ItemDefect(description: "file without a size") }

@@ -35,6 +35,16 @@ import Testing
         #expect(file { $0.itemVersion.metadataVersion = [UInt8](repeating: 0, count: 129) }.defect != nil)
     }
 
+    @Test("NAME-6: no item has an identifier of the system, or the working set as its parent")
+    func identifiersOfTheSystemAreDefects() {
+        for identifier in [ItemIdentifier.workingSet, .trashContainer] {
+            #expect(file { $0.itemIdentifier = identifier }.defect != nil)
+        }
+        #expect(file { $0.parentItemIdentifier = .workingSet }.defect != nil)
+        #expect(file { $0.parentItemIdentifier = .trashContainer }.defect == nil)
+        #expect(file { ($0.itemIdentifier, $0.parentItemIdentifier) = (.rootContainer, .workingSet) }.defect == nil)
+    }
+
     @Test func aFileHasASize() {
         #expect(file { $0.documentSize = nil }.defect != nil)
         #expect(file { $0.documentSize = -1 }.defect != nil)

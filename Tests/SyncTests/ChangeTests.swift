@@ -225,6 +225,21 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-6: no change makes an item of an identifier of the system, or takes one out of its directory")
+        func identifiersOfTheSystemAreNoItems() async throws {
+            try await run { fixture in
+                fixture.provider.change {
+                    $0.addDirectory("trash", identifier: .trashContainer)
+                    $0.addDirectory("set", identifier: .workingSet)
+                    $0.edit("a") { $0.parentItemIdentifier = .workingSet }
+                    $0.addFile("new", content: RemoteContent("x"))
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.names() == ["a", "b", "d", "unlisted", "new"])
+                #expect(fixture.engine.warnings.texts.count == 3, "\(fixture.engine.warnings.texts)")
+            }
+        }
+
         @Test("CHANGE-3: an expired anchor compares everything and looks up what is missing")
         func expiredAnchorComparesAllAndLooksUpMissingItems() async throws {
             try await run { fixture in

@@ -41,7 +41,8 @@ struct ChangeBatches: SyncPart {
         var required: Set<ItemIdentifier> = []
         var upcoming: [ItemIdentifier: FileProviderItem] = [:]
         for item in batch.updated { upcoming[item.itemIdentifier] = item }
-        for item in batch.updated where try replica.database.item(item.itemIdentifier) != nil {
+        for item in batch.updated
+        where try item.defect == nil && replica.database.item(item.itemIdentifier) != nil {
             for directory in try await remoteLookup.unknown(above: item, upcoming: upcoming, for: request)
             where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
                 complete.updated.append(directory)
