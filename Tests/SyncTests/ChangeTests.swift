@@ -240,6 +240,28 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-6: a missing item that a lookup cannot tell anything of stays, and the others are removed")
+        func unclearItems() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await run(options: options) { fixture in
+                let failure = FileProviderError(.malformedResponse)
+                fixture.provider.faults.fail(.item, of: "a", with: failure, times: nil)
+                fixture.provider.change {
+                    $0.delete("a")
+                    $0.delete("b")
+                }
+                let said = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(said?.code == .malformedResponse)
+                #expect(try fixture.names() == ["a", "d", "unlisted"])
+                #expect(fixture.hasWarning("changes on the remote cannot be taken in"))
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                #expect(try fixture.names() == ["d", "unlisted"])
+                #expect(fixture.engine.warnings.texts == [])
+            }
+        }
+
         @Test("CHANGE-3: an expired anchor compares everything and looks up what is missing")
         func expiredAnchorComparesAllAndLooksUpMissingItems() async throws {
             try await run { fixture in

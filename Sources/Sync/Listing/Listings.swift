@@ -346,6 +346,7 @@ actor Listings: SyncPart {
         var gone: [ItemRecord] = []
         var missing: [ItemIdentifier] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
+        var unclear: FileProviderError?
         for item in unconfirmed {
             guard let identifier = item.identifier, !isStale(identifier) else { continue }
             guard beginning.isComparison else {
@@ -353,7 +354,17 @@ actor Listings: SyncPart {
                 continue
             }
             ordering.beginLookup(of: identifier)
-            if let item = try await remoteLookup.lookUp(identifier, for: request, ticket: active[number]?.ticket) {
+            let present: FileProviderItem?
+            do throws(FileProviderError) {
+                present = try await remoteLookup.lookUp(identifier, for: request, ticket: active[number]?.ticket)
+            } catch {
+                guard error.code == .malformedResponse else { throw error }
+                // It stays as it is, and keeps nothing else from being taken in.
+                ordering.found([identifier])
+                unclear = error
+                continue
+            }
+            if let item = present {
                 ordering.found([identifier])
                 found.append((item, try await remoteLookup.unknown(above: item, for: request)))
             } else if ordering.lookupFailed(of: identifier) {
@@ -368,6 +379,7 @@ actor Listings: SyncPart {
             for (item, ancestors) in moved { try ingestion.changes.move(item, below: ancestors, observed: observation) }
             try ingestion.listings.finishListing(of: number, gone: lost)
         }
+        if let unclear { throw unclear }
     }
 
     /// The provider does not know a directory that is shown here. A lookup confirms that before the directory is
