@@ -16,6 +16,7 @@ extension FileProviderItem {
 
     /// The reason why the item cannot be shown in a mount; nil for a valid item.
     public var defect: ItemDefect? {
+        if let unusable { return ItemDefect(description: unusable) }
         if itemIdentifier.rawValue.isEmpty { return ItemDefect(description: "empty identifier") }
         if itemIdentifier.rawValue.utf8.count > ItemIdentifier.maximumLength {
             return ItemDefect(description: "identifier of \(itemIdentifier.rawValue.utf8.count) bytes")

@@ -59,6 +59,8 @@ public struct FileProviderItem: Hashable, Sendable {
     public var tagData: [UInt8]?
     /// Whether the item is shared, by a link or with an account. A provider ends sharing when it trashes the item.
     public var isShared: Bool
+    /// Why the remote's description of the item cannot be used; nil for an ordinary item.
+    package var unusable: String?
 
     /// An item with the given properties; see the properties for their meaning.
     public init(

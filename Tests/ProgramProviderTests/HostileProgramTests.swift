@@ -157,6 +157,55 @@ import Testing
         }
     }
 
+    @Test("NAME-6: on the level paths an entry that cannot be used is reported and left out, and the others are shown")
+    func unusableEntries() async throws {
+        let served = try ServedByProgram(fault: "unusable")
+        let manager = TestManager(domain: served.domain, stateDirectory: served.stateDirectory)
+        let provider = try await served.makeProvider(for: manager)
+        let remote = try #require(provider as? PathAddressedProvider).remote
+        do {
+            try await served.write(Array("hello".utf8), to: "file")
+            let listing = try await remote.entries(in: .root, from: nil, limit: 10)
+            #expect(listing.entries.map(\.name) == ["file"] && listing.leavesOut)
+            #expect(manager.warnings.count == 1, "\(manager.warnings)")
+            #expect(manager.warnings.first?.contains("7 of 8 items in '/' cannot be shown") == true)
+        } catch { Issue.record(error) }
+        await provider.invalidate()
+        await served.dispose()
+    }
+
+    @Test("NAME-6: so on the level items, in a listing and among changes, and the system knows why")
+    func unusableItems() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let source = "faulty:\(scratch["store"])"
+        let settings = ProviderSettings(
+            options: ["fault": "unusable"], secrets: { [:] }, environment: { ProcessInfo.processInfo.environment },
+            logger: Logger(label: "test"))
+        let factory = ProgramProviderFactory(
+            program: ServedByProgram.programs.appending("faulty-store.py").string)
+        let manager = TestManager(
+            domain: FileProviderDomain(identifier: "test", source: source),
+            stateDirectory: try scratch.makeDirectory("state"))
+        let findings = try await factory.probe(source, settings)
+        let provider = try factory.make(for: manager, settings, findings: findings)
+        let request = FileProviderRequest(reason: .synchronization)
+        do {
+            let root = try provider.enumerator(for: .rootContainer, request: request)
+            let page = try await root.enumerateItems(startingAt: .initial, suggestedPageSize: 100)
+            let workingSet = try provider.enumerator(for: .workingSet, request: request)
+            let anchor = try #require(try await workingSet.currentSyncAnchor())
+            let changes = try await workingSet.enumerateChanges(from: anchor, suggestedBatchSize: 100)
+            for items in [page.items, changes.updated] {
+                let defects = items.map { $0.defect?.description }
+                #expect(items.count == 10 && defects.compactMap(\.self).count == 9, "\(defects)")
+                #expect(items.last?.filename == "fine" && items.last?.defect == nil)
+                #expect(defects.contains("an invalid 'owner'") && defects.contains("no 'kind'"), "\(defects)")
+            }
+        } catch { Issue.record(error) }
+        await provider.invalidate()
+    }
+
     @Test("'retryAfter' makes a call wait and succeed") func retries() async throws {
         #expect(try await failure("retry") == nil)
     }

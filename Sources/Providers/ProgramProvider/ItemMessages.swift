@@ -31,12 +31,12 @@ struct EnumerateParameters: Encodable, Sendable {
 }
 
 struct ItemPageResult: Decodable, Sendable {
-    var items: [ProgramItem]
+    var items: [ListElement<ProgramItem>]
     var next: String?
 }
 
 struct ItemChangesResult: Decodable, Sendable {
-    var updated: [ProgramItem]
+    var updated: [ListElement<ProgramItem>]
     var deleted: [String]
     var anchor: String
     var moreComing: Bool?

@@ -14,7 +14,7 @@ struct ListParameters: Encodable, Sendable {
 }
 
 struct ListResult: Decodable, Sendable {
-    var entries: [ProgramEntry]
+    var entries: [ListElement<ProgramEntry>]
     var next: String?
 }
 
@@ -90,7 +90,7 @@ struct ProgramEntry: Decodable, Hashable, Sendable {
     }
 
     /// Whether a directory can have a child with this name.
-    var hasValidName: Bool {
+    fileprivate var hasValidName: Bool {
         !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
     }
 
@@ -102,6 +102,22 @@ struct ProgramEntry: Decodable, Hashable, Sendable {
     static func date(_ seconds: Double) -> FileTimestamp? {
         guard seconds.isFinite, abs(seconds) < 9e9 else { return nil }
         return FileTimestamp(nanosecondsSince1970: Int64((seconds * 1e6).rounded()) * 1000)
+    }
+}
+
+extension ListElement<ProgramEntry> {
+    /// The entry for the provider.
+    ///
+    /// - Throws: `malformedResponse` for one that cannot be.
+    func entry(_ features: ProgramFeatures) throws(FileProviderError) -> RemoteEntry {
+        switch self {
+        case .usable(let entry) where entry.hasValidName: return try entry.entry(features)
+        case .usable(let entry):
+            throw FileProviderError(.malformedResponse, "Linux does not allow the name '\(entry.name)'")
+        case .unusable(let texts, let mistake):
+            throw FileProviderError(
+                .malformedResponse, "the program describes '\(texts["name"] ?? "")' with \(mistake)")
+        }
     }
 }
 

@@ -96,6 +96,17 @@ struct ProgramItem: Codable, Hashable, Sendable {
     }
 }
 
+extension FileProviderItem {
+    /// An item that a program lists and describes so that it cannot be used. The system reports it and shows the others.
+    init(unusable reason: String, identifier: String?, parent: String?, filename: String?) {
+        self.init(
+            itemIdentifier: ItemIdentifier(identifier ?? ""),
+            parentItemIdentifier: parent.map { ItemIdentifier($0) } ?? .rootContainer, filename: filename ?? "",
+            kind: .file, itemVersion: ItemVersion(contentVersion: "", metadataVersion: ""))
+        unusable = reason
+    }
+}
+
 extension [UInt8] {
     /// A version, page or anchor as the program knows it; nil for an empty one.
     var text: String? { isEmpty ? nil : String(decoding: self, as: UTF8.self) }

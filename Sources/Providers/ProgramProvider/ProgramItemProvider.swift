@@ -31,7 +31,25 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
         return item
     }
 
-    func item(_ item: ProgramItem) throws(FileProviderError) -> FileProviderItem { try item.item(known()) }
+    private func item(_ item: ProgramItem) throws(FileProviderError) -> FileProviderItem { try item.item(known()) }
+
+    /// An item of a list, also one that cannot be used.
+    func listed(_ element: ListElement<ProgramItem>) -> FileProviderItem {
+        switch element {
+        case .usable(let described):
+            do throws(FileProviderError) {
+                return try item(described)
+            } catch {
+                return FileProviderItem(
+                    unusable: error.message, identifier: described.itemIdentifier,
+                    parent: described.parentItemIdentifier, filename: described.filename)
+            }
+        case .unusable(let texts, let mistake):
+            return FileProviderItem(
+                unusable: mistake, identifier: texts["itemIdentifier"], parent: texts["parentItemIdentifier"],
+                filename: texts["filename"])
+        }
+    }
 
     func enumerator(for container: ItemIdentifier, request: FileProviderRequest) throws -> any FileProviderEnumerator {
         if container == .workingSet, !features.changeFeed {
@@ -170,7 +188,7 @@ private struct ProgramItemEnumerator: FileProviderEnumerator {
         (parameters.page, parameters.limit) = (page.rawValue.text, suggestedPageSize)
         let result: ItemPageResult = try await provider.calls.ask("enumerateItems", parameters)
         return ItemPage(
-            items: try result.items.map { try provider.item($0) },
+            items: result.items.map { provider.listed($0) },
             nextPage: result.next.map { FileProviderPage(rawValue: Array($0.utf8)) })
     }
 
@@ -179,7 +197,7 @@ private struct ProgramItemEnumerator: FileProviderEnumerator {
         (parameters.anchor, parameters.limit) = (String(decoding: anchor.rawValue, as: UTF8.self), suggestedBatchSize)
         let result: ItemChangesResult = try await provider.calls.ask("enumerateChanges", parameters)
         return ChangeBatch(
-            updated: try result.updated.map { try provider.item($0) },
+            updated: result.updated.map { provider.listed($0) },
             deleted: result.deleted.map { ItemIdentifier($0) }, anchor: SyncAnchor(result.anchor),
             moreComing: result.moreComing ?? false)
     }

@@ -36,12 +36,19 @@ final class ProgramRemote: PathRemote, RetryingProvider {
         let result: ListResult = try await calls.ask(
             "list", ListParameters(path: path.text, page: page, limit: limit))
         let features = features()
-        var listing = RemoteListing(
-            entries: try result.entries.filter(\.hasValidName).map { try $0.entry(features) },
-            next: result.next.map { Array($0.utf8) })
-        if listing.entries.count < result.entries.count {
+        var listing = RemoteListing(entries: [], next: result.next.map { Array($0.utf8) })
+        var mistakes: [FileProviderError] = []
+        for element in result.entries {
+            do throws(FileProviderError) {
+                listing.entries.append(try element.entry(features))
+            } catch {
+                mistakes.append(error)
+            }
+        }
+        if let first = mistakes.first {
             listing.leavesOut = true
-            report("'/\(path.text)' has items whose names Linux does not allow; they are not shown")
+            let count = "\(mistakes.count) of \(result.entries.count)"
+            report("\(count) items in '/\(path.text)' cannot be shown: \(first.message)")
         }
         return listing
     }

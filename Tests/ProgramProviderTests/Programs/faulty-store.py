@@ -17,8 +17,19 @@ def change_request(request):
         params["fields"] = [name for name in params["fields"] if name != "permissions"]
 
 
+def unusable_items():
+    """Nine items that cannot be used, and one that can."""
+    fine = {"itemIdentifier": "900", "parentItemIdentifier": "yonder.root", "filename": "fine", "kind": "directory"}
+    wrong = [
+        {"kind": "socket"}, {"permissions": -1}, {"owner": 1 << 33}, {"capabilities": ["allowsFlying"]}, {"tagData": "!"},
+        {"itemIdentifier": "yonder.trash"}, {"itemIdentifier": 5}]
+    return [{**fine, **fields} for fields in wrong] + [{"itemIdentifier": "901", "filename": "poor"}, 5, fine]
+
+
 def change_response(method, response):
     result = response.get("result")
+    if fault == "unusable" and method in ("enumerateItems", "enumerateChanges") and result:
+        result["items" if method == "enumerateItems" else "updated"] += unusable_items()
     if fault == "silent" and method == "enumerateChanges" and result:  # Changes are not told.
         result["updated"] = []
     if fault == "repeats" and method == "enumerateItems" and result:  # An item is listed twice.

@@ -103,6 +103,11 @@ def listing(params):
     entries = [found for name in page if (found := present(os.path.join(params["path"], name)))]
     if "repeats" in faults:
         entries += entries[:1]
+    if "unusable" in faults:
+        entries += [
+            {"name": "a/b", "kind": "file", "size": 1}, {"name": "evil", "kind": "socket"},
+            {"name": "negative", "kind": "file", "size": -1}, {"name": "mode", "kind": "directory", "permissions": 70000},
+            {"name": "link", "kind": "symlink"}, {"kind": "directory"}, None]
     return {"entries": entries, **({"next": page[-1]} if len(rest) > len(page) else {})}
 
 
