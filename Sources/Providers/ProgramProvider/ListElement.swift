@@ -21,7 +21,9 @@ enum ListElement<Value: Decodable & Sendable>: Decodable, Sendable {
     }
 
     private static func mistake(in error: any Error) -> String {
-        switch error as? DecodingError {
+        // Foundation has an error of its own, without the field, for a number out of range and for a text that is none.
+        guard let error = error as? DecodingError else { return "a value that cannot be represented" }
+        switch error {
         case .keyNotFound(let key, _): return "no '\(key.stringValue)'"
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
             guard let key = context.codingPath.last, key.intValue == nil else { break }
