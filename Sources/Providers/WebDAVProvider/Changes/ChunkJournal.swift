@@ -14,6 +14,8 @@ struct ChunkRecord: Codable, Hashable, Sendable {
     var begun: Int64
     /// SHA-256 of the acknowledged chunks, by their numbers.
     var digests: [Int: String] = [:]
+    /// The server may be assembling the chunks, because a proxy has not waited for it: they are not to be replaced.
+    var isEnding: Bool?
 }
 
 /// The chunked uploads in progress, with the chunks that the server has acknowledged.

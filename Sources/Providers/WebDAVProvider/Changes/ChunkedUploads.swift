@@ -81,6 +81,10 @@ final class ChunkedUploads: Sendable {
             journal.remove(upload.record)
             return true
         }
+        if response.status == 502 || response.status == 504 || response.status >= 520 {
+            upload.record.isEnding = true
+            try journal.save(upload.record)
+        }
         if [400, 404, 409, 412].contains(response.status) { await abandon(upload.record, in: uploads) }
         let refusal = try await changes.refusal(response, at: path)
         if [400, 404, 409].contains(response.status) {
@@ -102,6 +106,14 @@ final class ChunkedUploads: Sendable {
             if upload.record.digests[number] == digest, present[number] == Int64(range.count) {
                 contents.advance(by: Int64(range.count))
                 continue
+            }
+            if upload.record.isEnding == true {
+                if let uploads { await abandon(upload.record, in: uploads) }
+                journal.remove(upload.record)
+                throw FileProviderError(
+                    .providerDomainTemporarilyUnavailable,
+                    "\(client.host) may be assembling an earlier version of '\(upload.path.name ?? "/")': it is sent anew"
+                )
             }
             // From now on the chunk of this number is not the one that was recorded.
             if upload.record.digests.removeValue(forKey: number) != nil { try journal.save(upload.record) }

@@ -19,7 +19,7 @@ struct FileWriter: Sendable {
         _ contents: ContentSource, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         try await server.connect()
-        try await server.requireNoMove(to: path) { await Self.digest(of: contents) }
+        try await server.requireNoMove(to: path, of: contents)
         if server.hasIdentifiers {
             contents.growing?.giveUp()
             return try await replace(contents, at: path, attributes, if: condition)
@@ -99,11 +99,11 @@ struct FileWriter: Sendable {
         } catch let unanswered as ChangeRequests.UnansweredMove {
             // The record of the upload stays: it gives the file its date.
             let search = MoveSearch(server: server, hidden: hidden, path: path)
-            let isSafe = etag != nil || condition == .absent && capabilities.refusesOverwriting
+            let isRefused = condition == .absent && capabilities.refusesOverwriting
             let replacement =
-                unanswered.isLeftByProxy && !isSafe
-                ? HiddenFiles.Replacement(names: path.names, digest: await Self.digest(of: contents)) : nil
-            guard let moved = await search.run(for: mark, size: contents.size, replacement) else {
+                unanswered.mayReplaceNewer && !isRefused
+                ? HiddenFiles.Replacement(names: path.names, size: contents.size) : nil
+            guard let moved = await search.run(for: mark, of: contents, replacement) else {
                 throw unanswered.cause
             }
             return moved.with(stored)
@@ -182,15 +182,6 @@ struct FileWriter: Sendable {
     private static func bytes(of contents: ContentSource) async throws -> [UInt8] {
         try await contents.pace(contents.size)
         return try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
-    }
-
-    /// SHA-256 of all content; nil when a process has written it since.
-    private static func digest(of contents: ContentSource) async -> [UInt8]? {
-        try? await BlockingWork.run {
-            let digest = try contents.digest(0..<contents.size)
-            try contents.confirm()
-            return digest
-        }
     }
 
     /// Looks up what was just written. A record of the upload in flight must not cost a request here.

@@ -20,20 +20,21 @@ struct MoveSearch: Sendable {
     ///
     /// - Parameters:
     ///   - mark: what the sent content is recognized by.
-    ///   - size: of the sent content.
+    ///   - contents: what was sent.
     ///   - replacement: what the move does if it is made late; nil where that can do no harm.
     /// - Returns: the moved file; nil when it is not known to have been moved, also when the server does not answer.
     func run(
-        for mark: SentContents.Mark?, size: Int64, _ replacement: HiddenFiles.Replacement?
+        for mark: SentContents.Mark?, of contents: ContentSource, _ replacement: HiddenFiles.Replacement?
     ) async -> RemoteEntry? {
         server.hiddenFiles.keepWhileMoving(hidden, replacement)
+        if replacement != nil, let digest = await contents.digest() { server.hiddenFiles.note(digest, of: hidden) }
         do {
             for pause in Self.pauses {
                 try await Task.sleep(for: pause)
                 if try await server.lookUp(hidden) != nil { continue }
                 server.hiddenFiles.remove(hidden)
                 guard let mark, let found = try await server.lookUp(path), found.entry.kind == .file,
-                    try await isSent(found, mark, size)
+                    try await isSent(found, mark, contents.size)
                 else { return nil }
                 return try await server.lostUploads.recognized(found.entry, at: path)
             }
@@ -56,23 +57,27 @@ struct MoveSearch: Sendable {
 }
 
 extension WebDAVServer {
-    /// Makes sure that the server makes no earlier move to a path after a change there that is about to begin.
+    /// Makes sure that the server makes no earlier move to a path, or below it, after a change there that is about to begin.
     ///
     /// Deleting the source of the move would not prevent it: some servers remove the target before they look for the source.
     ///
-    /// - Parameter digest: the SHA-256 of the new content; nil for any other change. The move of the same content does no harm.
+    /// - Parameter contents: what is to be written; nil for any other change. The move of the same content does no harm.
     /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move.
-    func requireNoMove(to path: RemotePath, of digest: () async throws -> [UInt8]? = { nil }) async throws {
+    func requireNoMove(to path: RemotePath, of contents: ContentSource? = nil) async throws {
         for (hidden, replacement) in hiddenFiles.sources(ofMovesTo: path) {
             guard try await lookUp(hidden) != nil else {
                 hiddenFiles.remove(hidden)
                 continue
             }
-            if let moved = replacement.digest, try await digest() == moved { continue }
+            if let contents, let digest = replacement.digest, replacement.names == path.names,
+                replacement.size == contents.size, await contents.digest() == digest
+            {
+                continue
+            }
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable,
-                "\(client.host) may still be writing what was sent of '\(path.name ?? "/")' before, because a proxy has not "
-                    + "waited for it: the next change follows when that is done, or in ten minutes")
+                "\(client.host) may still be writing what was sent of '\(replacement.names.last ?? "/")' before, because a proxy "
+                    + "has not waited for it: the next change follows when that is done, or in ten minutes")
         }
     }
 }

@@ -49,8 +49,8 @@ struct ChangeRequests: Sendable {
     /// A move that the server may still be making, or has made.
     struct UnansweredMove: Error {
         var cause: any Error
-        /// A proxy has not waited for it: the server may make it at any later time.
-        var isLeftByProxy = false
+        /// A proxy has not waited for it: the server may make it at any later time, whatever the target is then.
+        var mayReplaceNewer = false
     }
 
     /// - Parameter etag: the tag that the item at the new path must have, as the server writes it.
@@ -86,7 +86,8 @@ struct ChangeRequests: Sendable {
         // A proxy has stopped waiting. Those from 520 on are Cloudflare's.
         case 502, 504, 520...599:
             throw UnansweredMove(
-                cause: WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true), isLeftByProxy: true)
+                cause: WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true),
+                mayReplaceNewer: etag == nil)
         default: throw try await refusal(response, at: newPath)
         }
     }

@@ -20,7 +20,11 @@ final class HiddenFiles: Sendable {
         var replacement: Replacement?
 
         /// In seconds.
-        fileprivate var secondsLeft: Int64 { (isMovedUntil ?? 0) - Int64(Date().timeIntervalSince1970) }
+        fileprivate var secondsLeft: Int64 {
+            let left = (isMovedUntil ?? 0) - Int64(Date().timeIntervalSince1970)
+            // The clock was set back.
+            return left > HiddenFiles.movingTime ? 0 : left
+        }
 
         var path: RemotePath { RemotePath(names) }
         fileprivate var key: [UInt8] { HiddenFiles.key(path) }
@@ -30,6 +34,8 @@ final class HiddenFiles: Sendable {
     struct Replacement: Codable, Hashable, Sendable {
         /// The names of the target from the root of the domain down.
         var names: [String]
+        /// In bytes.
+        var size: Int64
         /// SHA-256 of the content; nil where it is not known.
         var digest: [UInt8]?
     }
@@ -43,7 +49,7 @@ final class HiddenFiles: Sendable {
     /// A server may create a file from an aborted upload after it has answered that there is none.
     private static let settlingTime = Duration.milliseconds(300)
     /// In seconds. As long an answer to a move is waited for: ``WebDAVClient/longPatience``.
-    private static let movingTime: Int64 = 600
+    fileprivate static let movingTime: Int64 = 600
 
     private struct State {
         /// Records of an earlier process.
@@ -135,10 +141,19 @@ final class HiddenFiles: Sendable {
         deleteWhenMoved(record)
     }
 
-    /// The sources of moves that may still replace what is at a path.
+    /// What the move of a file that is kept would write is known now.
+    func note(_ digest: [UInt8], of hidden: RemotePath) {
+        guard var record = records[Self.key(hidden)], record.replacement != nil else { return }
+        record.replacement?.digest = digest
+        records.set(record.key, record)
+    }
+
+    /// The sources of moves that may still replace what is at a path, or below it.
     func sources(ofMovesTo path: RemotePath) -> [(hidden: RemotePath, replacement: Replacement)] {
         all.compactMap { record in
-            guard let replacement = record.replacement, replacement.names == path.names, record.secondsLeft > 0 else {
+            guard let replacement = record.replacement, replacement.names.starts(with: path.names),
+                record.secondsLeft > 0
+            else {
                 return nil
             }
             return (record.path, replacement)

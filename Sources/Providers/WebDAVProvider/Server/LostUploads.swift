@@ -96,6 +96,15 @@ struct LostUploads: Sendable {
 }
 
 extension ContentSource {
+    /// SHA-256 of all content; nil when a process has written it since.
+    func digest() async -> [UInt8]? {
+        try? await BlockingWork.run {
+            let digest = try self.digest(0..<self.size)
+            try self.confirm()
+            return digest
+        }
+    }
+
     /// SHA-256 of a range, read piece by piece and not counted as progress. The caller confirms that it was not written since.
     ///
     /// - Throws: the errors of reading; `ioError` when the content ends early.
