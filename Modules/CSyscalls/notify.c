@@ -247,11 +247,12 @@ pid_t yonder_start(const char *arguments, size_t size, const int *descriptors, i
 
 int yonder_adopt_orphans(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
-void yonder_kill_groups_of_children(pid_t parent)
+int yonder_kill_groups_of_children(pid_t parent)
 {
+    int count = 0;
     DIR *processes = opendir("/proc");
     if (!processes)
-        return;
+        return -1;
     for (struct dirent *entry; (entry = readdir(processes));) {
         char path[64], text[256];
         int number = atoi(entry->d_name);
@@ -269,11 +270,12 @@ void yonder_kill_groups_of_children(pid_t parent)
         /* "NUMBER (NAME) STATE PARENT GROUP SESSION ..." (proc_pid_stat(5)): the name may contain anything. */
         const char *end = strrchr(text, ')');
         int found, group, session;
-        if (end && sscanf(end + 1, " %*c %d %d %d", &found, &group, &session) == 3 && found == parent && group > 1
-            && group != getpgrp() && session == getsid(0))
-            kill(-group, SIGKILL);
+        if (end && sscanf(end + 1, " %*c %d %d %d", &found, &group, &session) == 3 && found == parent && group == number
+            && group != getpgrp() && session == getsid(0) && !kill(-group, SIGKILL))
+            count++;
     }
     closedir(processes);
+    return count;
 }
 
 int yonder_listen(const char *path)

@@ -145,7 +145,9 @@ package struct Keeper: ~Copyable {
         self.worker = nil
         // A request that one of them is busy with must not reach the remote after those of the next worker. The processes that a
         // lingering worker has started are still its children.
-        yonder_kill_groups_of_children(lingering.contains(worker.process) ? worker.process : getpid())
+        let parents = [getpid()] + (lingering.contains(worker.process) ? [worker.process] : [])
+        let killed = parents.reduce(0) { $0 + max(0, yonder_kill_groups_of_children($1)) }
+        if killed > 0 { Log.write("\(killed) programs that the worker had started are killed") }
         let now = Clock.now
         switch end {
         case _ where isEnding: return end.exitStatus

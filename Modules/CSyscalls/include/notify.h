@@ -38,9 +38,9 @@ pid_t yonder_start(const char *arguments, size_t size, const int *descriptors, i
 /* Makes this process the parent of what its descendants leave behind (PR_SET_CHILD_SUBREAPER). */
 int yonder_adopt_orphans(void);
 
-/* Kills the process groups of the children of a process, but for its own group and those in other sessions than that of this process:
- * a process that has made a session of its own is meant to go on. */
-void yonder_kill_groups_of_children(pid_t parent);
+/* Kills the process groups that the children of a process lead, in the session of this process: a process that has made a session of its
+ * own is meant to go on, and so is what is left of the group of one that has ended by itself. Returns how many; -1 without /proc. */
+int yonder_kill_groups_of_children(pid_t parent);
 
 /* Binds a unix(7) stream socket with permissions 0600 and listens. */
 int yonder_listen(const char *path);
