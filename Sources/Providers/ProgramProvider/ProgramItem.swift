@@ -98,10 +98,10 @@ struct ProgramItem: Codable, Hashable, Sendable {
 
 extension FileProviderItem {
     /// An item that a program lists and describes so that it cannot be used. The system reports it and shows the others.
-    init(unusable reason: String, identifier: String?, parent: String?, filename: String?) {
+    init(unusable reason: String, identifier: String?, parent: ItemIdentifier, filename: String?) {
         self.init(
             itemIdentifier: ItemIdentifier(identifier ?? ""),
-            parentItemIdentifier: parent.map { ItemIdentifier($0) } ?? .rootContainer, filename: filename ?? "",
+            parentItemIdentifier: parent, filename: filename ?? "",
             kind: .file, itemVersion: ItemVersion(contentVersion: "", metadataVersion: ""))
         unusable = reason
     }

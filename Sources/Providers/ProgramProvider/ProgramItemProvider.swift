@@ -34,7 +34,9 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
     private func item(_ item: ProgramItem) throws(FileProviderError) -> FileProviderItem { try item.item(known()) }
 
     /// An item of a list, also one that cannot be used.
-    func listed(_ element: ListElement<ProgramItem>) -> FileProviderItem {
+    ///
+    /// - Parameter container: the parent of an item that cannot be used and names none.
+    func listed(_ element: ListElement<ProgramItem>, in container: ItemIdentifier) -> FileProviderItem {
         switch element {
         case .usable(let described):
             do throws(FileProviderError) {
@@ -42,11 +44,13 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
             } catch {
                 return FileProviderItem(
                     unusable: error.message, identifier: described.itemIdentifier,
-                    parent: described.parentItemIdentifier, filename: described.filename)
+                    parent: described.parentItemIdentifier.map { ItemIdentifier($0) } ?? container,
+                    filename: described.filename)
             }
         case .unusable(let texts, let mistake):
             return FileProviderItem(
-                unusable: mistake, identifier: texts["itemIdentifier"], parent: texts["parentItemIdentifier"],
+                unusable: mistake, identifier: texts["itemIdentifier"],
+                parent: texts["parentItemIdentifier"].map { ItemIdentifier($0) } ?? container,
                 filename: texts["filename"])
         }
     }
@@ -188,7 +192,7 @@ private struct ProgramItemEnumerator: FileProviderEnumerator {
         (parameters.page, parameters.limit) = (page.rawValue.text, suggestedPageSize)
         let result: ItemPageResult = try await provider.calls.ask("enumerateItems", parameters)
         return ItemPage(
-            items: result.items.map { provider.listed($0) },
+            items: result.items.map { provider.listed($0, in: container) },
             nextPage: result.next.map { FileProviderPage(rawValue: Array($0.utf8)) })
     }
 
@@ -197,7 +201,7 @@ private struct ProgramItemEnumerator: FileProviderEnumerator {
         (parameters.anchor, parameters.limit) = (String(decoding: anchor.rawValue, as: UTF8.self), suggestedBatchSize)
         let result: ItemChangesResult = try await provider.calls.ask("enumerateChanges", parameters)
         return ChangeBatch(
-            updated: result.updated.map { provider.listed($0) },
+            updated: result.updated.map { provider.listed($0, in: .rootContainer) },
             deleted: result.deleted.map { ItemIdentifier($0) }, anchor: SyncAnchor(result.anchor),
             moreComing: result.moreComing ?? false)
     }
