@@ -240,6 +240,28 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-4: a hold ends also in a round in which a lookup cannot tell anything of one item")
+        func holdBesideAnUnclearItem() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            func add(_ numbers: Range<Int>, to tree: inout RemoteTree) {
+                for number in numbers {
+                    tree.addFile("\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+                }
+            }
+            try await EngineFixture.run(options: options, fill: { add(0..<200, to: &$0) }) { fixture in
+                try await fixture.list()
+                fixture.provider.change { tree in (0..<150).forEach { tree.delete(ItemIdentifier("f\($0)")) } }
+                _ = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(fixture.engine.heldRemovals != nil)
+                fixture.provider.faults.fail(.item, of: "f0", with: FileProviderError(.malformedResponse), times: nil)
+                fixture.provider.change { add(1..<150, to: &$0) }
+                let said = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(said?.code == .malformedResponse)
+                #expect(fixture.engine.heldRemovals == nil)
+            }
+        }
+
         @Test("NAME-6: a missing item that a lookup cannot tell anything of stays, and the others are removed")
         func unclearItems() async throws {
             var options = InMemoryProvider.Options()

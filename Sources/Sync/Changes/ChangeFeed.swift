@@ -33,6 +33,8 @@ actor ChangeFeed: SyncPart {
     private var comparingAllTook = Duration.zero
     /// What is wrong with a feed that says that more changes are coming and makes no progress.
     private var stall: FileProviderError?
+    /// Whether the present round has decided about all that is missing, although a directory could not be compared.
+    private var areMissingDecided = false
 
     /// A command wants everything compared.
     private var isThorough = false
@@ -162,7 +164,7 @@ actor ChangeFeed: SyncPart {
             warnings.succeeded(.changes)
         } catch {
             let failure = ProviderCalls.failure(from: error)
-            if failure.code.reaction != .latchDomain, !Task.isCancelled {
+            if failure.code.reaction != .latchDomain || calls.connection.failure == nil, !Task.isCancelled {
                 warnings.report("changes on the remote cannot be taken in: \(failure)", of: .changes)
             }
             throw error
@@ -175,8 +177,14 @@ actor ChangeFeed: SyncPart {
         newestAtBeginning = try replica.database.newestItem()
         newestBefore = newestBefore ?? newestAtBeginning
         try await refreshRoot()
-        try await takeNews()
-        try await compareIncomplete()
+        areMissingDecided = false
+        do {
+            try await takeNews()
+            try await compareIncomplete()
+        } catch {
+            if areMissingDecided { guardian.endRound() }
+            throw error
+        }
         guardian.endRound()
         if guardian.warning == nil { try noteSettled() }
         if let stall { throw stall }
@@ -357,7 +365,10 @@ actor ChangeFeed: SyncPart {
             try await comparison.compare(directories)
         }
         let isComplete = try await removeMissing()
-        if let passing = comparison.passing { throw passing }
+        if let passing = comparison.passing {
+            areMissingDecided = true
+            throw passing
+        }
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
         try await commits.commit { ingestion in
@@ -405,7 +416,10 @@ actor ChangeFeed: SyncPart {
             isForAll = wantsAll || lastComparisonOfAll.map { start - $0 > trust } ?? true
         }
         let (complete, comparison) = try await compareReported(directories, of: kind, isForAll: isForAll)
-        if let passing = comparison.passing { throw passing }
+        if let passing = comparison.passing {
+            areMissingDecided = true
+            throw passing
+        }
         guard isForAll, complete else { return complete }
         (comparedAllAt, lastComparisonOfAll, comparingAllTook) = (.now, .now, .now - start)
         isThorough = false

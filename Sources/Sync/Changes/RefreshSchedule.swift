@@ -145,8 +145,8 @@ final class RefreshSchedule: Sendable {
     // MARK: - Private
 
     /// A round that failed is repeated after a pause, whatever the polling and the failure: without a signal nothing else would ask
-    /// again. While the remote is unreachable, the probe does. One that will hardly succeed takes no larger share of the time than
-    /// polling.
+    /// again. While the remote is unreachable, the probe does. One that will hardly succeed is repeated less and less often, and takes no
+    /// larger share of the time than polling.
     private func round(_ refresh: @Sendable () async throws(FileProviderError) -> Void) async {
         let start = ContinuousClock.now
         let failure: FileProviderError?
@@ -159,13 +159,14 @@ final class RefreshSchedule: Sendable {
         let took = ContinuousClock.now - start
         let pause = state.withLock { state -> Duration? in
             state.lastRound = (.now, took)
-            guard let failure, failure.code.reaction != .latchDomain else {
+            guard let failure, failure.code.reaction != .latchDomain || connection.failure == nil else {
                 state.failures = 0
                 return nil
             }
             defer { state.failures += 1 }
-            let pause = Backoff.listing.pause(after: state.failures)
-            return Backoff.isTransient(failure) ? pause : max(pause, took * BrowsedDirectories.longestShare)
+            if Backoff.isTransient(failure) { return Backoff.listing.pause(after: state.failures) }
+            return max(
+                Backoff.refusedRound.pause(after: state.failures), took * BrowsedDirectories.longestShare)
         }
         rounds.wake(after: pause)
     }

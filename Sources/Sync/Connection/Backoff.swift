@@ -9,6 +9,8 @@ struct Backoff: Sendable {
 
     /// Listings and rounds of changes.
     static let listing = Backoff(first: .seconds(2), longest: .seconds(120))
+    /// Rounds of changes that fail for a reason that will hardly pass by itself.
+    static let refusedRound = Backoff(first: .seconds(2), longest: .seconds(3600))
     /// Downloads that no process waits for.
     static let download = Backoff(first: .seconds(1), longest: .seconds(600))
 

@@ -255,12 +255,13 @@ actor Downloads: ContentEvictor, SyncPart {
                     of: download.number, generation: download.generation, ranges: ranges,
                     cause: download.cause)
                 if let effects { publish(effects, of: download.number) }
+                budget.wake()
                 guard !download.isRunning else { return }
                 events.tell(
                     .downloaded, of: download.number, named: name(of: download.number), bytes: ranges.count,
                     process: download.cause)
-                budget.wake()
             } else if running[download.number] !== download {
+                budget.wake()
                 // The next reader may join a transfer that is not over, and needs its file.
                 try await abandon(download.number, generation: download.generation)
             }

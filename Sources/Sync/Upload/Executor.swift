@@ -286,12 +286,14 @@ struct Executor: SyncPart {
     ) async throws {
         guard let held = guardian.warning else { return try await postpone(sent, failure) }
         var what = "it"
-        if missing != sent.identifier, let directory = try replica.database.item(missing) {
+        if missing != sent.identifier, missing != .rootContainer, let directory = try replica.database.item(missing) {
             what = "its directory '\(directory.name)'"
         }
         let reason =
             "the remote no longer has \(what), and removals are held; this change is kept, and sent once you have decided: \(held)"
         try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
+        // The decision was made meanwhile.
+        if guardian.warning == nil { try await postpone(sent, failure) }
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
