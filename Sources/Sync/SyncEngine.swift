@@ -366,6 +366,7 @@ package final class SyncEngine: SyncPart {
         connection.reset()
         uploads.wake()
         try await feed.refresh(isThorough: true)
+        schedule.roundSucceeded()
         trashTidier.wake()
     }
 

@@ -171,6 +171,9 @@ final class RefreshSchedule: Sendable {
         rounds.wake(after: pause)
     }
 
+    /// A round that was asked for has succeeded: the next failure counts as the first.
+    func roundSucceeded() { state.withLock { $0.failures = 0 } }
+
     /// While the remote is unreachable, only the probe asks it.
     private func refreshUnlessUnreachable() {
         if connection.failure == nil { refresh() }
