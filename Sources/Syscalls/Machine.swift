@@ -53,6 +53,11 @@ package enum Machine {
     /// The process that has started this one, or that has adopted it.
     package static var parentProcess: Int32 { getppid() }
 
+    /// Ends all processes of a group at once that this process may end (kill(2)).
+    package static func killGroup(_ group: Int32) {
+        if group > 1 { _ = kill(-group, SIGKILL) }
+    }
+
     /// The host name.
     package static var hostName: String { ProcessInfo.processInfo.hostName }
 

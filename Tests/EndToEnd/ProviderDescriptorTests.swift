@@ -90,7 +90,7 @@ import Testing
         defer { folder.remove() }
         let catalog = ProviderCatalog(
             credentials: CredentialStore(in: folder.path), defaults: configuration.remoteOptions,
-            logger: Logger(label: "test"))
+            stateDirectory: folder.path.string, logger: Logger(label: "test"))
         func refusal(_ options: DomainOptions) async -> String? {
             do {
                 let domain = FileProviderDomain(identifier: "name", source: "s3://bucket")

@@ -12,6 +12,9 @@ struct ObservedProcess: Sendable {
     }
 
     let identity: Identity
+    /// The process group, and the session.
+    let group, session: Int32
+    private let state: Substring
 
     /// - Returns: nil for a process that does not exist or is not visible.
     init?(_ process: Int32) {
@@ -19,11 +22,28 @@ struct ObservedProcess: Sendable {
         // The second field is the name, which may contain spaces and parentheses.
         guard let end = text.utf8.lastIndex(of: UInt8(ascii: ")")) else { return nil }
         let fields = text[end...].split(separator: " ")
-        guard fields.count > 20, let startTime = UInt64(fields[20]) else { return nil }
+        guard fields.count > 20, let startTime = UInt64(fields[20]), let group = Int32(fields[3]),
+            let session = Int32(fields[4])
+        else { return nil }
+        (self.group, self.session, state) = (group, session, fields[1])
         identity = Identity(
             process: process, startTime: startTime,
             executable: try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe"))
     }
+
+    /// All processes that are visible.
+    static func all() -> [ObservedProcess] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { Int32($0) }.compactMap { ObservedProcess($0) }
+    }
+
+    /// Whether it is the same process as another, and has not ended.
+    func isRunning(as other: ObservedProcess) -> Bool {
+        identity.startTime == other.identity.startTime && state != "Z" && state != "X"
+    }
+
+    /// The variables that it was started with, each with a NUL after it; empty for a process of another user.
+    var environment: Data { FileManager.default.contents(atPath: "/proc/\(identity.process)/environ") ?? Data() }
 
     /// The name of the process; for a script, the name of the script and not of its interpreter.
     var name: String? {

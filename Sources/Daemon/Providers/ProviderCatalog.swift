@@ -15,6 +15,8 @@ struct ProviderCatalog: Sendable {
     let credentials: CredentialStore
     /// The values of options for all domains of a kind, from the configuration file, by the descriptor's name.
     let defaults: [String: [String: String]]
+    /// The daemon's.
+    let stateDirectory: String
     let logger: Logger
 
     static let factories: [any ProviderFactory] = [
@@ -88,8 +90,9 @@ struct ProviderCatalog: Sendable {
             secrets: { kept()?.secrets ?? [:] },
             // Credentials, certificates and proxies of the shell that started the daemon are not used, because they may belong
             // to another domain.
-            environment: {
+            environment: { [stateDirectory] in
                 DaemonEnvironment.of(ProcessInfo.processInfo.environment).merging(kept()?.variables ?? [:]) { $1 }
+                    .merging([LeftPrograms.variable: stateDirectory]) { $1 }
             }, isReadOnly: options.isReadOnly, logger: logger)
     }
 }

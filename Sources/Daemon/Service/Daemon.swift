@@ -64,7 +64,7 @@ package final class Daemon: Sendable {
             ignoredNames: configuration.ignoredNames,
             catalog: ProviderCatalog(
                 credentials: CredentialStore(in: FilePath(places.credentials)),
-                defaults: configuration.remoteOptions, logger: logger),
+                defaults: configuration.remoteOptions, stateDirectory: places.stateDirectory, logger: logger),
             manager: manager, metered: MeteredConnection { await networkManager.follow($0) }, logger: logger)
         let exporter = (metricsAddress ?? configuration.metricsAddress).map {
             MetricsExporter(at: $0, logger: logger)
@@ -180,6 +180,8 @@ package final class Daemon: Sendable {
             return lock
         }
         let lock = try await newLock(isActivated: isActivated)
+        let left = await LeftPrograms.kill(of: places.stateDirectory)
+        if left > 0 { logger.notice("\(left) programs of a daemon that was killed were still running, and are ended") }
         manager.remove(Self.lockName)
         try? manager.store(lock.file, as: Self.lockName)
         return lock
