@@ -143,7 +143,7 @@ package struct Keeper: ~Copyable {
 
     private mutating func handleEnd(of worker: Worker, _ end: ProcessEnd) -> Int32? {
         self.worker = nil
-        // A request that one of them is busy with must not reach the remote after those of the next worker. The processes that a
+        // A request that a program of the worker is busy with must not reach the remote after those of the next worker. The processes that a
         // lingering worker has started are still its children.
         let parents = [getpid()] + (lingering.contains(worker.process) ? [worker.process] : [])
         let killed = parents.reduce(0) { $0 + max(0, yonder_kill_groups_of_children($1)) }
