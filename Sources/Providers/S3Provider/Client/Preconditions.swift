@@ -158,12 +158,12 @@ final class Preconditions: Sendable {
 
     private func probeWriting(_ key: String) async throws -> ConditionSupport {
         var found = ConditionSupport()
-        guard let (made, isConditional) = try await makeNew(key), let there = try await client.object(key)
-        else { return found }
+        guard let (made, isConditional) = try await makeNew(key) else { return found }
         // It was written once: every listing shows this content.
-        if let listed = try await client.list(prefix: key, isFlat: true, limit: 1, isRaw: true).entries.first,
-            case .object(let object) = listed, object.key.utf8.elementsEqual(key.utf8)
-        {
+        async let written = client.object(key)
+        async let listing = client.list(prefix: key, isFlat: true, limit: 1, isRaw: true).entries.first
+        guard let there = try await written else { return found }
+        if case .object(let object)? = try await listing, object.key.utf8.elementsEqual(key.utf8) {
             found.listsOtherTags = object.tag != there.tag
             found.answersWithListedTags = made.fields["ETag"].map(S3Object.quoted) == object.tag
         }

@@ -252,8 +252,9 @@ final class S3Remote: PathRemote {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         try tree.check(path)
         return try await changing(path, isTree: true) { [self] in
-            try await tree.requireDirectory(path.parent)
+            async let hasParent: Void = tree.requireDirectory(path.parent)
             try await tree.requireNothing(at: path)
+            try await hasParent
             try await tree.mark(tree.prefix(of: path))
             return S3Tree.directory(path.name ?? "")
         }
