@@ -1,4 +1,5 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import TestSupport
 import Testing
@@ -21,7 +22,15 @@ struct FailedProbeTests {
                 try await expectFailure(.providerDomainTemporarilyUnavailable, "(\(status))", of: session)
             }
             #expect(try await server.state().counts["PUT"] == sent)
-            #expect(session.webDAV?.server.capabilityStore.capabilities == nil)
+            let remote = try #require(session.webDAV)
+            #expect(remote.server.capabilityStore.capabilities == nil)
+            // Nothing was sent for a rename: it is not one that may have been made.
+            do {
+                _ = try await remote.move(RemotePath(["old"]), to: RemotePath(["new"]), kind: .file)
+                Issue.record("it was moved")
+            } catch {
+                #expect(!OperationLedger.isOutcomeUnknown(after: error), "\(error)")
+            }
 
             try await server.request(".moves=0")
             let isMade = await eventually(within: .seconds(30)) {

@@ -5,11 +5,29 @@ extension OperationLedger {
     package static func isOutcomeUnknown(after error: any Error) -> Bool {
         if error is RemoteConditionFailure { return false }
         guard let error = error as? FileProviderError else { return true }
+        if error.underlyingErrors.contains(where: { $0 is NothingSent }) { return false }
         switch error.code {
         case .serverUnreachable, .timedOut, .userCancelled, .malformedResponse, .posix,
             .providerDomainTemporarilyUnavailable:
             return true
         default: return false
+        }
+    }
+
+    /// The cause of an error before the first request for a change.
+    private struct NothingSent: Error {}
+
+    /// Does what a call does before it requests its first change.
+    ///
+    /// - Throws: what `body` throws. After a `FileProviderError` it is known that the call has changed nothing.
+    package static func preparing<Value>(
+        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
+    ) async throws -> Value {
+        do {
+            return try await body()
+        } catch var error as FileProviderError {
+            error.underlyingErrors.append(NothingSent())
+            throw error
         }
     }
 

@@ -47,12 +47,16 @@ struct ItemChanges: Sendable {
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await server.connect()
-        let capabilities = try await prober.capabilities(probingIn: newPath.parent)
-        try await requireName(of: newPath) { $0 == .kept }
+        try await OperationLedger.preparing {
+            try await server.connect()
+            let capabilities = try await prober.capabilities(probingIn: newPath.parent)
+            try await requireName(of: newPath) { $0 == .kept }
+            // The probe does not cover overwriting a directory.
+            if kind == .directory || !capabilities.refusesOverwriting {
+                try await server.require(.absent, at: newPath)
+            }
+        }
         server.lostUploads.carry(path, to: newPath)
-        // The probe does not cover overwriting a directory.
-        if kind == .directory || !capabilities.refusesOverwriting { try await server.require(.absent, at: newPath) }
         try await changes.move(path, to: newPath, kind: kind, overwriting: false)
         let found = try await OperationLedger.result {
             try await server.propfind(newPath, isDirectory: kind == .directory)
