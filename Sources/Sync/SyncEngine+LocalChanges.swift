@@ -81,9 +81,10 @@ extension SyncEngine {
     /// Lifts every latch and every wait, or one inode's. Without one, what was held because it would remove much is let
     /// through, too.
     package func retry(_ number: InodeNumber? = nil) async throws {
+        // Before the calls that this lets through.
+        await (calls.provider as? any RetryingProvider)?.retryNow()
         try await commits.commit { try $0.answers.retryNow(number) }
         if number == nil { await feed.applyHeldRound() }
-        await (calls.provider as? any RetryingProvider)?.retryNow()
         errorWasResolved()
     }
 

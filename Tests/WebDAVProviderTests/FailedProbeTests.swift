@@ -56,6 +56,18 @@ struct FailedProbeTests {
         }
     }
 
+    @Test("DAV-32: after `yonder retry` the next probe does not wait") func retried() async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            try await server.request(".moves=400")
+            try await expectFailure(.cannotSynchronize, "(400)", of: session)
+            try await server.request(".moves=0")
+            try await #require(session.provider as? any RetryingProvider).retryNow()
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            await session.provider.invalidate()
+        }
+    }
+
     @Test("DAV-32: a 502 of Apache about the Destination is a refusal, another one and a lock are not")
     func kinds() throws {
         func error(_ status: Int, _ text: String = "") throws -> FileProviderError {

@@ -109,6 +109,10 @@ package final class WebDAVRemote: PathRemote {
     }
 }
 
+extension WebDAVRemote: RetryingProvider {
+    package func retryNow() async { prober.retryNow() }
+}
+
 extension WebDAVRemote: EarlyRemote {
     package func receive(_ content: GrowingContent, in directory: RemotePath) async {
         await earlyUploads.receive(content, in: directory)

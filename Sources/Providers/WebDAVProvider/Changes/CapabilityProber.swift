@@ -70,6 +70,14 @@ final class CapabilityProber: Sendable {
         }
     }
 
+    /// The next caller begins a probe, however short ago one failed.
+    func retryNow() {
+        state.withLock { state in
+            state.failure = nil
+            state.pause = Self.pauses.first
+        }
+    }
+
     /// - Returns: the probe that was in progress.
     func cancel() -> Task<ServerCapabilities, any Error>? {
         let task = state.withLock { $0.probe }
