@@ -20,7 +20,7 @@ HABITs:
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing. With 0 for MS it is done
-when /.release was asked for.
+when /.release was asked for. /.break=MS closes the connection in place of the 504, and /.hang=MS does so when the move is done.
 After a GET of /.moves=STATUS each MOVE is answered with that status, until a GET of /.moves=0.
 After a GET of /.lock another client has locked the root with all in it: PUT, MKCOL, MOVE and DELETE are answered as by
 Apache, with 207 and a 423 inside.
@@ -50,7 +50,7 @@ if "many" in habits:
 released = threading.Event()
 losing = threading.Event()
 refusals = {"armed": None, "due": None}
-gateway = {"pause": None}
+gateway = {"pause": None, "kind": "gateway"}
 moves = {"status": 0}
 counts = {}
 locked = threading.Event()
@@ -259,9 +259,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with lock:
                 refusals["armed"] = int(self.path.partition("=")[2])
             return self.answer(204)
-        if self.path.startswith("/.gateway="):
+        if self.path.startswith(("/.gateway=", "/.break=", "/.hang=")):
+            kind, _, pause = self.path[2:].partition("=")
             with lock:
-                gateway["pause"] = int(self.path.partition("=")[2])
+                gateway["kind"], gateway["pause"] = kind, int(pause)
             if gateway["pause"] == 0:
                 released.clear()
             return self.answer(204)
@@ -339,8 +340,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.move(self.place, target)
                 refusals["due"], refusals["armed"] = refusals["armed"], None
         if pause is not None:
-            threading.Thread(target=self.move_later, args=(self.place, target, pause / 1000), daemon=True).start()
-            return self.answer(504)
+            late = threading.Thread(target=self.move_later, args=(self.place, target, pause / 1000), daemon=True)
+            late.start()
+            if gateway["kind"] == "gateway":
+                return self.answer(504)
+            if gateway["kind"] == "hang":
+                late.join()
+            raise EOFError
         if losing.is_set():
             losing.clear()
             released.wait()

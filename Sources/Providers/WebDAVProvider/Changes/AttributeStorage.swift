@@ -42,6 +42,8 @@ struct AttributeStorage: Sendable {
         guard !server.hasIdentifiers, try await isSupported(in: path.parent) else {
             return (try await server.entry(at: path, isDirectory: path.names.isEmpty), all)
         }
+        // The file would lose its attributes to that move.
+        if kind == .file { try await server.requireNoMove(to: path) }
         let there = try await server.requireItem(path, isDirectory: kind == .directory)
         var wanted = attributes
         let old = StoredAttributes(of: there.resource)

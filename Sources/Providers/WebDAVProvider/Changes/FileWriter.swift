@@ -44,6 +44,7 @@ struct FileWriter: Sendable {
         _ capabilities: ServerCapabilities
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
+        let isCheckedByMove = condition == .absent && capabilities.refusesOverwriting
         let early = try await earlyUploads.finish(contents, capabilities)
         // Small content is recognized by its bytes if the response to the move is lost. They are read before, because a
         // process may write the file until the loss is known.
@@ -73,7 +74,6 @@ struct FileWriter: Sendable {
                     capabilities.tagsSurviveMoves
                     ? .tag(sent.entry.tag) : sent.resource.modifiedAt.map { SentContents.Mark.seconds($0) }
             }
-            let isCheckedByMove = condition == .absent && capabilities.refusesOverwriting
             let there = isCheckedByMove ? nil : try await server.require(condition, at: path)
             etag = capabilities.movesConditionally ? there?.etag : nil
             // A move that was cancelled may have been made. One that has not begun was not.
@@ -82,9 +82,15 @@ struct FileWriter: Sendable {
             server.hiddenFiles.delete(hidden)
             throw error
         }
+        // A move that is made late replaces what is newer, unless the server checks what it replaces.
+        var replacement: HiddenFiles.Replacement?
+        if !isCheckedByMove {
+            replacement = HiddenFiles.Replacement(names: path.names, size: contents.size)
+            if case .digest(let digest) = mark { replacement?.digest = digest }
+        }
         do {
             return try await recordingOutcome(of: contents, mark, at: path, attributes) {
-                try await publish(hidden, at: path, if: condition, ifTargetHas: etag)
+                try await publish(hidden, at: path, if: condition, ifTargetHas: etag, replacement)
                 server.hiddenFiles.remove(hidden)
                 if let sent, capabilities.tagsSurviveMoves {
                     var entry = sent.entry.with(stored)
@@ -99,11 +105,7 @@ struct FileWriter: Sendable {
         } catch let unanswered as ChangeRequests.UnansweredMove {
             // The record of the upload stays: it gives the file its date.
             let search = MoveSearch(server: server, hidden: hidden, path: path)
-            let isRefused = condition == .absent && capabilities.refusesOverwriting
-            let replacement =
-                unanswered.mayReplaceNewer && !isRefused
-                ? HiddenFiles.Replacement(names: path.names, size: contents.size) : nil
-            guard let moved = await search.run(for: mark, of: contents, replacement) else {
+            guard let moved = await search.run(for: mark, of: contents) else {
                 throw unanswered.cause
             }
             return moved.with(stored)
@@ -222,15 +224,17 @@ struct FileWriter: Sendable {
     /// - Throws: ``ChangeRequests/UnansweredMove``, after which it is not deleted: some servers remove the target first, and
     ///   a deletion would take the source away from a move that is still being made.
     private func publish(
-        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, ifTargetHas etag: String?
+        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, ifTargetHas etag: String?,
+        _ replacement: HiddenFiles.Replacement?
     ) async throws {
-        server.hiddenFiles.noteMoving(hidden)
         do {
             do {
+                try server.hiddenFiles.noteMoving(hidden, etag == nil ? replacement : nil)
                 try await changes.tryToMove(
                     hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag)
             } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
                 // The server refuses the ETag that the file has: no other client has changed the file.
+                try server.hiddenFiles.noteMoving(hidden, replacement)
                 try await changes.tryToMove(hidden, to: path, kind: .file, overwriting: true)
             }
         } catch let unanswered as ChangeRequests.UnansweredMove {

@@ -21,13 +21,12 @@ struct MoveSearch: Sendable {
     /// - Parameters:
     ///   - mark: what the sent content is recognized by.
     ///   - contents: what was sent.
-    ///   - replacement: what the move does if it is made late; nil where that can do no harm.
     /// - Returns: the moved file; nil when it is not known to have been moved, also when the server does not answer.
-    func run(
-        for mark: SentContents.Mark?, of contents: ContentSource, _ replacement: HiddenFiles.Replacement?
-    ) async -> RemoteEntry? {
-        server.hiddenFiles.keepWhileMoving(hidden, replacement)
-        if replacement != nil, let digest = await contents.digest() { server.hiddenFiles.note(digest, of: hidden) }
+    func run(for mark: SentContents.Mark?, of contents: ContentSource) async -> RemoteEntry? {
+        let replacement = server.hiddenFiles.keepWhileMoving(hidden)
+        if let replacement, replacement.digest == nil, let digest = await contents.digest() {
+            server.hiddenFiles.note(digest, of: hidden)
+        }
         do {
             for pause in Self.pauses {
                 try await Task.sleep(for: pause)
@@ -62,22 +61,29 @@ extension WebDAVServer {
     /// Deleting the source of the move would not prevent it: some servers remove the target before they look for the source.
     ///
     /// - Parameter contents: what is to be written; nil for any other change. The move of the same content does no harm.
-    /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move.
+    /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move. Nothing was changed then.
     func requireNoMove(to path: RemotePath, of contents: ContentSource? = nil) async throws {
-        for (hidden, replacement) in hiddenFiles.sources(ofMovesTo: path) {
-            guard try await lookUp(hidden) != nil else {
-                hiddenFiles.remove(hidden)
-                continue
+        try await OperationLedger.preparing {
+            for (hidden, replacement) in hiddenFiles.sources(ofMovesTo: path) {
+                guard try await lookUp(hidden) != nil else {
+                    hiddenFiles.remove(hidden)
+                    continue
+                }
+                if let contents, let digest = replacement.digest, replacement.names == path.names,
+                    replacement.size == contents.size, await contents.digest() == digest
+                {
+                    continue
+                }
+                throw unansweredMove(to: replacement.names.last)
             }
-            if let contents, let digest = replacement.digest, replacement.names == path.names,
-                replacement.size == contents.size, await contents.digest() == digest
-            {
-                continue
-            }
-            throw FileProviderError(
-                .providerDomainTemporarilyUnavailable,
-                "\(client.host) may still be writing what was sent of '\(replacement.names.last ?? "/")' before, because a proxy "
-                    + "has not waited for it: the next change follows when that is done, or in ten minutes")
         }
+    }
+
+    /// The error of a change that waits for an earlier move.
+    func unansweredMove(to name: String?) -> FileProviderError {
+        FileProviderError(
+            .providerDomainTemporarilyUnavailable,
+            "\(client.host) may still be writing what was sent of '\(name ?? "/")' before, because it has not answered: the "
+                + "next change follows when that is done, or in ten minutes")
     }
 }

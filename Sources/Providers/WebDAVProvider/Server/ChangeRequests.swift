@@ -46,11 +46,9 @@ struct ChangeRequests: Sendable {
         }
     }
 
-    /// A move that the server may still be making, or has made.
+    /// A move that the server may have made, or may make at any later time, whatever the target is then.
     struct UnansweredMove: Error {
         var cause: any Error
-        /// A proxy has not waited for it: the server may make it at any later time, whatever the target is then.
-        var mayReplaceNewer = false
     }
 
     /// - Parameter etag: the tag that the item at the new path must have, as the server writes it.
@@ -85,9 +83,7 @@ struct ChangeRequests: Sendable {
                 .malformedResponse, "\(client.host) has moved '\(path.name ?? "/")' only in part")
         // A proxy has stopped waiting. Those from 520 on are Cloudflare's.
         case 502, 504, 520...599:
-            throw UnansweredMove(
-                cause: WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true),
-                mayReplaceNewer: etag == nil)
+            throw UnansweredMove(cause: WebDAVClient.failure(response, of: newPath.name ?? "/", isChange: true))
         default: throw try await refusal(response, at: newPath)
         }
     }

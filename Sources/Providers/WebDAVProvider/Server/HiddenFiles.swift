@@ -19,12 +19,7 @@ final class HiddenFiles: Sendable {
         /// Where that move may replace what is newer; nil for any other file.
         var replacement: Replacement?
 
-        /// In seconds.
-        fileprivate var secondsLeft: Int64 {
-            let left = (isMovedUntil ?? 0) - Int64(Date().timeIntervalSince1970)
-            // The clock was set back.
-            return left > HiddenFiles.movingTime ? 0 : left
-        }
+        fileprivate var secondsLeft: Int64 { HiddenFiles.secondsLeft(ofMoveUntil: isMovedUntil) }
 
         var path: RemotePath { RemotePath(names) }
         fileprivate var key: [UInt8] { HiddenFiles.key(path) }
@@ -49,12 +44,12 @@ final class HiddenFiles: Sendable {
     /// A server may create a file from an aborted upload after it has answered that there is none.
     private static let settlingTime = Duration.milliseconds(300)
     /// In seconds. As long an answer to a move is waited for: ``WebDAVClient/longPatience``.
-    fileprivate static let movingTime: Int64 = 600
+    private static let movingTime: Int64 = 600
 
     private struct State {
         /// Records of an earlier process.
         var leftBehind: [Record]
-        /// The files of which a move was requested and not answered yet.
+        /// The files of which a move is in flight.
         var moving: Set<RemotePath> = []
         var isClosed = false
     }
@@ -94,13 +89,7 @@ final class HiddenFiles: Sendable {
     var all: [Record] { records.all.map(\.record) }
 
     /// Ends the use of new names.
-    func close() {
-        let moving = state.withLock { state in
-            state.isClosed = true
-            return state.moving
-        }
-        for path in moving { keepWhileMoving(path) }
-    }
+    func close() { state.withLock { $0.isClosed = true } }
 
     private static func key(_ path: RemotePath) -> [UInt8] {
         Array(path.names.map { Array($0.utf8) }.joined(separator: [UInt8(ascii: "/")]))
@@ -112,8 +101,14 @@ final class HiddenFiles: Sendable {
     /// aborted, and create the file only then.
     func delete(_ hidden: RemotePath, isDirectory: Bool = false) {
         _ = state.withLock { $0.moving.remove(hidden) }
-        // After the end of the session this fails, and the end removes what is recorded.
-        try? add(hidden, isDirectory: isDirectory)
+        let record = Record(names: hidden.names, isDirectory: isDirectory)
+        if records[record.key]?.isMovedUntil != nil {
+            // The server has refused to move it, or has had the time for it.
+            records.set(record.key, record)
+        } else {
+            // After the end of the session this fails, and the end removes what is recorded.
+            try? add(hidden, isDirectory: isDirectory)
+        }
         Task {
             var isAnswered = false
             for pause in [0, 1, 4, 20] {
@@ -126,19 +121,37 @@ final class HiddenFiles: Sendable {
         }
     }
 
-    /// A move of a file is about to be requested.
-    func noteMoving(_ hidden: RemotePath) { _ = state.withLock { $0.moving.insert(hidden) } }
-
-    /// Keeps the source of a move without an answer, also past the end of the session, as long as the server may be making
-    /// the move. What is there then is deleted.
+    /// A move of a file is about to be requested. Its source is kept, also past the end of the session or of the process, as
+    /// long as the server may be making the move.
     ///
     /// - Parameter replacement: what the move does if the server makes it late; nil where that can do no harm.
-    func keepWhileMoving(_ hidden: RemotePath, _ replacement: Replacement? = nil) {
+    /// - Throws: the errors of the store.
+    func noteMoving(_ hidden: RemotePath, _ replacement: Replacement?) throws {
+        _ = state.withLock { $0.moving.insert(hidden) }
+        let record = Record(names: hidden.names, isMovedUntil: Self.endOfMove, replacement: replacement)
+        try records.save(record.key, record)
+    }
+
+    /// A move had no answer. Its source is deleted if it is still there when the server has had the time for the move.
+    ///
+    /// - Returns: what the move does if the server makes it late.
+    func keepWhileMoving(_ hidden: RemotePath) -> Replacement? {
         _ = state.withLock { $0.moving.remove(hidden) }
-        let until = Int64(Date().timeIntervalSince1970) + Self.movingTime
-        let record = Record(names: hidden.names, isMovedUntil: until, replacement: replacement)
+        guard var record = records[Self.key(hidden)] else { return nil }
+        record.isMovedUntil = Self.endOfMove
         records.set(record.key, record)
         deleteWhenMoved(record)
+        return record.replacement
+    }
+
+    /// When a move that is requested now is over, in seconds since 1970.
+    static var endOfMove: Int64 { Int64(Date().timeIntervalSince1970) + movingTime }
+
+    /// - Parameter end: from ``endOfMove``; nil for no move.
+    static func secondsLeft(ofMoveUntil end: Int64?) -> Int64 {
+        let left = (end ?? 0) - Int64(Date().timeIntervalSince1970)
+        // The clock was set back.
+        return left > movingTime ? 0 : left
     }
 
     /// What the move of a file that is kept would write is known now.
@@ -148,11 +161,12 @@ final class HiddenFiles: Sendable {
         records.set(record.key, record)
     }
 
-    /// The sources of moves that may still replace what is at a path, or below it.
+    /// The sources of moves without an answer that may still replace what is at a path, or below it.
     func sources(ofMovesTo path: RemotePath) -> [(hidden: RemotePath, replacement: Replacement)] {
-        all.compactMap { record in
+        let moving = state.withLock { $0.moving }
+        return all.compactMap { record in
             guard let replacement = record.replacement, replacement.names.starts(with: path.names),
-                record.secondsLeft > 0
+                record.secondsLeft > 0, !moving.contains(record.path)
             else {
                 return nil
             }
