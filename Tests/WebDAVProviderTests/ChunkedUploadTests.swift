@@ -135,6 +135,53 @@ struct ChunkedUploadTests {
         }
     }
 
+    @Test("DAV-29: what is newer waits for chunks that the server may be assembling, also after a restart")
+    func mayBeAssembled() async throws {
+        try await run { remote, session, directory in
+            let first = try #require((session.provider as? PathAddressedProvider)?.remote)
+            let file = RemotePath(["large"])
+            let base = try #require(HTTPURL(remote.url("")))
+            let server = "http://\(base.host):\(base.port)"
+            try await remote.request("-X", "POST", "-d", "", "\(server)/faults/refuse/MOVE")
+            let content = try TestContent(bytes)
+            await #expect(throws: FileProviderError.self) {
+                _ = try await first.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            }
+            let record = try #require(journal(remote).records.first)
+
+            let provider = try await remote.makeProvider(for: session.manager)
+            let next = try #require((provider as? PathAddressedProvider)?.remote)
+            func expectWait(_ body: () async throws -> Void) async {
+                do {
+                    try await body()
+                    Issue.record("it did not wait")
+                } catch {
+                    #expect((error as? FileProviderError)?.code == .providerDomainTemporarilyUnavailable, "\(error)")
+                }
+            }
+            func write(_ bytes: [UInt8]) async throws {
+                let content = try TestContent(bytes)
+                _ = try await next.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            }
+            var other = bytes
+            other[5] = 8
+            for newer in [[3], other, bytes + [3]] as [[UInt8]] { await expectWait { try await write(newer) } }
+            await expectWait { try await next.delete(file, kind: .file, if: .always) }
+            await expectWait { _ = try await next.move(file, to: RemotePath(["other"]), kind: .file) }
+            await expectWait { try await next.delete(.root, kind: .directory, if: .always) }
+
+            // The server makes the move after all.
+            try await remote.request(
+                "-X", "MOVE", "-H", "Destination: \(remote.url("large"))", "-H", "OC-Total-Length: \(bytes.count)",
+                "\(server)/remote.php/dav/uploads/user/\(record.folder)/.file")
+            #expect(try await remote.content(of: "large") == Data(bytes))
+            try await write([3])
+            #expect(try await remote.content(of: "large") == Data([3]))
+            #expect(journal(remote).records.isEmpty)
+            await provider.invalidate()
+        }
+    }
+
     @Test(
         "DAV-17: an upload that the server forgets in the middle is sent anew, and nothing is missing because of that")
     func forgotten() async throws {

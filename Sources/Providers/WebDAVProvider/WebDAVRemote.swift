@@ -86,14 +86,20 @@ package final class WebDAVRemote: PathRemote {
         try await writer.write(contents, to: path, attributes, if: condition)
     }
 
-    package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+    /// Before a change of anything but content.
+    private func requireNoMove(to path: RemotePath) async throws {
         try await server.requireNoMove(to: path)
+        try await writer.chunkedUploads.requireNoMove(to: path)
+    }
+
+    package func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
+        try await requireNoMove(to: path)
         return try await items.makeDirectory(at: path, attributes)
     }
 
     package func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await server.requireNoMove(to: path)
-        try await server.requireNoMove(to: newPath)
+        try await requireNoMove(to: path)
+        try await requireNoMove(to: newPath)
         return try await items.move(path, to: newPath, kind: kind)
     }
 
@@ -104,7 +110,7 @@ package final class WebDAVRemote: PathRemote {
     }
 
     package func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
-        try await server.requireNoMove(to: path)
+        try await requireNoMove(to: path)
         try await items.delete(path, kind: kind, if: condition)
     }
 }
@@ -145,7 +151,7 @@ extension WebDAVRemote: TrashingRemote {
     }
 
     package func throwAway(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
-        try await server.requireNoMove(to: path)
+        try await requireNoMove(to: path)
         try await items.trash(path, kind: kind, if: condition)
     }
 

@@ -14,8 +14,11 @@ struct ChunkRecord: Codable, Hashable, Sendable {
     var begun: Int64
     /// SHA-256 of the acknowledged chunks, by their numbers.
     var digests: [Int: String] = [:]
-    /// The server may be assembling the chunks, because a proxy has not waited for it: they are not to be replaced.
-    var isEnding: Bool?
+    /// Until then, in seconds since 1970, the server may be moving the assembled chunks to the file: they are not to be
+    /// replaced, and the file gets no other content.
+    var isMovedUntil: Int64?
+
+    var isMoving: Bool { HiddenFiles.secondsLeft(ofMoveUntil: isMovedUntil) > 0 }
 }
 
 /// The chunked uploads in progress, with the chunks that the server has acknowledged.

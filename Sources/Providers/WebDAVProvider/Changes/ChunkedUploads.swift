@@ -75,14 +75,19 @@ final class ChunkedUploads: Sendable {
             "Overwrite": condition == .absent ? "F" : "T",
         ]
         if let date = attributes.contentModificationDate { fields["X-OC-Mtime"] = String(date.seconds) }
+        // Also where no answer comes, or this process ends.
+        let earlierEnd = upload.record.isMovedUntil
+        upload.record.isMovedUntil = HiddenFiles.endOfMove
+        try journal.save(upload.record)
         let response = try await client.send(
             "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true)
         if response.head.isSuccess {
             journal.remove(upload.record)
             return true
         }
-        if response.status == 502 || response.status == 504 || response.status >= 520 {
-            upload.record.isEnding = true
+        // After others a proxy has stopped waiting.
+        if ![502, 504].contains(response.status), response.status < 520 {
+            upload.record.isMovedUntil = earlierEnd
             try journal.save(upload.record)
         }
         if [400, 404, 409, 412].contains(response.status) { await abandon(upload.record, in: uploads) }
@@ -107,14 +112,7 @@ final class ChunkedUploads: Sendable {
                 contents.advance(by: Int64(range.count))
                 continue
             }
-            if upload.record.isEnding == true {
-                if let uploads { await abandon(upload.record, in: uploads) }
-                journal.remove(upload.record)
-                throw FileProviderError(
-                    .providerDomainTemporarilyUnavailable,
-                    "\(client.host) may be assembling an earlier version of '\(upload.path.name ?? "/")': it is sent anew"
-                )
-            }
+            if upload.record.isMoving { throw server.unansweredMove(to: upload.path.name) }
             // From now on the chunk of this number is not the one that was recorded.
             if upload.record.digests.removeValue(forKey: number) != nil { try journal.save(upload.record) }
             let response = try await client.send(
@@ -183,6 +181,30 @@ final class ChunkedUploads: Sendable {
             return members.reduce(into: [Int: Int64]()) { chunks, member in
                 guard let number = member.path.name.flatMap({ Int($0) }), !member.resource.isCollection else { return }
                 chunks[number] = member.resource.length
+            }
+        }
+    }
+
+    /// Makes sure that the server moves no earlier upload to a path, or below it, after a change there that is about to begin.
+    ///
+    /// - Parameter size: of the content that is to be written; nil for any other change. The chunks of content of that size
+    ///   are compared when it is sent.
+    /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move. Nothing was changed then.
+    func requireNoMove(to path: RemotePath, size: Int64? = nil) async throws {
+        guard let uploads else { return }
+        let target = client.root.url(of: path).path
+        let below = client.root.url(of: path, isDirectory: true).path
+        let inProgress = state.withLock { $0.inProgress }
+        try await OperationLedger.preparing {
+            for record in journal.records where record.isMoving && record.size != size {
+                guard record.target.utf8.elementsEqual(target.utf8) || record.target.utf8.starts(with: below.utf8),
+                    !inProgress.contains(record.target)
+                else { continue }
+                guard try await chunks(of: record, in: uploads) == nil else {
+                    throw server.unansweredMove(
+                        to: client.root.path(of: record.target, on: client.root.url)?.name ?? path.name)
+                }
+                journal.remove(record)
             }
         }
     }
