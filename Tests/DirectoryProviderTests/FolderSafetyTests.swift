@@ -218,6 +218,68 @@ import Testing
         }
     }
 
+    /// Runs a test with mounts of FUSE in the folder whose program has died.
+    private func withDeadMounts(_ places: [String], _ test: () async throws -> Void) async throws {
+        var failure: (any Error)?
+        do {
+            for place in places {
+                let mounted = try await Command.shell(
+                    """
+                    exec 9<>/dev/fuse
+                    mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 dead "$1"
+                    """, place)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+            }
+            try await test()
+        } catch {
+            failure = error
+        }
+        for place in places { _ = try await Command.run("umount", "-l", place) }
+        if let failure { throw failure }
+    }
+
+    @Test(
+        "FOLDER-12: a file system below the folder that does not answer keeps its items, and the rest of the folder goes on",
+        .enabled(if: FUSEAvailability.isRoot && FUSEAvailability.isAvailable, "only root can mount"))
+    func aDeadMount() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("disk")
+            try await remote.write([1], to: "disk/file")
+            let file = try await session.find("disk/file")
+            try await remote.makeDirectory("unseen")
+            // A change in the directory below the mount is still noticed.
+            let below = try FileHandle(forWritingTo: URL(fileURLWithPath: remote["disk/file"]))
+            defer { try? below.close() }
+            try await withDeadMounts([remote["disk"], remote["unseen"]]) {
+                let listed = try await session.list()
+                #expect(listed.map(\.filename) == ["disk"])
+                #expect(listed.first?.itemIdentifier == file.parentItemIdentifier)
+                #expect(session.manager.warnings.count { $0.contains("does not answer") } == 2)
+                #expect(
+                    await failureCode { _ = try await session.item(file.itemIdentifier) } == .ubiquitousFileUnavailable)
+                #expect(
+                    await failureCode {
+                        _ = try await session.create(ProviderSession.template("unseen"), content: [1])
+                    } == .ubiquitousFileUnavailable)
+                var changes: ChangeBatch?
+                for number in 1...20 where changes == nil {
+                    let anchor = try await session.anchor()
+                    try below.write(contentsOf: Data([2]))
+                    let name = "beside\(number)"
+                    try await remote.write([3], to: name)
+                    do {
+                        changes = try await session.changes(from: anchor, until: "the file beside it") { batch in
+                            batch.updated.contains { $0.filename == name }
+                        }
+                    } catch let error as FileProviderError where error.code == .syncAnchorExpired {
+                        // The mounts were noticed after the anchor was taken.
+                    }
+                }
+                #expect(changes?.deleted == [])
+            }
+        }
+    }
+
     @Test(
         "CHANGE-1: what was changed in a directory before it was moved is reported, also soon after another such move")
     func changesBeforeAMove() async throws {

@@ -23,7 +23,11 @@ extension Folder {
             FileProviderError(.fileReadNoPermission, itemIdentifier: identifier)
         case .noSuchFileOrDirectory, .notDirectory: FileProviderError.noSuchItem(identifier)
         case .socketNotConnected, .staleNFSFileHandle, .noRouteToHost, .hostIsDown, .operationNotSupportedByDevice:
-            FileProviderError(.serverUnreachable, "the source '\(path)' does not answer: \(error)")
+            FolderItems.isOnMount(identifier)
+                ? FileProviderError(
+                    .ubiquitousFileUnavailable, "a file system in the source '\(path)' does not answer: \(error)",
+                    itemIdentifier: identifier, errno: .operationNotSupportedByDevice)
+                : FileProviderError(.serverUnreachable, "the source '\(path)' does not answer: \(error)")
         case .timedOut: FileProviderError(.timedOut, "the source '\(path)' does not answer")
         default: FileProviderError(.posix, "the source: \(error)", itemIdentifier: identifier, errno: error)
         }

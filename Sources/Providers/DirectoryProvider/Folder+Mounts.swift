@@ -30,9 +30,7 @@ extension Folder {
         do throws(Errno) {
             opened = try directory.openDirectory(named: name)
         } catch {
-            if [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(error) {
-                try mounts.examineMissing(FolderMounts.Place(name, in: parent))
-            }
+            try mounts.examine(error, at: FolderMounts.Place(name, in: parent))
             throw error
         }
         do {
@@ -44,19 +42,20 @@ extension Folder {
             return (opened, status)
         } catch {
             try? opened.close()
+            if let error = error as? Errno { try mounts.examine(error, at: FolderMounts.Place(name, in: parent)) }
             throw error
         }
     }
 
     /// As ``status(of:in:)``, of a name in the folder.
     ///
-    /// - Throws: `ubiquitousFileUnavailable` if a file system was seen there and is away; POSIX errors.
+    /// - Throws: `ubiquitousFileUnavailable` if a file system was seen there and is away, or does not answer; POSIX errors.
     func status(of name: String, in directory: FileDescriptor, _ parent: ItemIdentifier) throws -> FileStatus {
         let status: FileStatus
         do throws(Errno) {
             status = try self.status(of: name, in: directory)
         } catch {
-            if error == .noSuchFileOrDirectory { try mounts.examineMissing(FolderMounts.Place(name, in: parent)) }
+            try mounts.examine(error, at: FolderMounts.Place(name, in: parent))
             throw error
         }
         guard mounts.isToBeExamined(status, at: FolderMounts.Place(name, in: parent), rootDevice: rootDevice) else {
@@ -70,9 +69,15 @@ extension Folder {
     /// The directories in a directory whose file systems are away, and whose names are not there either: a program that mounts disks
     /// may remove the directory of one with it.
     func missingMounts(in directory: FileDescriptor, _ container: ItemIdentifier) -> [FileProviderItem] {
-        mounts.names(in: container).compactMap { name in
-            guard (try? FileStatus(of: name, in: directory)) == nil else { return nil }
-            return (try? item(named: name, in: directory, parent: container)) ?? nil
+        mounts.names(in: container).compactMap { name -> FileProviderItem? in
+            do throws(Errno) {
+                _ = try FileStatus(of: name, in: directory)
+                return nil
+            } catch {
+                // One that does not answer has its name, and was listed with the others.
+                guard error == .noSuchFileOrDirectory else { return nil }
+                return (try? item(named: name, in: directory, parent: container)) ?? nil
+            }
         }
     }
 }

@@ -200,9 +200,9 @@ final class Folder: Sendable {
             guard status.kind != .special, !HiddenName.isOne(name) else { return nil }
             let identifier = identifier(of: status, named: name, parent: parent)
             return items.item(identifier, named: name, in: directory, parent: parent, status: status)
-        } catch let error as FileProviderError {
-            guard let known = mounts.away(name, in: parent) else { throw error }
-            return items.away(known)
+        } catch let error as FileProviderError where error.code == .ubiquitousFileUnavailable {
+            // One that the system does not know is shown when it answers.
+            return mounts.away(name, in: parent).map(items.away)
         } catch let error as Errno {
             guard error == .noSuchFileOrDirectory || error == .fileNameTooLong else { throw error }
             return nil

@@ -113,6 +113,9 @@ struct FolderChanges: FileProviderEnumerator {
         } catch let error as FileProviderError where error.code == .noSuchItem {
             // If it was removed, its parent reports that.
             return false
+        } catch let error as FileProviderError where error.code == .ubiquitousFileUnavailable {
+            // All is compared when the file system is there again.
+            return true
         } catch let error as Errno {
             throw folder.failure(error, of: place.directory)
         }

@@ -81,6 +81,9 @@ struct FolderItems: Sendable {
         String(identifier.rawValue.prefix { $0 != "+" })
     }
 
+    /// Whether a file is on a file system below the folder.
+    static func isOnMount(_ identifier: ItemIdentifier) -> Bool { identifier.rawValue.utf8.contains(UInt8(ascii: "@")) }
+
     /// Whether this provider has assigned an identifier; the system assigns temporary ones.
     static func isIdentifier(_ identifier: ItemIdentifier) -> Bool {
         identifier.rawValue.utf8.allSatisfy { "0123456789abcdef-+@".utf8.contains($0) }

@@ -20,6 +20,12 @@ extension FolderMounts {
         manager.remotePath(of: ItemIdentifier(record.parent)).map { $0 + [record.name] }
     }
 
+    /// The path of a name in the folder; nil if the system does not know its directory.
+    func path(to place: Place) -> FilePath? {
+        guard let name = place.name, let names = manager.remotePath(of: place.directory) else { return nil }
+        return (names + [name]).reduce(root) { $0.appending($1) }
+    }
+
     /// The names from the root down to the directories where the file system of an item was seen, or is.
     func names(toMountOf identifier: ItemIdentifier) -> [[String]] {
         if isWithoutRecords { return [] }

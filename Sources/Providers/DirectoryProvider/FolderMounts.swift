@@ -49,6 +49,8 @@ final class FolderMounts: Sendable {
         var marks: [UInt64: String] = [:]
         /// Why the files of a file system cannot be used.
         var defects: [Place: FileProviderError] = [:]
+        /// Where the user was told that a file system does not answer.
+        var isReported: Set<Place> = []
     }
 
     let manager: any FileProviderManager
@@ -190,7 +192,7 @@ final class FolderMounts: Sendable {
     /// Whether a file system is at its place now, and has this device. The record may be that of one that is gone, and the number of its
     /// device that of the next one.
     func isMounted(_ record: Record, as device: UInt64) -> Bool {
-        guard let path = names(to: record)?.reduce(root, { $0.appending($1) }) else { return false }
+        guard let path = path(to: record.place) else { return false }
         // Other file systems are not asked: one that is dead may never answer.
         guard !record.isMount || (try? MountTable().mount(at: path))?.deviceNumber == device,
             let directory = try? FileDescriptor.openDirectory(notFollowing: path)
@@ -209,23 +211,35 @@ final class FolderMounts: Sendable {
         if let defect = state.withLock({ $0.defects[place] }) { throw defect }
     }
 
+    /// A name could not be looked at, or not be opened as a directory.
+    ///
+    /// - Throws: `ubiquitousFileUnavailable` if a file system was there, or one is there that does not answer: the program of one of FUSE
+    ///   has died, a server does not know it any more, or it is another user's. That says nothing of the rest of the folder.
+    func examine(_ failure: Errno, at place: @autoclosure () -> Place) throws {
+        if [.noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels].contains(failure) {
+            if !isWithoutRecords { try examineMissing(place()) }
+            return
+        }
+        let place = place()
+        guard let path = path(to: place), (try? MountTable().mount(at: path)) != nil else { return }
+        let text = "the file system on '\(place.name ?? "/")' in the source does not answer: \(failure)"
+        if state.withLock({ $0.isReported.insert(place).inserted }) { manager.report(text) }
+        throw FileProviderError(.ubiquitousFileUnavailable, text, errno: .operationNotSupportedByDevice)
+    }
+
     /// There is no directory at a name.
     ///
     /// - Throws: `ubiquitousFileUnavailable` if a file system was there.
-    func examineMissing(_ place: @autoclosure () -> Place) throws {
-        if isEmpty.load(ordering: .relaxed) { return }
-        let place = place()
+    private func examineMissing(_ place: Place) throws {
         guard let record = state.withLock({ $0.records[place] }) else { return }
         if present(record) != nil { return try setAside(record) }
         if record.isMount, isKnown(record) { throw Self.isAway(place) }
         try forget(record)
     }
 
-    /// The directory at a name, if its file system is away and the system knows it.
+    /// The directory at a name whose file system is away or does not answer; nil if the system does not know it.
     func away(_ name: String, in parent: ItemIdentifier) -> AwayDirectory? {
-        guard isKnown(Place(name, in: parent)),
-            let identifier = manager.identifier(ofChildNamed: name, in: parent)
-        else { return nil }
+        guard let identifier = manager.identifier(ofChildNamed: name, in: parent) else { return nil }
         return AwayDirectory(identifier: identifier, parent: parent, name: name)
     }
 
@@ -258,6 +272,7 @@ final class FolderMounts: Sendable {
             state.defects[record.place] = defect
             state.records[record.place] = record
             state.isSeen.insert(record.place)
+            state.isReported.remove(record.place)
             state.marks[record.identity.device] = record.mark
         }
         isEmpty.store(false, ordering: .relaxed)

@@ -133,12 +133,14 @@ struct FolderWriter {
     }
 
     /// - Returns: nil if the name does not exist.
-    func status(of entry: NamedEntry) throws(Errno) -> FileStatus? {
+    /// - Throws: `ubiquitousFileUnavailable` if a file system is there that does not answer; POSIX errors.
+    func status(of entry: NamedEntry) throws -> FileStatus? {
         do throws(Errno) {
             return try FileStatus(of: entry.name, in: entry.directory)
         } catch {
-            guard error == .noSuchFileOrDirectory else { throw error }
-            return nil
+            if error == .noSuchFileOrDirectory { return nil }
+            try folder.mounts.examine(error, at: FolderMounts.Place(entry.name, in: entry.parent))
+            throw error
         }
     }
 
