@@ -31,6 +31,13 @@ extension RealMount {
                 let read = try await Command.run("cat", yonder["dir/sub/deeper/c"])
                 #expect(read.output.hasPrefix("dir/sub/deeper/cAAAA"))
                 #expect(read.outputBytes.count == 9016)
+
+                // One path that fails is reported as one of many is.
+                let absent = try await yonder.json(TransferSummary.self, "evict", yonder["nosuch"])
+                #expect(absent.items == 0 && absent.refusals.map(\.path) == [yonder["nosuch"]])
+                let refused = try await yonder.yonder("evict", yonder["nosuch"])
+                #expect(refused.status == 1)
+                #expect(refused.errors == "yonder: \(yonder["nosuch"]): no such file or directory\n")
             }
         }
 

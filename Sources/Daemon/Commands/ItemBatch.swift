@@ -9,7 +9,8 @@ struct ItemBatch {
     /// passed to ``noteChange(in:)`` show the changes.
     ///
     /// - Parameter path: the path of a request, for its failure.
-    /// - Throws: wrong usage, and the `ControlError` of the only request; `CancellationError`.
+    /// - Throws: wrong usage; of the only request also a `ControlError` that says more than that its item failed, such as that no
+    ///   domain is mounted there; `CancellationError`.
     static func run<Request>(
         _ requests: [Request], path: (Request) -> String, _ body: (Request, inout ItemBatch) async throws -> Void
     ) async throws -> [Refusal] {
@@ -21,8 +22,9 @@ struct ItemBatch {
             do {
                 try await body(request, &batch)
             } catch let error as ControlError {
-                guard requests.count > 1, error.code != .usage else { throw error }
                 let path = path(request)
+                let isOfItem = error.code == .failed && error.path == path
+                guard isOfItem || requests.count > 1, error.code != .usage else { throw error }
                 // The error may be about another path, such as the destination of a move.
                 let reason = error.path == path ? error.message : error.description
                 refusals.append(Refusal(path: path, code: error.code.rawValue, reason: reason))
