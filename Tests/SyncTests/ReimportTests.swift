@@ -62,6 +62,21 @@ extension EngineTests {
             }
         }
 
+        @Test("CHECK-8: items that wait to be recognized are no differences from the remote")
+        func nothingIsComparedMeanwhile() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.loseIdentifiers()
+                await #expect {
+                    _ = try await machine.engine.compareWithRemote(comparesBytes: false, isRepairing: false)
+                } throws: { error in
+                    (error as? FileProviderError)?.message.contains("a reimport is under way") == true
+                }
+                try await machine.expectReimported()
+                let report = try await machine.engine.compareWithRemote(comparesBytes: false, isRepairing: false)
+                #expect(report.findings == [] && report.directories > 0)
+            }
+        }
+
         @Test("R3 it is accepted at once, and importDidFinish comes once, when all is offered")
         func theEndIsTold() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in

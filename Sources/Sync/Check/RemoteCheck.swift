@@ -25,9 +25,10 @@ struct RemoteCheck: SyncPart {
         self.feed = feed
     }
 
-    /// - Throws: what the provider says when nothing can be compared.
+    /// - Throws: what the provider says when nothing can be compared; `providerDomainTemporarilyUnavailable` during a reimport.
     func run(comparesBytes: Bool, isRepairing: Bool) async throws -> RemoteCheckReport {
         var report = RemoteCheckReport()
+        try expectNoReimport()
         await feed.compareAllNext()
         try await feed.refresh()
         var suspects: [(number: InodeNumber, identifier: ItemIdentifier)] = []
@@ -39,6 +40,15 @@ struct RemoteCheck: SyncPart {
         if !suspects.isEmpty { try await settle(suspects, isRepairing: isRepairing, &report) }
         if comparesBytes { try await compareBytes(isRepairing: isRepairing, &report) }
         return report
+    }
+
+    /// Items that wait to be offered have no identifiers, so that all that the remote has of them would look unknown.
+    private func expectNoReimport() throws {
+        guard try replica.database.reimports.requests().isEmpty else {
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable,
+                "a reimport is under way, which 'yonder status' shows: check again when it is complete")
+        }
     }
 
     // MARK: - Directories
@@ -56,6 +66,8 @@ struct RemoteCheck: SyncPart {
             let findings = try await differences(in: number, identifier)
             if !findings.isEmpty { found.append((number, identifier, findings)) }
         }
+        // One may have begun meanwhile.
+        try expectNoReimport()
         guard isRepairing, !found.isEmpty else {
             report.findings += found.flatMap(\.findings)
             return
