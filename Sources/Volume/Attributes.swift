@@ -63,12 +63,11 @@ package struct Attributes: Hashable, Sendable {
     }
 
     /// A dataless file that is not empty has one block: archivers treat a file without blocks as one hole, and would
-    /// store zeros. A partial file has the blocks of its present ranges.
+    /// store zeros. A partial file has at least one, too.
     private static func blocks(of inode: InodeRecord) -> Int64 {
         guard inode.kind == .file, inode.size > 0 else { return 0 }
         switch inode.content {
-        case .dataless: return 1
-        case .partial: return max(1, inode.localBytes / 512)
+        case .dataless, .partial: return 1
         case .materialized: return ContentSize.usualBlocks(of: inode.size)
         }
     }

@@ -171,12 +171,14 @@ extension Volume {
     /// The attributes of an inode, also while it is being written. The marked row says whether it is: a separate
     /// check would let a caller see the old attributes of a file that was closed in between.
     func attributes(for inode: InodeRecord) -> Attributes {
-        guard inode.kind == .file, inode.contentStamp != nil || inode.hasUnusualAllocation,
+        guard inode.kind == .file,
+            inode.contentStamp != nil || inode.hasUnusualAllocation || inode.content == .partial,
             let content = try? replica.contentStatus(of: inode.number)
         else { return Attributes(inode, ownership: ownership) }
         if inode.contentStamp != nil { return Attributes(inode, content: content, ownership: ownership) }
         var attributes = Attributes(inode, ownership: ownership)
-        attributes.blocks = content.allocated / 512
+        // What is here of a partial file may be a hole.
+        attributes.blocks = max(inode.content == .partial ? 1 : 0, content.allocated / 512)
         return attributes
     }
 }
