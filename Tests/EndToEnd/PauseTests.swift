@@ -94,6 +94,20 @@ extension RealMount {
             }
         }
 
+        @Test("SEND-10: 'yonder why' says that the domain is paused, also in a directory that was never listed")
+        func isTheReason() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "there/file")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo here > there/new")
+                for name in ["there/new", "there/file"] {
+                    let why = try await yonder.yonder("why", yonder[name])
+                    #expect((why.output + why.errors).contains("the domain is paused"), "\(name): \(why)")
+                }
+            }
+        }
+
         @Test("EVICT-5: what is not sent yet is not evicted by attribute: EINPROGRESS") func evictionWaits()
             async throws
         {

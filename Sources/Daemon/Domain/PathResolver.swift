@@ -130,9 +130,11 @@ struct PathResolver: Sendable {
         let answer = try host.replica.database.lookup(name, in: directory.number)
         guard let inode = answer.inode else {
             guard answer.directory == .materialized else {
+                let obstacle = host.engine.connection.failure.map { ", and cannot be now: \($0.message)" }
                 throw ControlError(
-                    .failed, "not known yet: the directory that would hold it has not been listed; 'ls' it first",
-                    path: path)
+                    .failed,
+                    "not known yet: the directory that would hold it has not been listed"
+                        + (obstacle ?? "; 'ls' it first"), path: path)
             }
             throw ControlError(.failed, "no such file or directory", path: path)
         }
