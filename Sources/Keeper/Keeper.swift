@@ -152,6 +152,10 @@ package struct Keeper: ~Copyable {
         switch end {
         case _ where isEnding: return end.exitStatus
         case .exit(0): return 0
+        // It was told to end. A service manager that got another status would start the next one.
+        case _ where worker.isLast:
+            Log.write("the worker \(worker.process) has ended with \(end) while it shut down")
+            return 0
         case .exit(let status) where !wasReady: return status
         case .exit(Worker.restartStatus) where worker.readySince != nil:
             Log.write("the worker \(worker.process) asks to be started again")
@@ -312,6 +316,7 @@ package struct Keeper: ~Copyable {
             crashReport.remove()
         }
         if message.isStopping { worker.isStopping = true }
+        if message.isLast { worker.isLast = true }
         if let status = message.status {
             Log.write("the worker \(worker.process): \(status)")
             manager?.tell(status: status)

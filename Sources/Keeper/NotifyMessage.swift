@@ -8,6 +8,8 @@ package struct NotifyMessage: Hashable, Sendable {
 
     package private(set) var isReady = false
     package private(set) var isStopping = false
+    /// Whether no worker is to follow this one, however it ends.
+    package private(set) var isLast = false
     package private(set) var watchdog: Watchdog?
     package private(set) var status: String?
     /// Whether the descriptors of the message are to be stored.
@@ -32,6 +34,7 @@ package struct NotifyMessage: Hashable, Sendable {
             switch String(decoding: line[..<sign], as: UTF8.self) {
             case "READY": isReady = isReady || isSet
             case "STOPPING": isStopping = isStopping || isSet
+            case "X_LAST": isLast = isLast || isSet
             case "WATCHDOG":
                 if isSet { watchdog = watchdog ?? .alive }
                 if value.elementsEqual("trigger".utf8) { watchdog = .failed }

@@ -10,6 +10,8 @@ struct Worker {
     var lastSignOfLife: Int?
     /// Whether it has announced its end; the watchdog does not apply any more.
     var isStopping = false
+    /// Whether no worker is to follow it.
+    var isLast = false
     /// The time of SIGABRT after a missed watchdog.
     var abortedAt: Int?
     /// Whether it did not end after that either, and SIGKILL was sent.

@@ -126,7 +126,9 @@ import Testing
         }
     }
 
-    @Test("the keeper ends with a worker that ends orderly", arguments: [("ready exit 0", 0), ("exit 69", 69)])
+    @Test(
+        "the keeper ends with a worker that ends orderly, or is killed while it does",
+        arguments: [("ready exit 0", 0), ("exit 69", 69), ("ready last die SIGKILL", 0), ("ready last exit 1", 0)])
     func ends(_ plan: String, _ status: Int32) async throws {
         try await run([plan]) { run in
             #expect(await run.program.ends(within: .seconds(10)))

@@ -63,7 +63,7 @@ import Testing
         manager.ready("ready")
         manager.remove("control")
         manager.waitUntilHandled()
-        manager.stopping()
+        manager.stopping(isLast: true)
         #expect(manager.takeInherited("control") == nil && manager.takeInheritedMounts().isEmpty)
         #expect((manager.keeper == nil) == (address == nil))
         #expect(manager.restarts == 0)

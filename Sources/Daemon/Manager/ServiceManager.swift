@@ -43,7 +43,9 @@ package final class ServiceManager: Sendable {
     package func ready(_ status: String) { send(["READY=1", "STATUS=\(status)"]) }
 
     /// The daemon ends; the watchdog does not apply any more.
-    package func stopping() { send(["STOPPING=1"]) }
+    ///
+    /// - Parameter isLast: whether no process is to follow it, also if it does not end by itself.
+    package func stopping(isLast: Bool) { send(["STOPPING=1"] + (isLast ? ["X_LAST=1"] : [])) }
 
     /// Reports at half the watchdog's interval that the daemon answers.
     ///

@@ -120,7 +120,7 @@ package final class Daemon: Sendable {
             ended = end
             break
         }
-        manager.stopping()
+        manager.stopping(isLast: ended != .restart)
         if ended == .restart {
             logger.notice("restarting")
             await socket.handOver()

@@ -2,7 +2,7 @@
 
 Writes what it is given to DIRECTORY/NUMBER.json, where NUMBER counts the starts from 0, then executes the plan for this start: PLAN is
 a list of texts in JSON, and the last one is for all further starts. A text is a list of words:
-ready, start (see there), store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier (makes PID.barrier when it is
+ready, last (no worker is to follow), start (see there), store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier (makes PID.barrier when it is
 passed), broken, strangers, sleep SECONDS,
 exit STATUS, die SIGNAL.
 """
@@ -99,6 +99,8 @@ def main(directory, plan):
     for word in words:
         if word == "ready":
             notify("READY=1", "STATUS=ready")
+        elif word == "last":
+            notify("STOPPING=1", "X_LAST=1")
         elif word == "start":
             start(directory)
         elif word == "store":
