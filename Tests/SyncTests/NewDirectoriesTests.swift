@@ -70,13 +70,15 @@ extension EngineTests {
 
         @Test(
             "CHANGE-4: a copy is not where a missing file has moved",
-            arguments: ["made here", "listed later", "listed together"])
+            arguments: ["made here", "listed later", "listed together", "listed after an eviction"])
         func copies(how: String) async throws {
             try await run(files: 150, others: 0) { machine in
                 let files = machine.provider.tree.items(in: "doc")
                 func copy(to directory: ItemIdentifier) {
                     machine.provider.changeSilently { tree in
-                        tree.addDirectory(directory.rawValue, identifier: directory)
+                        if tree.identifier(at: directory.rawValue) == nil {
+                            tree.addDirectory(directory.rawValue, identifier: directory)
+                        }
                         for file in files {
                             let content = RemoteContent(String(file.filename.dropFirst()))
                             let added = tree.addFile(file.filename, in: directory, content: content)
@@ -99,6 +101,20 @@ extension EngineTests {
                     copy(to: "copies")
                     // The new directory is not listed yet.
                     try await machine.ingest()
+                case "listed after an eviction":
+                    machine.provider.changeSilently { tree in
+                        tree.addDirectory("copies", identifier: "copies")
+                        tree.addFile("before", in: "copies", content: RemoteContent("before"))
+                    }
+                    try await machine.ingest()
+                    try await machine.listAll()
+                    try await machine.ingest()
+                    let copies = try await machine.number("copies")
+                    #expect(try await machine.engine.evict(copies, isStrict: true).refusals.isEmpty)
+                    #expect(try await machine.item("copies").inode.content == .dataless)
+                    copy(to: "copies")
+                    try await machine.ingest()
+                    try await machine.listAll()
                 default:
                     for directory: ItemIdentifier in ["other", "copies"] { copy(to: directory) }
                     try await machine.ingest()

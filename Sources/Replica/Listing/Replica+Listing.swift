@@ -95,8 +95,8 @@ extension ReplicaDatabase {
     }
 
     /// How many of the remote's files that would go with some items have moved: they are elsewhere with the same name, size and time, as
-    /// newer items, each of which stands for one. What was made here has not moved there, nor has what came with the first listing of its
-    /// directory. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
+    /// newer items, each of which stands for one. What was made here has not moved there, nor has what came with the listing of a
+    /// directory that had none. What is in the same place as another item is not elsewhere: the remote has given up identifiers.
     ///
     /// - Parameters:
     ///   - settled: the highest number of an item when nothing was missing; nil if that is not known.
@@ -182,7 +182,7 @@ private struct ListedPlaces {
     /// - Parameter newest: the highest number of an item that is not newer.
     init(upTo newest: Int64) { self.newest = newest }
 
-    /// Whether a directory was listed: it has an item that is not newer, or is a newer item itself of one that was listed.
+    /// Whether a directory was listed and has not been evicted since, or is a newer item itself of one of which that is true.
     mutating func contains(_ directory: ItemIdentifier, in db: Database) throws -> Bool {
         if let isListed = known[directory] { return isListed }
         // A circle of directories ends here.
@@ -192,10 +192,7 @@ private struct ListedPlaces {
         if item.id > newest {
             isListed = try item.base.parent.map { try contains($0, in: db) } ?? false
         } else {
-            isListed =
-                try db.one(
-                    "SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND identifier IS NOT NULL AND id <= ?)",
-                    [item.inode.number.rawValue, newest], { $0[0] as Bool }) ?? false
+            isListed = item.inode.content == .materialized && item.inode.contentGeneration <= newest
         }
         known[directory] = isListed
         return isListed

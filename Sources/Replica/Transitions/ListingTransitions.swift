@@ -26,11 +26,15 @@ extension Database {
         WHERE kind = \(kind: .directory) AND content = \(content: .partial)
         """
 
-    /// A listing under way has all pages; one that was evicted meanwhile stays dataless.
+    /// A listing under way has all pages; one that was evicted meanwhile stays dataless. Items of the directory that come later are
+    /// newer than its listing.
     func finishListing(of directory: InodeNumber) throws {
         try run(
-            "UPDATE inode SET content = \(content: .materialized) WHERE number = ? AND content = \(content: .partial)",
-            [directory.rawValue])
+            """
+            UPDATE inode SET content = \(content: .materialized),
+                contentGeneration = COALESCE((SELECT MAX(id) FROM item), 0)
+            WHERE number = ? AND content = \(content: .partial)
+            """, [directory.rawValue])
     }
 
     /// Makes a listing dataless. Its items stay, so that they are the same inodes when it is listed again; nothing is
