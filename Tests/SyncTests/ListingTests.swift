@@ -149,6 +149,22 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-6: items that cannot be shown are reported each, and not as one item")
+        func itemsWithoutIdentifiers() async throws {
+            try await EngineFixture.run { fixture in
+                let unusable = ["one", "other"].map { name in
+                    FileProviderItem(
+                        itemIdentifier: "", parentItemIdentifier: .rootContainer, filename: name, kind: .file,
+                        itemVersion: ItemVersion(contentVersion: "", metadataVersion: ""))
+                }
+                fixture.provider.faults.add(.extraItems(unusable), to: .enumerate)
+                let listed = try await fixture.list()
+                #expect(listed == [])
+                #expect(fixture.hasWarning("'one'") && fixture.hasWarning("'other'"))
+                #expect(!fixture.hasWarning("as one item"), "\(fixture.engine.warnings.texts)")
+            }
+        }
+
         @Test func theOnlyWaiterLeavingCancelsTheListing() async throws {
             try await EngineFixture.run(fill: thirtyFiles) { fixture in
                 let gate = fixture.provider.faults.hold(.enumerate, times: 1)

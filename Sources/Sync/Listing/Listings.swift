@@ -313,7 +313,7 @@ actor Listings: SyncPart {
         return true
     }
 
-    /// One item has one name: of several with an identifier only the last is shown.
+    /// One item has one name: of several with an identifier only the last is shown. Those that cannot be shown are reported as such.
     ///
     /// - Returns: whether there are several.
     private func reportTwins(
@@ -321,7 +321,7 @@ actor Listings: SyncPart {
     ) -> Bool {
         var names: [ItemIdentifier: String] = [:]
         var isAny = false
-        for item in items {
+        for item in items where item.defect == nil {
             guard let other = names.updateValue(item.filename, forKey: item.itemIdentifier), other != item.filename
             else { continue }
             isAny = true
