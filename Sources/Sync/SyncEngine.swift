@@ -117,12 +117,11 @@ package final class SyncEngine: SyncPart {
                 } catch {
                     warnings.report("what is held cannot be recorded: \(error)")
                 }
-                if hold?.isOfNearlyAll != true { uploadsSignal.wake() }
-                if hold == nil {
-                    // What has waited for that. If it cannot be recorded now, its time comes later.
+                if hold?.isOfNearlyAll != true {
+                    // What has waited for that: less may be held now. If it cannot be recorded now, its time comes later.
                     Task {
                         try? await commits.commit(changingNames: false) {
-                            try $0.answers.retryNow(after: [.cannotSynchronize])
+                            try $0.answers.retryNow(whatSays: DeletionGuard.refusal)
                         }
                         uploadsSignal.wake()
                     }

@@ -128,8 +128,10 @@ extension EngineTests {
             }
         }
 
-        private func fillThree(_ tree: inout RemoteTree) {
-            for name in ["one", "two", "three"] {
+        private func fillThree(_ tree: inout RemoteTree) { fill(["one", "two", "three"], in: &tree) }
+
+        private func fill(_ names: [String], in tree: inout RemoteTree) {
+            for name in names {
                 tree.addDirectory(name, identifier: ItemIdentifier(name))
                 for number in 0..<60 {
                     tree.addFile(
@@ -199,13 +201,25 @@ extension EngineTests {
             }
         }
 
-        @Test("CHANGE-4: what was made in a directory that was missing is sent at once when that is back")
-        func directoryIsBack() async throws {
-            try await Machine.run(isInteractive: false, fill: fillThree) { machine async throws in
+        @Test(
+            "CHANGE-4: what was made in a directory that was missing is sent at once when that is back, and nothing else for that",
+            arguments: [["one", "two", "three"], ["one"]])
+        func directoryIsBack(back: [String]) async throws {
+            func fillSix(_ tree: inout RemoteTree) {
+                fill(["one", "two", "three", "four", "five", "six"], in: &tree)
+            }
+            try await Machine.run(isInteractive: false, fill: fillSix) { machine async throws in
                 let before = machine.provider.tree
+                machine.provider.faults.add(.refuse(reason: "no"), to: .create)
+                try await machine.write("refused", to: "six/new")
+                let refused = try await machine.item("six/new")
+                let isRefused = try await eventually(within: .seconds(10)) {
+                    try machine.replica.database.failure(of: refused.inode.number) != nil
+                }
+                #expect(isRefused)
+                machine.provider.faults.clear()
                 machine.provider.change { tree in
-                    tree.delete("one")
-                    tree.delete("two")
+                    for directory: ItemIdentifier in ["one", "two", "three"] { tree.delete(directory) }
                 }
                 try await machine.ingest()
                 try await machine.write("new", to: "one/new")
@@ -215,7 +229,7 @@ extension EngineTests {
                 }
                 #expect(isHeld)
                 machine.provider.change { tree in
-                    for directory: ItemIdentifier in ["one", "two"] {
+                    for directory in back.map(ItemIdentifier.init(rawValue:)) {
                         tree.addDirectory(directory.rawValue, identifier: directory)
                         for item in before.items(in: directory) {
                             let content = before.content(of: item.itemIdentifier) ?? .bytes([])
@@ -230,6 +244,8 @@ extension EngineTests {
                     await eventually(within: .seconds(10)) {
                         machine.provider.tree.entries()["one/new"]?.content == "new"
                     })
+                #expect((machine.engine.heldRemovals == nil) == (back.count == 3))
+                #expect(try machine.replica.database.pendingItem(refused.id)?.state.attempts == 1)
             }
         }
 

@@ -240,4 +240,9 @@ package struct UploadAnswers: RemotePart {
     package func retryNow(after codes: Set<FileProviderError.Code>) throws {
         for code in codes { try db.retryAll(after: code.rawValue) }
     }
+
+    /// The changes whose last failure has these words in its message are tried now.
+    package func retryNow(whatSays words: String) throws {
+        try db.retryItems(whoseFailureSays: words)
+    }
 }

@@ -180,6 +180,15 @@ extension Database {
             """, [code])
         try run("UPDATE deletion SET nextTry = NULL, attempts = 0 WHERE code = ?", [code])
     }
+
+    /// As ``retryItem(_:)`` for all items that wait because of an error with these words in its message.
+    func retryItems(whoseFailureSays words: String) throws {
+        try run(
+            """
+            UPDATE item SET nextTry = NULL, attempts = 0
+            WHERE nextTry IS NOT NULL AND inode IN (SELECT inode FROM failure WHERE instr(message, ?) > 0)
+            """, [words])
+    }
 }
 
 /// Statements that run for each write and each creation.

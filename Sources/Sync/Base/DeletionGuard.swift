@@ -60,6 +60,8 @@ final class DeletionGuard: Sendable {
     static let mostItems = 100
     private static let mostPercent = 30
     private static let nearlyAllPercent = 90
+    /// The words of a refusal by which a change is known that waits for what is held.
+    static let refusal = "and removals are held; this change is kept"
     private let onChange: @Sendable (Hold?) -> Void
 
     /// - Parameters:

@@ -290,7 +290,7 @@ struct Executor: SyncPart {
             what = "its directory '\(directory.name)'"
         }
         let reason =
-            "the remote no longer has \(what), and removals are held; this change is kept, and sent once you have decided: \(held)"
+            "the remote no longer has \(what), \(DeletionGuard.refusal), and sent once you have decided: \(held)"
         try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
         // The decision was made meanwhile.
         if guardian.warning == nil { try await postpone(sent, failure) }
