@@ -170,7 +170,7 @@ package final class SyncEngine: SyncPart {
             offers: offers, signal: uploadsSignal, isInteractive: isInteractive,
             onIdle: {
                 reimportSignal.wake()
-                if (try? replica.database.directoriesToCompare().isEmpty) == false { schedule.refresh() }
+                if (try? replica.database.comparisons().due.isEmpty) == false { schedule.refresh() }
             })
         materializer = BackgroundMaterializer(
             context, listings: listings, downloads: downloads, signal: materializerSignal)
@@ -364,6 +364,7 @@ package final class SyncEngine: SyncPart {
     package func refresh() async throws(FileProviderError) {
         connection.reset()
         uploads.wake()
+        defer { schedule.compareLater() }
         try await feed.refresh(isThorough: true)
         schedule.roundSucceeded()
         trashTidier.wake()

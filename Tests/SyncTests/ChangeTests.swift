@@ -277,6 +277,10 @@ extension EngineTests {
                 #expect(said?.code == .malformedResponse)
                 #expect(try fixture.names() == ["a", "d", "unlisted"])
                 #expect(fixture.hasWarning("changes on the remote cannot be taken in"))
+                // The pauses after it grow.
+                let attempts = try fixture.replica.database.failure(of: .root)?.attempts ?? 0
+                _ = await fixture.failure { try await fixture.engine.refresh() }
+                #expect(try fixture.replica.database.failure(of: .root)?.attempts ?? 0 > attempts)
                 fixture.provider.faults.clear()
                 try await fixture.engine.refresh()
                 #expect(try fixture.names() == ["d", "unlisted"])

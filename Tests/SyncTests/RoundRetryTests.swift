@@ -55,5 +55,60 @@ extension EngineTests {
                 #expect(await eventually { fixture.engine.warnings.texts.isEmpty })
             }
         }
+
+        @Test("ERROR-6: polls do not shorten the pause after a round that failed, and go on after one that succeeds")
+        func pollsWait() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                fixture.engine.start()
+                #expect(await fixture.provider.log.waits(.anchor))
+                try await fixture.engine.refresh()
+                fixture.engine.poll(.every(.milliseconds(20)))
+                let error = FileProviderError(.malformedResponse, "refused")
+                fixture.provider.faults.fail(.changes, with: error, times: nil)
+                #expect(await eventually(within: .seconds(20)) { fixture.hasWarning("cannot be taken in") })
+                fixture.provider.log.clear()
+                // The first pause takes two seconds, and fifty polls would be due in one.
+                try await Task.sleep(for: .seconds(1))
+                let count = fixture.provider.log.count(of: .changes)
+                #expect(count < 5, "\(count)")
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                fixture.provider.changeSilently { $0.addFile("new", content: RemoteContent("new")) }
+                #expect(try await eventually(within: .seconds(20)) { try fixture.names().contains("new") })
+            }
+        }
+
+        @Test("ERROR-6: a directory that the remote cannot list is compared again alone, and keeps nothing else back")
+        func malformedDirectory() async throws {
+            func fill(_ tree: inout RemoteTree) {
+                tree.addDirectory("d", identifier: "d")
+                tree.addFile("f", in: "d", content: RemoteContent("f"))
+            }
+            try await EngineFixture.run(fill: fill) { fixture async throws in
+                try await fixture.list("d")
+                fixture.engine.start()
+                #expect(await fixture.provider.log.waits(.anchor))
+                try await fixture.engine.refresh()
+                let error = FileProviderError(.malformedResponse, "no listing")
+                fixture.provider.faults.fail(.enumerate, of: "d", with: error, times: nil)
+                fixture.provider.change { tree in
+                    tree.addFile("later", in: "d", content: RemoteContent("later"))
+                    tree.expireAnchors()
+                }
+                #expect(await eventually(within: .seconds(10)) { fixture.hasWarning("'d' cannot be compared") })
+                fixture.provider.change { $0.addFile("new", content: RemoteContent("new")) }
+                #expect(try await eventually(within: .seconds(10)) { try fixture.names().contains("new") })
+                #expect(fixture.engine.failureOfChanges == nil)
+                fixture.provider.log.clear()
+                #expect(await fixture.provider.log.waits(.enumerate, "d"))
+                #expect(fixture.provider.log.count(of: .enumerate, .rootContainer) == 0)
+                #expect(await fixture.failure { try await fixture.engine.refresh() }?.code == .malformedResponse)
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                #expect(try fixture.names(in: fixture.number("d")).contains("later"))
+                #expect(fixture.engine.warnings.texts == [])
+            }
+        }
     }
 }

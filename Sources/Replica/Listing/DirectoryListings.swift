@@ -27,7 +27,9 @@ package struct DirectoryListings: RemotePart {
 
     /// The end of a listing: what is gone goes, the directory is materialized, unless its listing was evicted while it was
     /// only compared.
-    package func finishListing(of directory: InodeNumber, gone: [ItemRecord]) throws {
+    ///
+    /// - Parameter isClear: false where a lookup of what was missing has failed: that counts as one more failure in a row.
+    package func finishListing(of directory: InodeNumber, gone: [ItemRecord], isClear: Bool = true) throws {
         let identifier = try directory == .root ? .rootContainer : db.item(ofInode: directory)?.identifier
         for item in gone {
             guard let current = try db.item(id: item.id), current.parent == directory,
@@ -38,7 +40,7 @@ package struct DirectoryListings: RemotePart {
             try ItemRemoval(transaction: transaction).remove(current)
         }
         try db.finishListing(of: directory)
-        try db.forgetReadingFailure(of: directory)
+        if isClear { try db.forgetReadingFailure(of: directory) }
     }
 
     /// The end of a listing that is no comparison, in one transaction with its last page: removes what it has not

@@ -38,6 +38,12 @@ actor ChangeFeed: SyncPart {
 
     /// A command wants everything compared.
     private var isThorough = false
+    /// A command wants what has failed tried again in the next round.
+    private var isAsked = false
+    /// The round that runs tries again what has failed, and fails itself when that fails.
+    private var triesAgain = false
+    /// The failure of a directory that the present round has left to be compared again alone.
+    private var malformed: FileProviderError?
 
     static let batchSize = 1000
 
@@ -48,9 +54,9 @@ actor ChangeFeed: SyncPart {
 
     /// Takes in all changes up to now. Calls during a round share one more round after it.
     ///
-    /// - Parameter isThorough: nothing is believed that may leave something out.
+    /// - Parameter isThorough: nothing is believed that may leave something out, and what has failed is tried again.
     func refresh(isThorough: Bool = false) async throws(FileProviderError) {
-        if isThorough { self.isThorough = true }
+        if isThorough { (self.isThorough, isAsked) = (true, true) }
         do {
             if let current = running {
                 isAskedAgain = true
@@ -120,7 +126,7 @@ actor ChangeFeed: SyncPart {
             else { continue }
             let directory = ListedDirectory(number: number, identifier: identifier)
             if areReported, try await reports.isUnchanged(directory, isForAll: false, found) { continue }
-            if case .left = try await comparison.compare(number, identifier) { left.insert(number) }
+            if case .left = try await comparison.compare(number) { left.insert(number) }
         }
         // An item missing from one directory may have moved to another: only a comparison of all of them can tell.
         guard !replica.ordering.takeMissing().isEmpty else {
@@ -140,6 +146,7 @@ actor ChangeFeed: SyncPart {
     private func startRound() -> Task<Void, any Error> {
         if let running { return running }
         isAskedAgain = false
+        (triesAgain, isAsked) = (isAsked, false)
         let task = Task {
             defer { self.finishRound() }
             try await self.round()
@@ -150,6 +157,7 @@ actor ChangeFeed: SyncPart {
 
     private func finishRound() {
         running = nil
+        triesAgain = false
         if isAskedAgain { _ = startRound() }
     }
 
@@ -177,6 +185,7 @@ actor ChangeFeed: SyncPart {
         newestAtBeginning = try replica.database.newestItem()
         newestBefore = newestBefore ?? newestAtBeginning
         try await refreshRoot()
+        malformed = nil
         areMissingDecided = false
         do {
             try await takeNews()
@@ -188,20 +197,33 @@ actor ChangeFeed: SyncPart {
         guardian.endRound()
         if guardian.warning == nil { try noteSettled() }
         if let stall { throw stall }
+        if triesAgain, let malformed { throw malformed }
     }
 
-    /// Compares directories again from which an item was left out because a local item had its name.
+    /// Compares directories again from which an item was left out because a local item had its name, or that could not be compared.
+    /// A failure of one does not stop the others.
     private func compareIncomplete() async throws {
-        for number in try replica.database.directoriesToCompare() {
+        var comparison = comparison
+        let database = replica.database
+        for number in try triesAgain ? database.directoriesToCompare() : database.comparisons().due {
             try await commits.commit { try $0.listings.beginComparing(number) }
-            do throws(FileProviderError) {
-                try await listings.compare(number, request: request)
-            } catch {
-                guard error.code == .noSuchItem else { throw error }
+            let outcome = try await comparison.compare(number)
+            let isDecided = try await removeMissing()
+            switch outcome {
+            case .compared, .gone:
+                if isDecided { try await commits.commit { try $0.listings.finishComparing(number) } }
+            case .left(let failure): comparison.note(failure)
             }
-            if try await removeMissing() {
-                try await commits.commit { try $0.listings.finishComparing(number) }
-            }
+        }
+        try settle(comparison)
+    }
+
+    /// - Throws: a failure that may pass by itself: the round is repeated.
+    private func settle(_ comparison: DirectoryComparison) throws {
+        malformed = malformed ?? comparison.malformed
+        if let passing = comparison.passing {
+            areMissingDecided = true
+            throw passing
         }
     }
 
@@ -313,9 +335,10 @@ actor ChangeFeed: SyncPart {
         return true
     }
 
-    /// Lets a round that was held because of what it would remove do so.
+    /// Lets a round that was held because of what it would remove do so, and has the next one try again what has failed.
     func applyHeldRound() {
         guardian.release()
+        isAsked = true
     }
 
     private func refreshRoot() async throws {
@@ -365,10 +388,7 @@ actor ChangeFeed: SyncPart {
             try await comparison.compare(directories)
         }
         let isComplete = try await removeMissing()
-        if let passing = comparison.passing {
-            areMissingDecided = true
-            throw passing
-        }
+        try settle(comparison)
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
         try await commits.commit { ingestion in
@@ -416,10 +436,7 @@ actor ChangeFeed: SyncPart {
             isForAll = wantsAll || lastComparisonOfAll.map { start - $0 > trust } ?? true
         }
         let (complete, comparison) = try await compareReported(directories, of: kind, isForAll: isForAll)
-        if let passing = comparison.passing {
-            areMissingDecided = true
-            throw passing
-        }
+        try settle(comparison)
         guard isForAll, complete else { return complete }
         (comparedAllAt, lastComparisonOfAll, comparingAllTook) = (.now, .now, .now - start)
         isThorough = false

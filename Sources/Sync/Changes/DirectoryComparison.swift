@@ -11,9 +11,11 @@ struct DirectoryComparison: SyncPart {
     private(set) var compared: [(number: InodeNumber, version: [UInt8])] = []
     /// The first transient failure.
     private(set) var passing: FileProviderError?
+    /// The first malformed answer.
+    private(set) var malformed: FileProviderError?
     /// Directories that could not be compared and exist on the remote.
     private(set) var left: Set<InodeNumber> = []
-    /// Whether something was left out.
+    /// Whether something was left out, and is not compared again alone.
     private(set) var isPartial = false
 
     private static let atOnce = 8
@@ -49,7 +51,7 @@ struct DirectoryComparison: SyncPart {
                 let version = try replica.database.versions(ofDirectory: directory.number).present
                 group.addTask {
                     if try await isUnchanged(directory) { return (directory, version, nil) }
-                    return (directory, version, try await one.compare(directory.number, directory.identifier))
+                    return (directory, version, try await one.compare(directory.number))
                 }
             }
             for _ in 0..<Self.atOnce { try addNext() }
@@ -58,17 +60,28 @@ struct DirectoryComparison: SyncPart {
                 case nil, .gone: break
                 case .compared: compared.append((directory.number, version))
                 case .left(let failure):
-                    isPartial = true
                     left.insert(directory.number)
-                    if failure.code.reaction == .retry { passing = passing ?? failure }
+                    note(failure)
                 }
                 try addNext()
             }
         }
     }
 
+    /// A directory was left for a failure.
+    mutating func note(_ failure: FileProviderError) {
+        if Backoff.isTransient(failure) {
+            isPartial = true
+            passing = passing ?? failure
+        } else if failure.code == .malformedResponse {
+            malformed = malformed ?? failure
+        }
+    }
+
+    /// A directory whose failure will hardly pass by itself is noted as one to be compared again: the round goes on without it.
+    ///
     /// - Throws: what concerns the whole domain.
-    func compare(_ number: InodeNumber, _ identifier: ItemIdentifier) async throws(FileProviderError) -> Outcome {
+    func compare(_ number: InodeNumber) async throws(FileProviderError) -> Outcome {
         do throws(FileProviderError) {
             try await listings.compare(number, request: request)
             warnings.succeeded(.comparison(number))
@@ -84,11 +97,48 @@ struct DirectoryComparison: SyncPart {
             case .parkItem, .changeState, .giveUpAsking, .retry: break
             }
             let names = (try? replica.database.path(of: number)) ?? nil
-            let path = names.map { $0.isEmpty ? "/" : $0.joined(separator: "/") } ?? identifier.rawValue
+            let path = names.map { $0.isEmpty ? "/" : $0.joined(separator: "/") } ?? "inode \(number)"
             warnings.report(
                 "the directory '\(path)' cannot be compared with the remote: \(error)", of: .comparison(number))
             await commits.recordFailure(error, of: number)
+            guard !Backoff.isTransient(error) else { return .left(error) }
+            do {
+                try await commits.commit(changingNames: false) { try $0.listings.noteIncomplete(number) }
+            } catch {
+                throw ProviderCalls.failure(from: error)
+            }
             return .left(error)
         }
+    }
+}
+
+extension ReplicaDatabase {
+    /// The directories of which something was left out and that are to be compared now, and the time until the next of the others is
+    /// to be. One that could not be compared waits longer after each failure.
+    func comparisons() throws -> (due: [InodeNumber], next: Duration?) {
+        let now = Replica.now
+        var due: [InodeNumber] = []
+        var next: Duration?
+        for number in try directoriesToCompare() {
+            guard let time = try pause(ofComparing: number), time > now else {
+                due.append(number)
+                continue
+            }
+            let wait = Duration.nanoseconds(time.nanosecondsSince1970 - now.nanosecondsSince1970)
+            next = min(next ?? wait, wait)
+        }
+        return (due, next)
+    }
+
+    /// Until when a directory that could not be compared is not compared again; nil for any other.
+    private func pause(ofComparing number: InodeNumber) throws -> FileTimestamp? {
+        // The failure of one that is changed here is that of the change.
+        guard let failure = try self.failure(of: number), try item(ofInode: number)?.changedFields.isEmpty == true
+        else {
+            return nil
+        }
+        let error = FileProviderError(FileProviderError.Code(rawValue: failure.code) ?? .cannotSynchronize)
+        let backoff = Backoff.isTransient(error) ? Backoff.listing : .refusedRound
+        return failure.failedAt.advanced(by: backoff.pause(after: failure.attempts - 1))
     }
 }

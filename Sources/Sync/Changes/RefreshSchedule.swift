@@ -22,6 +22,10 @@ final class RefreshSchedule: Sendable {
         var lastRound: (end: ContinuousClock.Instant, took: Duration)?
         /// How many rounds in a row have failed while the remote was there.
         var failures = 0
+        /// Until when no poll asks the remote, because the last round failed; nil when it did not.
+        var pausesUntil: ContinuousClock.Instant?
+        /// The rounds under way.
+        var running = 0
         var isIdle = true
         /// The last pause between two rounds.
         var pause = RefreshSchedule.pauseWhileBrowsing
@@ -86,7 +90,7 @@ final class RefreshSchedule: Sendable {
             return .zero
         }
         timer.run {
-            self.refreshUnlessUnreachable()
+            if self.isTimeToPoll { self.refreshUnlessUnreachable() }
             self.startTimer()
             return .zero
         }
@@ -146,9 +150,10 @@ final class RefreshSchedule: Sendable {
 
     /// A round that failed is repeated after a pause, whatever the polling and the failure: without a signal nothing else would ask
     /// again. While the remote is unreachable, the probe does. One that will hardly succeed is repeated less and less often, and takes no
-    /// larger share of the time than polling.
+    /// larger share of the time than polling. Polls wait for that, too.
     private func round(_ refresh: @Sendable () async throws(FileProviderError) -> Void) async {
         let start = ContinuousClock.now
+        state.withLock { $0.running += 1 }
         let failure: FileProviderError?
         do throws(FileProviderError) {
             try await refresh()
@@ -159,20 +164,37 @@ final class RefreshSchedule: Sendable {
         let took = ContinuousClock.now - start
         let pause = state.withLock { state -> Duration? in
             state.lastRound = (.now, took)
+            state.running -= 1
             guard let failure, failure.code.reaction != .latchDomain || connection.failure == nil else {
-                state.failures = 0
+                (state.failures, state.pausesUntil) = (0, nil)
                 return nil
             }
-            defer { state.failures += 1 }
-            if Backoff.isTransient(failure) { return Backoff.listing.pause(after: state.failures) }
-            return max(
-                Backoff.refusedRound.pause(after: state.failures), took * BrowsedDirectories.longestShare)
+            let isTransient = Backoff.isTransient(failure)
+            let pause = (isTransient ? Backoff.listing : .refusedRound).pause(after: state.failures)
+            let longest = isTransient ? pause : max(pause, took * BrowsedDirectories.longestShare)
+            state.failures += 1
+            state.pausesUntil = .now + longest
+            return longest
         }
         rounds.wake(after: pause)
+        if pause == nil { compareLater() }
     }
 
     /// A round that was asked for has succeeded: the next failure counts as the first.
-    func roundSucceeded() { state.withLock { $0.failures = 0 } }
+    func roundSucceeded() { state.withLock { ($0.failures, $0.pausesUntil) = (0, nil) } }
+
+    /// Directories that could not be compared are compared again when their time comes. A poll does that, too.
+    func compareLater() {
+        guard state.withLock({ $0.polling == .never && $0.pausesUntil == nil }),
+            let pause = (try? replica.database.comparisons())?.next
+        else { return }
+        rounds.wake(after: pause)
+    }
+
+    /// Not while a round is under way: the poll would follow it at once, whatever comes of it.
+    private var isTimeToPoll: Bool {
+        state.withLock { state in state.running == 0 && state.pausesUntil.map { $0 <= .now } ?? true }
+    }
 
     /// While the remote is unreachable, only the probe asks it.
     private func refreshUnlessUnreachable() {

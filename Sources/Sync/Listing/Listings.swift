@@ -374,10 +374,11 @@ actor Listings: SyncPart {
         // An operation that was answered since the lookup is newer: it may have moved the item.
         let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
         ordering.found(newer)
+        let isClear = unclear == nil
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
             for (item, ancestors) in moved { try ingestion.changes.move(item, below: ancestors, observed: observation) }
-            try ingestion.listings.finishListing(of: number, gone: lost)
+            try ingestion.listings.finishListing(of: number, gone: lost, isClear: isClear)
         }
         if let unclear { throw unclear }
     }
