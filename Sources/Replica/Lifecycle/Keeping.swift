@@ -72,6 +72,7 @@ package struct Keeping {
     /// next start when it was cut short.
     package static func restoreAttributes(in folder: FilePath) throws {
         guard let reader = try ManifestReader(in: folder) else { return }
+        let isOfFolder = reader.header.source.utf8.starts(with: "/".utf8)
         var count = 0
         try reader.read(
             items: { item in
@@ -79,7 +80,7 @@ package struct Keeping {
                 if item.kind == InodeKind.directory.rawValue {
                     count += 1
                 } else if item.isHere {
-                    try? restoreAttributes(of: path, item)
+                    try? restoreAttributes(of: path, item, isOfFolder: isOfFolder)
                 }
             }, removed: { _ in })
         // The time of a directory changes with what is in it: the last ones first, as many at once as memory has room for.
@@ -94,7 +95,9 @@ package struct Keeping {
                     if part.contains(index) { directories.append((path, item)) }
                     index += 1
                 }, removed: { _ in })
-            for (path, item) in directories.reversed() { try? restoreAttributes(of: path, item) }
+            for (path, item) in directories.reversed() {
+                try? restoreAttributes(of: path, item, isOfFolder: isOfFolder)
+            }
             count = part.lowerBound
         }
     }
@@ -242,7 +245,9 @@ package struct Keeping {
         }
     }
 
-    private static func restoreAttributes(of path: FilePath, _ item: Manifest.Item) throws {
+    /// - Parameter isOfFolder: whether the source is a folder of this machine. No other source can say what runs here with the
+    ///   rights of a file's owner: its set-ID bits and file capabilities are left out.
+    private static func restoreAttributes(of path: FilePath, _ item: Manifest.Item, isOfFolder: Bool) throws {
         let kind = InodeKind(rawValue: item.kind)
         if kind == .symbolicLink {
             return try path.setModificationTime(to: FileMoment(item.modified))
@@ -252,10 +257,19 @@ package struct Keeping {
         if kind == .file, try !item.isAsKept(FileStatus(of: file)) { return }
         if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
         // After the owner, because changing that takes capabilities away.
-        for (name, value) in item.attributes ?? [:] {
-            try? file.setExtendedAttribute(ExtendedAttributeName.fullName(of: name), to: [UInt8](value))
+        for (key, value) in item.attributes ?? [:] {
+            let name = ExtendedAttributeName.fullName(of: key)
+            if !isOfFolder, name == "security.capability" { continue }
+            try? file.setExtendedAttribute(name, to: [UInt8](value))
         }
-        try? file.setPermissions(item.permissions ?? (kind == .directory ? 0o755 : 0o644))
+        var permissions = item.permissions ?? (kind == .directory ? 0o755 : 0o644)
+        if kind == .file {
+            // The owner can be another than in the source, because only root can give a file away.
+            let status = try FileStatus(of: file)
+            if !isOfFolder || item.owner != status.owner { permissions &= ~0o4000 }
+            if !isOfFolder || item.group != status.group { permissions &= ~0o2000 }
+        }
+        try? file.setPermissions(permissions)
         try file.setModified(FileMoment(item.modified))
     }
 
