@@ -50,6 +50,24 @@ extension RealMount {
         }
 
         @Test(
+            "ACCESS-7: a password in an address is refused before anything is done, and is not printed",
+            arguments: [
+                ["mount", "webdav://user:secret@127.0.0.1/", "DIR"], ["mount", "https://user:secret@host/", "DIR"],
+                ["mount", "sftp://user:secret@host/"],
+                ["import", "/", "webdav://user:sec/secret@host/", "DIR", "--yes"],
+                ["mount", "s3://bucket", "DIR", "--endpoint", "https://user:secret@host"],
+            ])
+        func passwords(_ arguments: [String]) async throws {
+            try await Installation.run { yonder in
+                let words = arguments.map { $0 == "DIR" ? yonder.mount.string : $0 }
+                let outcome = try await Command([Installation.program] + words, environment: yonder.environment).run()
+                #expect(outcome.status == 64 && outcome.errors.contains("password"), "\(outcome.errors)")
+                #expect(!(outcome.output + outcome.errors).contains("secret"))
+                #expect(!FileManager.default.fileExists(atPath: yonder.directory["socket"].string))
+            }
+        }
+
+        @Test(
             "CMD-8: a common mistake is answered with what to type",
             arguments: [
                 (["unmuont", "x"], 64, "did you mean 'unmount'?"),

@@ -32,6 +32,9 @@ import Testing
         #expect(s3.mistake(in: ["endpoint": "https://host", "region": "x"]) == nil)
         #expect(s3.mistake(in: ["endpoint": ""]) == nil)
         #expect(s3.mistake(in: ["endpoint": "a b"]) == "--endpoint takes an address, and 'a b' is not")
+        #expect(
+            s3.mistake(in: ["endpoint": "https://user:secret@host"]) == "--endpoint takes an address without a password"
+        )
         #expect(ProviderDescriptor.webDAV.mistake(in: ["region": "x"]) == "--region is for s3://")
         #expect(ProviderDescriptor.webDAV.mistake(in: ["password": "x"]) != nil)
         #expect(ProviderDescriptor.webDAV.mistake(inSecrets: ["password", "user"]) == nil)
@@ -41,6 +44,18 @@ import Testing
         #expect(
             s3.mistake(in: ["colour": "x"])
                 == "--colour is no option; 'yonder providers s3' lists those of such a source")
+    }
+
+    @Test("ACCESS-7: a password in an address is found, also with a slash in it, and a port or a path is none")
+    func passwords() {
+        for address in [
+            "webdavs://user:secret@host/", "https://user:secret@host", "sftp://user:@host/path", "user:secret@host:80",
+            "webdav://user:sec/ret@host/", "http://user:sec?ret@host/", "git:https://user:secret@host/",
+        ] { #expect(AddressPassword.isIn(address), "\(address)") }
+        for address in [
+            "webdavs://user@host:8443/", "webdavs://host:8443/a:b@c", "sftp://host/a@b:c", "https://[::1]/a@b",
+            "s3://bucket/a:b", "host:80", "/folder/a:b@c",
+        ] { #expect(!AddressPassword.isIn(address), "\(address)") }
     }
 
     @Test("ACCESS-6: keys of the shell come before a profile that it names, and a named profile before all keys")

@@ -50,6 +50,7 @@ package struct ProviderOption: Hashable, Sendable {
     /// What is wrong with a value; nil if nothing is. An empty value is none.
     func mistake(in value: String) -> String? {
         if value.isEmpty { return nil }
+        if kind == .url, AddressPassword.isIn(value) { return "--\(name) takes an address without a password" }
         let isRight =
             switch kind {
             case .text, .path, .secret, .password: true

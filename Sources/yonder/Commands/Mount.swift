@@ -164,6 +164,7 @@ extension Yonder {
                 else { throw ValidationError("--all takes no other options") }
             }
             if source?.isEmpty == true { throw ValidationError("the source is empty") }
+            if let source { try SourcePath.refusePassword(in: source) }
             for (flag, rate) in [("--limit-up", limitUp), ("--limit-down", limitDown)] {
                 guard case .value(let rate) = rate, rate.bytes < ByteRate.least else { continue }
                 throw ValidationError("\(flag) takes at least 32K: servers end slower transfers")

@@ -85,6 +85,7 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
+            try SourcePath.refusePassword(in: source)
             try remote.check(for: source)
         }
 

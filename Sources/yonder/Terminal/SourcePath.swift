@@ -10,6 +10,15 @@ enum SourcePath {
         return ProviderDescriptor.serving(AbsolutePath.resolving(source))
     }
 
+    /// - Throws: `ValidationError`, without the source, for one with a password.
+    static func refusePassword(in source: String) throws {
+        guard source.contains("://"), AddressPassword.isIn(source) else { return }
+        throw ValidationError(
+            "a password has no place in a source, which is stored and shown: "
+                + "WebDAV takes --password-stdin and ~/.netrc, SFTP a key"
+        )
+    }
+
     /// Whether a source is no path: a URL, or one of a kind or a program where no file has the name.
     private static func isAddress(_ source: String) -> Bool {
         if source.contains("://") { return true }

@@ -1,5 +1,6 @@
 import FileProvider
 import HTTPTransport
+import ProviderDescriptors
 
 /// Where a domain's objects are: a bucket, a prefix in it, and the server that has it.
 package struct S3Location: Sendable, Hashable {
@@ -33,7 +34,9 @@ package struct S3Location: Sendable, Hashable {
         if let endpoint {
             let text = endpoint.contains("://") ? endpoint : "https://\(endpoint)"
             guard let url = HTTPURL(text), url.query == nil else {
-                throw Self.wrong("'\(endpoint)' cannot be an endpoint")
+                throw Self.wrong(
+                    AddressPassword.isIn(text)
+                        ? "an endpoint has no password" : "'\(endpoint)' cannot be an endpoint")
             }
             self.endpoint = url
         } else {
