@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderPaths
 import FileProviderTesting
 import Foundation
+import HTTPTransport
 import Logging
 import SystemPackage
 import TestSupport
@@ -182,6 +183,20 @@ import Testing
             let failed = await failure { _ = try await remote.entries(in: .root, from: nil, limit: 9) }
             #expect(failed?.code == .malformedResponse)
         }
+    }
+
+    @Test("NAME-8: a part of a listing that does not end is refused", .timeLimit(.minutes(1)))
+    func endlessPart() async throws {
+        let server = try await ScriptedServer(program: "EndToEnd/Programs/hostile/store.py")
+        defer { server.stop() }
+        var configuration = HTTPTransport.Configuration()
+        configuration.environment = [:]
+        let client = S3Client(
+            try S3Location(source: "s3://listing-endless", endpoint: "http://127.0.0.1:\(server.port)"),
+            isRegionKnown: true, profile: nil, environment: { ObjectStore.environment },
+            transport: HTTPTransport(configuration, logger: Logger(label: "test")), logger: Logger(label: "test"))
+        let failed = await failure { _ = try await client.list(prefix: "evil/", isFlat: true) }
+        #expect(failed?.code == .malformedResponse && failed?.message.contains("larger than") == true)
     }
 
     @Test("S3-14: a rename that cannot be ended blocks no operation on its places")

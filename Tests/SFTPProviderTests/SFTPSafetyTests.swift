@@ -168,6 +168,39 @@ import Testing
         await remote.close()
     }
 
+    /// Answers as an SFTP server with one directory, whose listing names only the directory itself, for ever.
+    private static let endlessServer = """
+        import struct, sys
+        def read(count):
+            data = sys.stdin.buffer.read(count)
+            if len(data) < count: sys.exit()
+            return data
+        def text(bytes): return struct.pack(">I", len(bytes)) + bytes
+        while True:
+            body = read(struct.unpack(">I", read(4))[0])
+            kind, number = body[0], body[1:5]
+            if kind == 1: answer = bytes([2, 0, 0, 0, 3])
+            elif kind == 11: answer = bytes([102]) + number + text(b"handle")
+            elif kind == 12: answer = bytes([104]) + number + struct.pack(">I", 1) + text(b".") * 2 + bytes(4)
+            elif kind in (7, 8, 17): answer = bytes([105]) + number + struct.pack(">II", 4, 0o40755)
+            else: answer = bytes([101]) + number + bytes(4) + text(b"") * 2
+            sys.stdout.buffer.write(text(answer))
+            sys.stdout.buffer.flush()
+        """
+
+    @Test("NAME-8: a directory whose listing goes on without names ends with an error", .timeLimit(.minutes(1)))
+    func endlessListing() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let program = try scratch.makeFile("server.py", Self.endlessServer.utf8)
+        try await SFTPFolder("python3 \(program)").withRemote { remote in
+            let error = await #expect(throws: FileProviderError.self) {
+                _ = try await remote.entries(in: .root, from: nil, limit: 10)
+            }
+            #expect(error?.code == .malformedResponse)
+        }
+    }
+
     @Test func sources() throws {
         let source = try SFTPSource("sftp://me@[::1]:2222/a b/")
         #expect(source.user == "me" && source.host == "::1" && source.port == 2222)

@@ -92,6 +92,23 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-8: a listing of ever new items ends with an error", arguments: [100_000, 1])
+        func endlessItems(aPage count: Int) throws {
+            let item = FileProviderItem(
+                itemIdentifier: "x", parentItemIdentifier: .rootContainer, filename: "x", kind: .directory,
+                itemVersion: ItemVersion(contentVersion: "1", metadataVersion: "1"))
+            let items = Array(repeating: item, count: count)
+            var (validator, pages) = (PageValidator(of: .rootContainer), 0)
+            let error = #expect(throws: FileProviderError.self) {
+                while pages < 1_000_000 {
+                    let next = FileProviderPage(rawValue: Array(String(pages).utf8))
+                    try validator.take(ItemPage(items: items, nextPage: next)) { _ in false }
+                    pages += 1
+                }
+            }
+            #expect(error?.code == .malformedResponse && pages == min(100_000, 10_000_000 / count))
+        }
+
         @Test func itemsThatCannotBeShownAreReportedAndTheOthersShown() async throws {
             try await EngineFixture.run(fill: { tree in
                 for name in ["", ".", "..", "a/b", "nul\0", String(repeating: "x", count: 256)] {

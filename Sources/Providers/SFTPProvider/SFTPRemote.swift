@@ -29,6 +29,9 @@ final class SFTPRemote: PathRemote {
     /// The most READDIR of a directory that are in flight.
     private static let mostReadAhead = 16
 
+    /// The most rounds of READDIR one after the other that bring no name.
+    private static let mostFruitless = 100
+
     init(root: [UInt8], open: @escaping @Sendable () async throws -> SFTPSession) {
         self.root = root
         connection = SFTPConnection(open: open)
@@ -174,7 +177,9 @@ final class SFTPRemote: PathRemote {
         do {
             // Most directories end with the second response.
             var readAhead = takesReadAhead.load(ordering: .relaxed) ? 2 : 1
+            var fruitless = 0
             while listing.rest.count < limit, !isAtEnd {
+                let before = listing.rest.count
                 let requests = (0..<readAhead).map { _ in
                     session.send(SFTPMessage.readdir) { $0.append(listing.handle) }
                 }
@@ -190,6 +195,8 @@ final class SFTPRemote: PathRemote {
                         throw status
                     }
                 }
+                fruitless = listing.rest.count > before ? 0 : fruitless + 1
+                guard fruitless <= Self.mostFruitless else { throw SFTPReader.Malformed() }
                 if readAhead > 1 { readAhead = min(2 * readAhead, Self.mostReadAhead) }
             }
             let names = listing.rest.prefix(limit)

@@ -1,7 +1,8 @@
 import FileProvider
 
 /// Notices what no provider may do while a container is listed, so that nothing goes on for ever and nothing fills the
-/// memory: tokens and pages that are too big, tokens that lead in a circle, pages that bring nothing new again and again.
+/// memory or the database: tokens and pages that are too big, tokens that lead in a circle, pages that bring nothing new again and
+/// again, ever new pages of ever new items.
 struct PageValidator {
     private let container: ItemIdentifier
     private var visited: Set<FileProviderPage> = [.initial]
@@ -9,12 +10,16 @@ struct PageValidator {
     private var fruitless = 0
     private var allowance = mostFruitless
     private var empty = 0
+    private var listed = 0
 
     /// Pages whose first item came before, one after the other. While a directory is changed it may happen once or twice.
     static let pageSize = 1000
     private static let mostFruitless = 8
     /// Empty pages, one after the other: a remote may have to look at much of which nothing is shown.
     private static let mostEmpty = 1000
+    /// The most items of a container. A page counts for at least ``leastCounted``, because its token is remembered.
+    private static let mostItems = 10_000_000
+    private static let leastCounted = 100
 
     init(of container: ItemIdentifier) {
         self.container = container
@@ -35,6 +40,8 @@ struct PageValidator {
             }
             guard visited.insert(next).inserted else { throw mistake("a page token for the second time") }
         }
+        listed += max(page.items.count, Self.leastCounted)
+        if listed > Self.mostItems { throw mistake("more than \(Self.mostItems) items") }
         guard let first = page.items.first else {
             empty += 1
             if empty > Self.mostEmpty { throw mistake("one empty page after the other") }
@@ -49,7 +56,7 @@ struct PageValidator {
     mutating func restart() {
         visited = [.initial]
         allowance += pages
-        (pages, fruitless, empty) = (0, 0, 0)
+        (pages, fruitless, empty, listed) = (0, 0, 0, 0)
     }
 
     private func mistake(_ what: String) -> FileProviderError {

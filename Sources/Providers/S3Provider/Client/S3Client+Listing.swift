@@ -9,7 +9,7 @@ extension S3Client {
     /// - Parameters:
     ///   - isFlat: lists every key; otherwise all keys up to a further slash are one entry.
     ///   - isRaw: does not correct a listing that is older than acknowledged requests.
-    /// - Throws: ``S3Failure``; `malformedResponse` when the listing ends early.
+    /// - Throws: ``S3Failure``; `malformedResponse` when the listing ends early, or does not end.
     func list(
         prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000, isRaw: Bool = false
     ) async throws -> S3Listing {
@@ -25,7 +25,8 @@ extension S3Client {
             let request = self.request("GET", nil, query: query)
             let start = ContinuousClock.now
             _ = try await self.transport.sendForXML(
-                request, isWanted: { $0.status == 200 }, take: { try parser.take($0) }, discard: parser.discard,
+                request, limits: Self.limitsOfPart, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
+                discard: parser.discard,
                 failure: { S3Failure($0, bucket: bucket) })
             self.ledger.noteResponse(after: .now - start)
             let listing = try parser.finish(after: token)
@@ -36,6 +37,13 @@ extension S3Client {
             return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)
         }
     }
+
+    /// A part of a listing is in memory as a whole. It has at most a thousand keys of a kilobyte.
+    private static let limitsOfPart = {
+        var limits = XMLLimits()
+        limits.total = 32 << 20
+        return limits
+    }()
 
     /// The current object, without its date; nil when there is none.
     func object(_ key: String) async throws -> S3Object? {
