@@ -58,7 +58,7 @@ extension DirectoryProvider {
             do {
                 do {
                     return try body(writer, contents)
-                } catch  where Self.isDenied(error) {
+                } catch  where Folder.isDenied(error) {
                     let root = try folder.openRoot()
                     defer { try? root.close() }
                     return try folder.readOnlyDirectories.writing(
@@ -70,14 +70,10 @@ extension DirectoryProvider {
             } catch {
                 let identifier = items.first ?? .rootContainer
                 // A directory of another user denies access: the item waits.
-                if Self.isDenied(error) { throw folder.writeFailure(.permissionDenied, of: identifier, named: name) }
+                if Folder.isDenied(error) { throw folder.writeFailure(.permissionDenied, of: identifier, named: name) }
                 guard let error = error as? Errno else { throw error }
                 throw folder.writeFailure(error, of: identifier, named: name)
             }
         }
-    }
-
-    private static func isDenied(_ error: any Error) -> Bool {
-        error as? Errno == .permissionDenied || (error as? FileProviderError)?.code == .fileReadNoPermission
     }
 }

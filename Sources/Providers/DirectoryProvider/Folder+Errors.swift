@@ -16,6 +16,11 @@ extension Folder {
         }
     }
 
+    /// Whether an error says that a directory denies access.
+    static func isDenied(_ error: any Error) -> Bool {
+        error as? Errno == .permissionDenied || (error as? FileProviderError)?.code == .fileReadNoPermission
+    }
+
     /// The provider error for a failed system call.
     func failure(_ error: Errno, of identifier: ItemIdentifier) -> FileProviderError {
         switch error {

@@ -24,19 +24,30 @@ struct FolderChanges: FileProviderEnumerator {
             var movedAway: Set<ItemIdentifier> = []
             var hasMoves = false
             var lost: [ChangeLog.Place] = []
+            var denied: [ChangeLog.Place] = []
+            /// - Returns: false when the directory is not found.
+            func take(_ place: ChangeLog.Place) throws -> Bool {
+                do {
+                    if place.directory == .trashContainer {
+                        try compareTrash(place.name, &batch, &vanished)
+                        return true
+                    }
+                    guard place.directory == .rootContainer, let name = place.name, Folder.isTrashName(name.utf8) else {
+                        return try compare(place, &batch, &vanished)
+                    }
+                    // A new trash directory may have received items before it was watched.
+                    watcher?.watchTrash(of: folder)
+                    try add(folder.trashedItems(checking: cancellation.check), to: &batch)
+                } catch  where Folder.isDenied(error) {
+                    denied.append(place)
+                }
+                return true
+            }
             for place in logged.places {
                 try cancellation.check()
                 let before = vanished
                 if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
-                if place.directory == .trashContainer {
-                    try compareTrash(place.name, &batch, &vanished)
-                } else if place.directory == .rootContainer, let name = place.name, Folder.isTrashName(name.utf8) {
-                    // A new trash directory may have received items before it was watched.
-                    watcher?.watchTrash(of: folder)
-                    try add(folder.trashedItems(checking: cancellation.check), to: &batch)
-                } else {
-                    if try !compare(place, &batch, &vanished) { lost.append(place) }
-                }
+                if try !take(place) { lost.append(place) }
                 if log.takeMovedAway(place) {
                     hasMoves = true
                     movedAway.formUnion(vanished.subtracting(before))
@@ -46,12 +57,14 @@ struct FolderChanges: FileProviderEnumerator {
             for _ in 0..<2 where !lost.isEmpty {
                 lost = try lost.filter { place in
                     try cancellation.check()
-                    return try folder.manager.remotePath(of: place.directory) != nil
-                        && !compare(place, &batch, &vanished)
+                    return try folder.manager.remotePath(of: place.directory) != nil && !take(place)
                 }
                 guard !lost.isEmpty, hasMoves || log.hasMovedAway || folder.index.isCheap else { break }
                 folder.index.expire()
             }
+            // A directory that denies access must not hold up the others. When it can be read again, that is a change, and what was
+            // changed in it before is compared with that.
+            log.append(denied)
             var found = Set(batch.updated.map(\.itemIdentifier))
             for item in try folder.search(for: movedAway.intersection(vanished).subtracting(found)) {
                 batch.updated.append(item)

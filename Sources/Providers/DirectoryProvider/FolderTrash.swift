@@ -31,10 +31,16 @@ extension Folder {
         var names = try root.names().filter { $0.count > 6 && Self.isTrashName($0) }
             .compactMap { String(validating: $0, as: UTF8.self) }
         names.sort { one, _ in one.utf8.elementsEqual(Self.ownTrash.utf8) }
-        return names.compactMap { name in
-            guard let top = try? root.openDirectory(named: name) else { return nil }
-            defer { try? top.close() }
-            return try? top.openDirectory(named: Self.trashFiles)
+        return try names.compactMap { name -> FileDescriptor? in
+            do throws(Errno) {
+                let top = try root.openDirectory(named: name)
+                defer { try? top.close() }
+                return try top.openDirectory(named: Self.trashFiles)
+            } catch {
+                // The trashes of others may be closed for ever. What is in this user's own is not gone.
+                if error == .permissionDenied, name.utf8.elementsEqual(Self.ownTrash.utf8) { throw error }
+                return nil
+            }
         }
     }
 

@@ -18,7 +18,8 @@ extension FolderWriter {
                     try deleteFile(name, place, base)
                 }
             }
-        } catch let error as Errno where error == .permissionDenied || error == .notPermitted {
+        } catch Errno.notPermitted {
+            // A sticky bit or an attribute of the file. Modes that deny it (EACCES) are waited for, as with any change.
             throw FileProviderError(
                 .deletionRejected, "deleting '\(name)' is not permitted on the source", itemIdentifier: identifier,
                 item: folder.item(at: place))
