@@ -48,6 +48,27 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "CMD-1: a command changes nothing in a directory in which a system call may not",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func deniedByModes() async throws {
+            try await OrdinaryUser.run { user in
+                let outcome = try await user.shell(
+                    """
+                    set -e; mkdir "$SOURCE/d"; echo x > "$SOURCE/d/file"; echo y > "$SOURCE/free"; chmod 555 "$SOURCE/d"
+                    yonder mount "$SOURCE" "$MOUNT" >&2; ls -R "$MOUNT" >&2
+                    try() { yonder "$@" 2>&1 | grep -c 'Permission denied' || true; }
+                    try rename "$MOUNT/d/file" name; try move "$MOUNT/d/file" "$MOUNT"; try move "$MOUNT/free" "$MOUNT/d"
+                    try mkdir "$MOUNT/d/new"; try add "$SOURCE/free" "$MOUNT/d"; try delete "$MOUNT/d/file"
+                    try trash put "$MOUNT/d/file"; ls "$MOUNT"; ls "$MOUNT/d"
+                    chmod 755 "$MOUNT/d"; yonder rename "$MOUNT/d/file" name >&2; yonder trash put "$MOUNT/free" >&2; ls "$MOUNT/d"
+                    """)
+                #expect(
+                    outcome.output == String(repeating: "1\n", count: 7) + "d\nfree\nfile\nname\n",
+                    "\(outcome.output)\(outcome.errors)")
+            }
+        }
+
         @Test("EVICT-7: a file that the remote does not have yet is downloaded already") func downloadsWhatIsHere()
             async throws
         {

@@ -7,7 +7,8 @@ import SystemPackage
 import Volume
 
 /// Actions on items, with Apple's names. Each is a local change: it is done when the call returns, and is uploaded
-/// later. No call waits for the network unless its documentation says so.
+/// later. No call waits for the network unless its documentation says so. Each fails with `posix` and EACCES or EPERM where a system
+/// call of the daemon's user would.
 ///
 /// A new item has a temporary identifier until the provider has assigned the permanent one. Both are valid in these
 /// calls. The inode stays the same.
@@ -127,14 +128,25 @@ extension DomainHost {
 
     // MARK: - Private
 
-    private var caller: LocalCaller { LocalCaller(user: Machine.userIdentifier, group: Machine.groupIdentifier) }
+    private var caller: LocalCaller {
+        LocalCaller(
+            user: Machine.userIdentifier, group: Machine.groupIdentifier,
+            process: ProcessInfo.processInfo.processIdentifier)
+    }
+
+    /// Commands and users of the library may do what system calls of the daemon's user may.
+    private var rights: CallerRights {
+        let ownership = options.ownership
+        return CallerRights(
+            of: caller, owner: ownership.user, group: ownership.group, permissions: 0o777 & ~ownership.umask)
+    }
 
     func act<Value>(
         on identifier: ItemIdentifier, name: String? = nil, _ body: (LocalChanges) throws -> Value
     ) throws(FileProviderError) -> Value {
         guard !volume.isReadOnly else { throw FileProviderError.posix(.readOnlyFileSystem) }
         do {
-            let (value, effects) = try replica.change(open: volume.openInodes, body)
+            let (value, effects) = try replica.change(open: volume.openInodes, rights: rights, body)
             volume.noteChange(effects)
             return value
         } catch let obstacle as LocalObstacle {

@@ -11,7 +11,9 @@ struct AccessControlList: Hashable, Sendable {
 
     private enum Tag {
         static let owner: UInt16 = 0x01
+        static let user: UInt16 = 0x02
         static let owningGroup: UInt16 = 0x04
+        static let group: UInt16 = 0x08
         static let mask: UInt16 = 0x10
         static let others: UInt16 = 0x20
     }
@@ -40,6 +42,20 @@ struct AccessControlList: Hashable, Sendable {
         entries.reduce(into: Self.bytes(Self.version)) { bytes, entry in
             bytes += Self.bytes(UInt32(entry.tag) | UInt32(entry.permissions) << 16) + Self.bytes(entry.subject)
         }
+    }
+
+    /// Whether it grants rights to a caller who is not the owner. (acl(5), "Access check algorithm")
+    func allows(_ wanted: UInt16, to caller: LocalCaller, owningGroup: UInt32) -> Bool {
+        let mask = entries.first { $0.tag == Tag.mask }?.permissions ?? 7
+        if let own = entries.first(where: { $0.tag == Tag.user && $0.subject == caller.user }) {
+            return own.permissions & mask & wanted == wanted
+        }
+        let groups = entries.filter { entry in
+            entry.tag == Tag.owningGroup && caller.belongs(to: owningGroup)
+                || entry.tag == Tag.group && caller.belongs(to: entry.subject)
+        }
+        if !groups.isEmpty { return groups.contains { $0.permissions & mask & wanted == wanted } }
+        return permissions(of: Tag.others) & wanted == wanted
     }
 
     /// Whether it says no more than a mode does.

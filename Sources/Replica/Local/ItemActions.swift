@@ -56,6 +56,7 @@ package struct ItemActions: LocalPart {
         let destination = try parent.map { try item($0).inode.number } ?? origin
         let newName = name ?? moved.name
         guard FileProviderItem.defect(ofFilename: newName) == nil else { throw LocalObstacle.refused(.invalidArgument) }
+        try checkTaking(moved, from: inode(origin), isMoved: destination != origin)
         try names.rename(moved.name, in: origin, to: newName, in: destination, .keep)
         tellKernelOfDeparture(of: moved, from: origin)
         tellKernelOfName(newName, in: destination)
@@ -66,10 +67,10 @@ package struct ItemActions: LocalPart {
     package func delete(_ identifier: ItemIdentifier) throws {
         let doomed = try item(identifier)
         guard let parent = doomed.parent else { throw LocalObstacle.refused(.resourceBusy) }
-        _ = try writableDirectory(parent, isListed: false)
+        let directory = try writableDirectory(parent, isListed: false)
         guard doomed.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
         try trashMoves.removeInformation(of: doomed)
-        try removeTree(doomed, isTrashed: isTrashedOnRemote(doomed))
+        try removeTree(doomed, from: directory.inode, isTrashed: isTrashedOnRemote(doomed))
         try touch(parent)
         tellKernelOfRemoval(of: doomed, in: parent)
     }
@@ -118,7 +119,8 @@ package struct ItemActions: LocalPart {
         if item.trash != nil { return try describe(item.id) }
         guard let parent = item.parent, item.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
         guard try db.trashArea(of: parent) != .local else { throw LocalObstacle.refused(.notPermitted) }
-        _ = try writableDirectory(parent, isListed: false)
+        let directory = try writableDirectory(parent, isListed: false)
+        try checkTaking(item, from: directory.inode, isMoved: true)
         try trashMoves.checkTrashing(item)
         var directories = TrashDirectories(db: db, contents: contents, now: now)
         let trash = try directories.trash(of: user, group: group)
@@ -141,6 +143,7 @@ package struct ItemActions: LocalPart {
         guard let place = item.trash, let files = item.parent else {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
+        try checkRights(in: inode(files))
         let destination = try parent.map { try self.item($0).inode.number } ?? origin(of: place)
         _ = try writableDirectory(destination, isListed: false)
         guard try db.trashArea(of: destination) == .outside, try !db.isBelow(destination, item.inode.number) else {
@@ -175,15 +178,20 @@ package struct ItemActions: LocalPart {
 
     /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never
     ///   listed need not be.
-    private func removeTree(_ item: ItemRecord, isTrashed: Bool, isListed: Bool = true) throws {
+    private func removeTree(
+        _ item: ItemRecord, from directory: InodeRecord, isTrashed: Bool, isListed: Bool = true
+    ) throws {
+        try checkTaking(item, from: directory, isMoved: false)
         var isListed = isListed
         if item.inode.kind == .directory {
             if item.inode.content != .materialized {
                 guard isTrashed else { throw LocalObstacle.listing(of: item.inode.number) }
                 isListed = false
             }
-            for child in try db.items(in: item.inode.number) {
-                try removeTree(child, isTrashed: isTrashed, isListed: isListed)
+            let children = try db.items(in: item.inode.number)
+            if !children.isEmpty { try checkRights(in: item.inode) }
+            for child in children {
+                try removeTree(child, from: item.inode, isTrashed: isTrashed, isListed: isListed)
                 tellKernelOfRemoval(of: child, in: item.inode.number)
             }
         }

@@ -41,21 +41,22 @@ extension Replica {
     ///   - request: the kernel's request that is carried out. One that the kernel sends again and that was committed before
     ///     gets its recorded result, and `body` is not run.
     ///   - result: how the result is recorded and restored; nil: it is not recorded.
+    ///   - rights: those of the caller, where the kernel has not checked them.
     /// - Returns: what `body` returns, and what is left to tell the kernel.
     /// - Throws: ``LocalObstacle``; what the database says.
     package func change<Value>(
         open: any OpenInodes, changingNames: Bool = true, request: RequestNumber? = nil,
-        result: RecordedResult<Value>? = nil, _ body: (LocalChanges) throws -> Value
+        result: RecordedResult<Value>? = nil, rights: CallerRights? = nil, _ body: (LocalChanges) throws -> Value
     ) throws -> (Value, ReplicaEffects) {
         do {
-            return try attempt(open: open, changingNames: changingNames) { try $0.carryOut(request, result, body) }
+            return try attempt(open: open, changingNames, rights) { try $0.carryOut(request, result, body) }
         } catch is NamesNeeded {
-            return try attempt(open: open, changingNames: true) { try $0.carryOut(request, result, body) }
+            return try attempt(open: open, true, rights) { try $0.carryOut(request, result, body) }
         }
     }
 
     private func attempt<Value>(
-        open: any OpenInodes, changingNames: Bool, _ body: (LocalChanges) throws -> Value
+        open: any OpenInodes, _ changingNames: Bool, _ rights: CallerRights?, _ body: (LocalChanges) throws -> Value
     ) throws -> (Value, ReplicaEffects) {
         var opened: FileDescriptor?
         var isDone = false
@@ -71,7 +72,8 @@ extension Replica {
                     opened = nil
                     let transaction = LocalTransaction(
                         db: db, open: open, contents: contents, withdrawals: withdrawals, ignored: ignoredNames,
-                        mayChangeNames: changingNames, hasRoom: { [reserve = database.reserve] in reserve.hasRoom })
+                        mayChangeNames: changingNames, rights: rights,
+                        hasRoom: { [reserve = database.reserve] in reserve.hasRoom })
                     defer { opened = transaction.opened }
                     let value = try body(LocalChanges(transaction: transaction))
                     return (value, try db.recordInvalidations(of: transaction.effects))

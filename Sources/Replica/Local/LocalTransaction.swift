@@ -37,14 +37,17 @@ final class LocalTransaction: ReplicaTransaction {
     let mayChangeNames: Bool
     /// A content file that was opened for the caller, who gets it only after the commit.
     var opened: FileDescriptor?
+    /// The caller whose rights decide; nil where the kernel has checked them, or no user makes the change.
+    let rights: CallerRights?
     /// Whether there is room on the disk for what is new; the rest of it is for what makes room.
     let hasRoom: () -> Bool
 
     init(
         db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals? = nil,
         now: FileTimestamp = .now, ignored: IgnoredNames = .none,
-        mayChangeNames: Bool = true, hasRoom: @escaping () -> Bool = { true }
+        mayChangeNames: Bool = true, rights: CallerRights? = nil, hasRoom: @escaping () -> Bool = { true }
     ) {
+        self.rights = rights
         self.hasRoom = hasRoom
         self.mayChangeNames = mayChangeNames
         self.ignored = ignored
@@ -69,11 +72,44 @@ extension LocalPart {
         return item
     }
 
-    /// As ``directory(_:isListed:)``, when its capabilities let something be added or taken away.
+    /// As ``directory(_:isListed:)``, when its capabilities and the caller's rights let something be added or taken away.
     func writableDirectory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
         let item = try directory(number, isListed: isListed)
         guard item.capabilities.contains(.allowsAddingSubItems) else { throw LocalObstacle.refused(.permissionDenied) }
+        try checkRights(in: item.inode)
         return item
+    }
+
+    /// Verifies that the caller may make and remove names in a directory.
+    ///
+    /// - Throws: ``LocalObstacle``: EACCES.
+    func checkRights(in directory: InodeRecord) throws {
+        guard transaction.rights != nil else { return }
+        try checkRights(CallerRights.Right.writing | CallerRights.Right.searching, in: directory)
+        var number = directory.number
+        while let parent = try db.item(ofInode: number)?.parent, let above = try db.inode(parent) {
+            try checkRights(CallerRights.Right.searching, in: above)
+            number = parent
+        }
+    }
+
+    /// Verifies that the caller may take an item out of a directory in which it may remove names.
+    ///
+    /// - Parameter isMoved: whether it gets another directory, so that `..` of a directory changes.
+    /// - Throws: ``LocalObstacle``: EPERM, EACCES.
+    func checkTaking(_ item: ItemRecord, from directory: InodeRecord, isMoved: Bool) throws {
+        guard transaction.rights?.allowTaking(item.inode, from: directory) != false else {
+            throw LocalObstacle.refused(.notPermitted)
+        }
+        if isMoved, item.inode.kind == .directory { try checkRights(CallerRights.Right.writing, in: item.inode) }
+    }
+
+    private func checkRights(_ wanted: UInt16, in directory: InodeRecord) throws {
+        guard let rights = transaction.rights else { return }
+        let list = try db.extendedAttribute(AccessControlList.accessKey, of: directory.number)
+        guard rights.allow(wanted, in: directory, list.flatMap { AccessControlList($0) }) else {
+            throw LocalObstacle.refused(.permissionDenied)
+        }
     }
 
     func inode(_ number: InodeNumber) throws -> InodeRecord {
