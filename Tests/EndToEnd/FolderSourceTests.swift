@@ -252,7 +252,7 @@ extension RealMount {
                 try await asRoot("chmod 755 closed && chmod 1777 sticky")
                 let denied = try await user.shell(
                     """
-                    yonder resume mount; for i in $(seq 100); do cat "$MOUNT/sticky/file" && yonder pending | grep 'not permitted' && break
+                    yonder resume mount; for i in $(seq 100); do cat "$MOUNT/sticky/file" && yonder pending | grep 'may not change its directory' && break
                     sleep 0.2; done; yonder pending | grep -c closed/file; ls "$MOUNT/closed"
                     """, seconds: 90)
                 let lines = denied.output.split(separator: "\n")
@@ -261,6 +261,30 @@ extension RealMount {
                 let sent = try await user.shell(
                     "yonder retry >&2 && timeout 50 yonder wait >&2 && ls \"$SOURCE/closed\"", seconds: 60)
                 #expect(sent.status == 0 && sent.output == "", "\(sent.output)\(sent.errors)")
+            }
+        }
+
+        @Test(
+            "FOLDER-4: an edit in a directory that the user may not write waits, says why, and is sent when it may be written",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func deniedEdit() async throws {
+            try await OrdinaryUser.run { user in
+                let source = user.yonder.source.string
+                let made = try await Command.shell(
+                    "cd \"$1\" && mkdir closed && echo old > closed/file && chmod 666 closed/file", source)
+                try #require(made.status == 0, "\(made.errors)")
+                let words = "'file': this user may not change its directory"
+                let waits = try await user.shell(
+                    """
+                    yonder mount "$SOURCE" "$MOUNT" >&2; echo new > "$MOUNT/closed/file"; for i in $(seq 100); do yonder pending | grep -q "\(words)" \
+                        && break; sleep 0.1; done; yonder why "$MOUNT/closed/file" | grep -q "\(words)" && echo why
+                    cat "$SOURCE/closed/file" "$MOUNT/closed/file"
+                    """, seconds: 60)
+                #expect(waits.output == "why\nold\nnew\n", "\(waits.output)\(waits.errors)")
+                #expect(try await Command.shell("chmod 777 \"$1/closed\"", source).status == 0)
+                let sent = try await user.shell(
+                    "yonder retry >&2 && timeout 50 yonder wait >&2 && cat \"$SOURCE/closed/file\"", seconds: 60)
+                #expect(sent.output == "new\n", "\(sent.output)\(sent.errors)")
             }
         }
 
