@@ -20,9 +20,9 @@ import Testing
         try await replica.list([], in: try #require(try replica.number("d")), open: fixture.open)
         try replica.database.commitAll()
         // The task that adds free pages commits what was changed before, and does nothing where they are there.
-        replica.database.reserve.addFreePages()
         let areThere = try await eventually(within: .seconds(60)) {
-            try replica.database.query { try Int.fetchOne($0, sql: "PRAGMA freelist_count") } != 0
+            replica.database.reserve.addFreePages()
+            return try replica.database.query { try Int.fetchOne($0, sql: "PRAGMA freelist_count") } != 0
         }
         #expect(areThere)
         // The task that commits counts as scheduled, so that none is.

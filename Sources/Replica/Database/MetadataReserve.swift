@@ -40,7 +40,7 @@ final class MetadataReserve: Sendable {
         /// Moves the log into the database; a log that is longer than so many bytes is made as short.
         var checkpoint: @Sendable (Int64?) -> Void
         /// Gives the database so many bytes of free pages, unless it has half of them.
-        var addFreePages: @Sendable (Int64) -> Void
+        var addFreePages: @Sendable (Int64) throws -> Void
 
         /// The log's.
         var length: Int64 { (try? FileStatus(at: log))?.size ?? 0 }
@@ -77,7 +77,7 @@ final class MetadataReserve: Sendable {
     ///   - addFreePages: gives the database so many bytes of free pages, unless it has half of them.
     func keepRoom(
         _ eighths: Int64, for database: FilePath, checkpoint: @escaping @Sendable (_ longest: Int64?) -> Void,
-        addFreePages: @escaping @Sendable (Int64) -> Void
+        addFreePages: @escaping @Sendable (Int64) throws -> Void
     ) {
         let log = FilePath(database.string + "-wal")
         databases.withLock {
@@ -192,9 +192,14 @@ final class MetadataReserve: Sendable {
     func addFreePages() {
         let available = available
         guard available < Self.tightBelow || !hasFreePages.exchange(true, ordering: .relaxed), let size else { return }
-        for database in databases.withLock({ $0 }) {
-            let pages = database.pages(of: size)
-            if available / 2 >= pages { database.addFreePages(pages) }
+        do {
+            for database in databases.withLock({ $0 }) {
+                let pages = database.pages(of: size)
+                if available / 2 >= pages { try database.addFreePages(pages) }
+            }
+        } catch {
+            // After the next write.
+            hasFreePages.store(false, ordering: .relaxed)
         }
     }
 

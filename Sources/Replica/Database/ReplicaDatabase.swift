@@ -67,7 +67,7 @@ package final class ReplicaDatabase: Sendable {
         self.connections = Mutex(connections)
         reserve.keepRoom(
             5, for: path, checkpoint: { [weak self] in self?.checkpointEarly(longest: $0) },
-            addFreePages: { [weak self] in self?.addFreePages(of: $0) })
+            addFreePages: { [weak self] in try self?.addFreePages(of: $0) })
     }
 
     // MARK: - Reading
@@ -228,8 +228,8 @@ package final class ReplicaDatabase: Sendable {
     }
 
     /// Gives the database free pages, for a disk that gets full.
-    private func addFreePages(of bytes: Int64) {
-        try? current().writer.writeWithoutTransaction { db in
+    private func addFreePages(of bytes: Int64) throws {
+        try current().writer.writeWithoutTransaction { db in
             guard try db.lacksFreePages(of: bytes) else { return }
             try uncommitted.commit(in: db)
             try db.addFreePages(

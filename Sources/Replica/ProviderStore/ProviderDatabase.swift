@@ -35,7 +35,7 @@ package final class ProviderDatabase: ProviderStore {
         self.connections = Mutex(connections)
         reserve.keepRoom(
             1, for: path, checkpoint: { [weak self] in try? self?.checkpointEarly(longest: $0) },
-            addFreePages: { [weak self] in try? self?.addFreePages(of: $0) })
+            addFreePages: { [weak self] in try self?.addFreePages(of: $0) })
     }
 
     // MARK: - Transactions
