@@ -62,13 +62,7 @@ import Testing
             at: socket, userIdentifier: getuid(), service: service,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let serving = Task { try await server.run() }
-        do {
-            try await test(ControlClient(socket: socket), socket)
-        } catch {
-            await server.close()
-            throw error
-        }
-        await server.close()
+        try await withCleanUp({ await server.close() }) { try await test(ControlClient(socket: socket), socket) }
         serving.cancel()
         _ = await serving.result
         #expect(!FileManager.default.fileExists(atPath: socket))

@@ -25,13 +25,7 @@ import Testing
     private func serving(at path: String, _ test: (ControlServer) async throws -> Void) async throws {
         let server = try await listen(at: path)
         let task = Task { try await server.run() }
-        do {
-            try await test(server)
-        } catch {
-            await server.close()
-            throw error
-        }
-        await server.close()
+        try await withCleanUp({ await server.close() }) { try await test(server) }
         task.cancel()
         _ = await task.result
     }

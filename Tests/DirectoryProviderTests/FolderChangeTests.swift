@@ -60,12 +60,6 @@ import Testing
 
     private func mounting(_ path: String, _ body: () async throws -> Void) async throws {
         try #require(try await Command.run("mount", "-t", "tmpfs", "none", path).status == 0)
-        do {
-            try await body()
-        } catch {
-            _ = try await Command.run("umount", "-l", path)
-            throw error
-        }
-        _ = try await Command.run("umount", "-q", path)
+        try await withCleanUp({ _ = try await Command.run("umount", "-q", "-l", path) }) { try await body() }
     }
 }

@@ -61,12 +61,8 @@ struct FolderRemote: RemoteUnderTest {
         defer { remote.directory.remove() }
         let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
         let provider = try await remote.makeProvider(for: manager)
-        do {
+        try await withCleanUp({ await provider.invalidate() }) {
             try await test(remote, ProviderSession(provider: provider, manager: manager))
-        } catch {
-            await provider.invalidate()
-            throw error
         }
-        await provider.invalidate()
     }
 }

@@ -176,7 +176,7 @@ extension RealMount {
             .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
         func plainPort() async throws {
             let server = try await DAVServer.start(.apache)
-            do {
+            try await withCleanUp({ await server.stop() }) {
                 try await Installation.run { yonder in
                     let source = server.source.replacing("webdav://", with: "webdavs://")
                     let outcome = try await yonder.yonder("mount", source, yonder.mount.string)
@@ -185,11 +185,7 @@ extension RealMount {
                         outcome.errors.contains("does not speak TLS (wrong version number); 'webdav://'")
                             && !outcome.errors.contains(".cc"), "\(outcome.errors)")
                 }
-            } catch {
-                await server.stop()
-                throw error
             }
-            await server.stop()
         }
 
         @Test("CMD-9: a result that cannot be written is a failure, unless its reader has left") func fullOutput()

@@ -112,7 +112,7 @@ extension RealMount {
             .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
         func certificates() async throws {
             let server = try await DAVServer.start(.apache, isSecure: true)
-            do {
+            try await withCleanUp({ await server.stop() }) {
                 try Data("text".utf8).write(to: URL(fileURLWithPath: server.root.appending("file").string))
                 try await Installation.run { installation in
                     let yonder = installation.with(["NETRC": "/nonexistent"])
@@ -135,18 +135,14 @@ extension RealMount {
                     let read = try await Command.run("cat", yonder["file"])
                     #expect(read.errors.contains("No route to host"), "\(read.output)\(read.errors)")
                 }
-            } catch {
-                await server.stop()
-                throw error
             }
-            await server.stop()
         }
 
         private func withBucket(
             _ body: (ObjectStoreProgram, Installation, [String]) async throws -> Void
         ) async throws {
             let store = try await ObjectStoreProgram()
-            do {
+            try await withCleanUp({ store.stop() }) {
                 let made = try await store.ask(
                     "ask -X PUT \"$at/bucket\" && printf one | ask -T - \"$at/bucket/top/one\"")
                 #expect(made.status == 0, "\(made.errors)")
@@ -162,11 +158,7 @@ extension RealMount {
                             ObjectStoreProgram.region,
                         ])
                 }
-            } catch {
-                store.stop()
-                throw error
             }
-            store.stop()
         }
     }
 }

@@ -14,13 +14,11 @@ extension RealMount {
                 try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
                 try #require(try await Command.run("mount", "-t", "tmpfs", "stick", disk).status == 0)
                 let place = yonder.source.appending("disk").string
-                do {
+                try await withCleanUp({
+                    _ = try await Command.shell("umount -q -l \"$1\"; umount -l \"$2\"", place, disk)
+                }) {
                     try await body(yonder, disk)
-                } catch {
-                    _ = try await Command.shell("umount -l \"$1\"; umount -l \"$2\"", place, disk)
-                    throw error
                 }
-                _ = try await Command.shell("umount -q -l \"$1\"; umount -l \"$2\"", place, disk)
             }
         }
 
@@ -154,18 +152,14 @@ extension RealMount {
                 let mounted = try await Command.shell(
                     "mkdir \"$2\" && mount --bind \"$1\" \"$2\"", disk, other)
                 try #require(mounted.status == 0, "\(mounted.errors)")
-                do {
+                try await withCleanUp({ _ = try await Command.run("umount", "-l", other) }) {
                     try await yonder.expectSent()
                     #expect(yonder.sourceText("other/new") == "new\n")
                     #expect(try await yonder.shell("stat -c %i other other/one other/two") == before)
                     #expect(try await yonder.shell("cat other/two; ls disk") == "two")
                     let place = yonder.source.appending("disk").string
                     #expect(try await Command.shell("ls -A \"$1\"", place).output == "")
-                } catch {
-                    _ = try await Command.run("umount", "-l", other)
-                    throw error
                 }
-                _ = try await Command.run("umount", "-l", other)
             }
         }
 
@@ -186,7 +180,9 @@ extension RealMount {
                     """, yonder.directory.path.string, place)
                 try #require(made.status == 0, "\(made.errors)")
                 let device = made.output.trimmingCharacters(in: .whitespacesAndNewlines)
-                do {
+                try await withCleanUp({
+                    _ = try await Command.shell("umount -l \"$1\"; losetup -d \"$2\"", place, device)
+                }) {
                     try await yonder.mountSource()
                     #expect(try await yonder.shell("cat disk/here disk/old") == "first\nfirst\n")
                     #expect(try await eventually { try await Command.run("umount", place).status == 0 })
@@ -208,11 +204,7 @@ extension RealMount {
                     #expect(
                         try await Command.shell("cd \"$1\" && cat here old && ls -d new", place).output
                             == "second\nsecond\n")
-                } catch {
-                    _ = try await Command.shell("umount -l \"$1\"; losetup -d \"$2\"", place, device)
-                    throw error
                 }
-                _ = try await Command.shell("umount -l \"$1\"; losetup -d \"$2\"", place, device)
             }
         }
     }

@@ -132,13 +132,11 @@ extension RealMount {
             let source = yonder.source.string
             let line = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\""
             #expect(try await Command.shell(line, source).status == 0)
-            do {
+            try await withCleanUp({ () async throws in
+                #expect(try await Command.run("umount", "-l", source).status == 0)
+            }) {
                 try await body()
-            } catch {
-                _ = try await Command.run("umount", "-l", source)
-                throw error
             }
-            #expect(try await Command.run("umount", "-l", source).status == 0)
         }
 
         @Test(

@@ -15,13 +15,9 @@ extension RealMount {
             defer { try? FileManager.default.removeItem(atPath: state) }
             try await Installation.run { yonder in
                 let installation = yonder.with(["YONDER_STATE_DIR": state])
-                do {
+                try await withCleanUp({ _ = try await installation.yonder("shutdown", seconds: 20) }) {
                     try await test(installation)
-                } catch {
-                    _ = try? await installation.yonder("shutdown", seconds: 20)
-                    throw error
                 }
-                _ = try await installation.yonder("shutdown", seconds: 20)
             }
         }
 

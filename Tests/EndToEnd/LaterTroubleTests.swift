@@ -25,17 +25,13 @@ extension RealMount {
             _ test: (Installation, DAVServer) async throws -> Void
         ) async throws {
             let server = try await DAVServer.start(.apache, admission, isSecure: isSecure)
-            do {
+            try await withCleanUp({ await server.stop() }) {
                 try await Installation.run { installation in
                     var environment = ["NETRC": "/nonexistent"]
                     if isSecure { environment["SSL_CERT_FILE"] = server.directory["trusted.pem"].string }
                     try await test(installation.with(environment), server)
                 }
-            } catch {
-                await server.stop()
-                throw error
             }
-            await server.stop()
         }
 
         private func fill(_ folder: FilePath) async throws {
@@ -153,23 +149,13 @@ extension RealMount {
                 try #require(replaced.status == 0, "\(replaced.errors)")
                 await server.halt()
                 let second = try await server.again()
-                do {
+                try await withCleanUp({ await second.halt() }) {
                     try await meet(
                         Signs(connection: .offline, words: "no safe connection", errno: Self.away), yonder)
-                } catch {
-                    await second.halt()
-                    throw error
                 }
-                await second.halt()
                 _ = try await Command.shell("cd \"$1\" && cp kept.pem server.pem", server.directory.path.string)
                 let third = try await server.again()
-                do {
-                    try await recover(yonder, server.root)
-                } catch {
-                    await third.halt()
-                    throw error
-                }
-                await third.halt()
+                try await withCleanUp({ await third.halt() }) { try await recover(yonder, server.root) }
             }
         }
 
@@ -222,7 +208,7 @@ extension RealMount {
                 }
                 await server.halt()
                 let second = try await restart("<Location \"/away\">\nRequire all denied\n</Location>\n")
-                do {
+                try await withCleanUp({ await second.halt() }) {
                     #expect(try await yonder.yonder("retry").status == 0)
                     // A look that began while the server was away may have found it away.
                     let isBack = await eventually(within: .seconds(40)) {
@@ -242,21 +228,13 @@ extension RealMount {
                     #expect(why.contains("does not permit"), "\(why)")
                     #expect(try await yonder.status().connection == .online)
                     #expect(try await yonder.shell("ls away; cat here/2 away/new") == "below\nnew\n2\nnew\n")
-                } catch {
-                    await second.halt()
-                    throw error
                 }
-                await second.halt()
                 let third = try await restart("")
-                do {
+                try await withCleanUp({ await third.halt() }) { () async throws in
                     #expect(await eventually(within: .seconds(70)) { server.holds("away/new") })
                     #expect(try await yonder.shell("cat away/below/3") == "3\n")
                     #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
-                } catch {
-                    await third.halt()
-                    throw error
                 }
-                await third.halt()
             }
         }
 

@@ -64,13 +64,7 @@ extension RealMount {
             .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
         func givenOwners() async throws {
             let server = try await DAVServer.start(.apache)
-            do {
-                try await checkGivenOwners(server)
-            } catch {
-                await server.stop()
-                throw error
-            }
-            await server.stop()
+            try await withCleanUp({ await server.stop() }) { try await checkGivenOwners(server) }
         }
 
         private func checkGivenOwners(_ server: DAVServer) async throws {

@@ -10,7 +10,7 @@ extension RealMount {
         private func withBucket(_ body: (ObjectStoreProgram, Installation, [String]) async throws -> Void) async throws
         {
             let store = try await ObjectStoreProgram()
-            do {
+            try await withCleanUp({ store.stop() }) {
                 let made = try await store.ask(
                     """
                     ask -X PUT "$at/bucket" && printf one | ask -T - "$at/bucket/top/a/one" \\
@@ -29,11 +29,7 @@ extension RealMount {
                     ]
                     try await body(store, yonder, mount)
                 }
-            } catch {
-                store.stop()
-                throw error
             }
-            store.stop()
         }
 
         private func run(_ yonder: Installation, _ arguments: [String]) async throws -> Command.Outcome {

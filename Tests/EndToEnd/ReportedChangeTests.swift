@@ -20,7 +20,7 @@ extension RealMount {
         @Test("DAV-25: what has not changed is not listed, also by the next daemon, and what has comes in")
         func works() async throws {
             let server = try await DAVServer.start(.reporting)
-            do {
+            try await withCleanUp({ await server.stop() }) {
                 try await Installation.run { yonder async throws in
                     let yonder = yonder.with(["NETRC": "/nonexistent"])
                     let filled = try await Command.shell(
@@ -65,11 +65,7 @@ extension RealMount {
                     let differences = try await Command.run("diff", "-r", yonder.mount.string, server.root.string)
                     #expect(differences.output == "")
                 }
-            } catch {
-                await server.stop()
-                throw error
             }
-            await server.stop()
         }
 
         @Test(

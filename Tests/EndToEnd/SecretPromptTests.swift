@@ -31,7 +31,7 @@ extension RealMount {
             .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
         func password() async throws {
             let server = try await DAVServer.start(.apache, .basic)
-            do {
+            try await withCleanUp({ await server.stop() }) {
                 try await Installation.run { installation in
                     let yonder = installation.with(["NETRC": "/nonexistent"])
                     let source = server.source.replacing("webdav://", with: "webdav://user@")
@@ -55,11 +55,7 @@ extension RealMount {
                     let again = try await ask(yonder, answer: "", ["mount", "cloud"])
                     #expect(!again.asked && again.status == 0, "\(again)")
                 }
-            } catch {
-                await server.stop()
-                throw error
             }
-            await server.stop()
         }
 
         @Test("ACCESS-8: the secret key of an access key is asked for, and used after a restart")

@@ -46,13 +46,7 @@ extension RealMount {
             ) { manager in
                 try SingleFileRemote.provider(for: manager)
             }
-            do {
-                try await test("'\(mountpoint.string)'", host)
-            } catch {
-                await host.stop()
-                throw error
-            }
-            await host.stop()
+            try await withCleanUp({ await host.stop() }) { try await test("'\(mountpoint.string)'", host) }
         }
     }
 }

@@ -13,14 +13,10 @@ extension RealMount {
             _ test: (Installation, DAVServer) async throws -> Void
         ) async throws {
             let server = try await DAVServer.start(kind, admission)
-            do {
+            try await withCleanUp({ await server.stop() }) {
                 // The user who runs the tests may have credentials.
                 try await Installation.run { try await test($0.with(["NETRC": "/nonexistent"]), server) }
-            } catch {
-                await server.stop()
-                throw error
             }
-            await server.stop()
         }
 
         private func mount(_ yonder: Installation, _ source: String, _ more: String = "") async throws
@@ -216,15 +212,11 @@ extension RealMount {
                 #expect(await eventually { (try? await yonder.status().connection) == .offline })
                 #expect(try await yonder.status().reason?.contains("cannot be reached") == true)
                 let second = try await first.again()
-                do {
+                try await withCleanUp({ await second.halt() }) {
                     #expect(try await yonder.yonder("retry").status == 0)
                     #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                     #expect(try await differences(yonder, second) == "")
-                } catch {
-                    await second.halt()
-                    throw error
                 }
-                await second.halt()
             }
         }
 

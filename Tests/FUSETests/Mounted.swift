@@ -28,15 +28,11 @@ struct Mounted {
         adjust(&options)
         let session = try Session(options: options)
         try session.mount(at: path)
-        do {
+        try await withCleanUp({ await end(session, fileSystem) }) {
             try session.serve(fileSystem)
             fileSystem.state.withLock { $0.session = session }
             try await test(Mounted(fileSystem: fileSystem, session: session, directory: directory, path: path))
-        } catch {
-            await end(session, fileSystem)
-            throw error
         }
-        await end(session, fileSystem)
         #expect(!session.isMounted)
     }
 

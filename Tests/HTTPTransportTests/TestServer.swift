@@ -111,15 +111,12 @@ func withServer(
 ) async throws {
     let server = try await TestServer(isSecure: isSecure)
     let transport = makeTransport { change(server, &$0) }
-    do {
-        try await body(server, transport)
-    } catch {
+    try await withCleanUp({
         await transport.close()
         server.stop()
-        throw error
+    }) {
+        try await body(server, transport)
     }
-    await transport.close()
-    server.stop()
 }
 
 /// The code that a call fails with; nil when it does not.

@@ -33,13 +33,7 @@ import Testing
         defer { scratch.remove() }
         let (factory, settings) = example("store", secrets: [:])
         let program = try await ProgramUnderTest("store:\(scratch["store"])", factory, settings)
-        do {
-            try await check.run(try #require(program.store))
-        } catch {
-            await program.dispose()
-            throw error
-        }
-        await program.dispose()
+        try await withCleanUp({ await program.dispose() }) { try await check.run(try #require(program.store)) }
     }
 
     @Test(
@@ -60,13 +54,7 @@ import Testing
         defer { server.stop() }
         let (factory, settings) = example("ftp", secrets: ["password": "secret word"])
         let program = try await ProgramUnderTest(server.source, factory, settings)
-        do {
-            try await check.run(try #require(program.paths))
-        } catch {
-            await program.dispose()
-            throw error
-        }
-        await program.dispose()
+        try await withCleanUp({ await program.dispose() }) { try await check.run(try #require(program.paths)) }
     }
 
     @Test("the example of FTP looks again after an upload, and replaces nothing that was written meanwhile")

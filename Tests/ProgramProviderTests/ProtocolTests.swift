@@ -53,13 +53,9 @@ import Testing
         launch.onNotice = { shared.add($0) }
         launch.onStart = { shared.features = $0.features ?? ProgramFeatures() }
         let host = ProgramHost(launch)
-        do {
+        try await withCleanUp({ await host.close() }) {
             try await body(host, TransferFiles(in: scratch["transfer"]), shared)
-        } catch {
-            await host.close()
-            throw error
         }
-        await host.close()
         let lines = try String(contentsOfFile: log, encoding: .utf8)
         #expect(lines == String(repeating: "same\n", count: requests), "\(lines)")
     }

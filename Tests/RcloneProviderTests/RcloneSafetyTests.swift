@@ -27,15 +27,12 @@ import Testing
     ) async throws {
         let folder = try await RcloneFolder(program: program)
         let remote = try folder.remote()
-        do {
-            try await test(folder, remote)
-        } catch {
+        try await withCleanUp({
             await remote.close()
             await folder.dispose()
-            throw error
+        }) {
+            try await test(folder, remote)
         }
-        await remote.close()
-        await folder.dispose()
     }
 
     @Test("RCLONE-2: others' writes stay, and no hidden file is left")

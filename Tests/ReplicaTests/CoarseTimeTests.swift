@@ -20,7 +20,7 @@ import Testing
             directory["image"].string, place)
         // A container may have no loop devices.
         guard made.status == 0 else { return }
-        do {
+        try await withCleanUp({ _ = try await Command.run("umount", "-l", place) }) {
             let store = try ContentStore(in: FilePath(place))
             let number = InodeNumber(rawValue: 5)
             let file = try store.create(number, size: 1)
@@ -30,10 +30,6 @@ import Testing
             let stamp = try store.status(of: number).stamp
             try file.writeAll([2].span.bytes, at: 0)
             #expect(try store.status(of: number).stamp != stamp)
-        } catch {
-            _ = try await Command.run("umount", "-l", place)
-            throw error
         }
-        _ = try await Command.run("umount", "-l", place)
     }
 }

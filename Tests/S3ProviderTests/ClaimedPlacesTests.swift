@@ -27,13 +27,7 @@ import Testing
             try await ledger.perform(claiming: [place]) { _ in for await _ in release {} }
         }
         try await waitFor(held, in: ledger)
-        do {
-            try await body()
-        } catch {
-            end.finish()
-            throw error
-        }
-        end.finish()
+        try await withCleanUp({ end.finish() }) { try await body() }
         try await holder.value
     }
 

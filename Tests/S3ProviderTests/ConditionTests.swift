@@ -40,15 +40,12 @@ import Testing
             let url = try #require(HTTPURL("\(endpoint)/log"))
             return try await client.send(HTTPRequest("GET", url)).text.split(separator: "\n").map(String.init)
         }
-        do {
-            try await body(remote, scratch, log)
-        } catch {
+        try await withCleanUp({
             await client.close()
             await remote.close()
-            throw error
+        }) {
+            try await body(remote, scratch, log)
         }
-        await client.close()
-        await remote.close()
     }
 
     private static func write(_ token: String, _ scratch: TemporaryDirectory) throws {

@@ -141,15 +141,12 @@ func withBucket(
 ) async throws {
     let bucket = try await Bucket()
     let remote = try bucket.remote(settings: settings)
-    do {
-        try await body(bucket, remote)
-    } catch {
+    try await withCleanUp({
         await remote.close()
         await bucket.dispose()
-        throw error
+    }) {
+        try await body(bucket, remote)
     }
-    await remote.close()
-    await bucket.dispose()
 }
 
 /// A file's content as a source.

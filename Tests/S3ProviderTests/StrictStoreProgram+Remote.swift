@@ -20,13 +20,7 @@ extension StrictStoreProgram {
             let remote = try S3Provider.remote(
                 S3Provider.Options(endpoint: store.endpoint, region: "us-east-1"), for: manager,
                 environment: { ObjectStore.environment }, logger: Logger(label: "test"))
-            do {
-                try await body(store, remote, scratch)
-            } catch {
-                await remote.close()
-                throw error
-            }
-            await remote.close()
+            try await withCleanUp({ await remote.close() }) { try await body(store, remote, scratch) }
         }
     }
 }

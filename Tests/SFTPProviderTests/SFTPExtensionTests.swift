@@ -26,18 +26,14 @@ import Testing
         defer { folder.directory.remove() }
         let environment = folder.environment
         let remote = try SFTPProvider.remote(folder.domain.source) { environment }
-        do {
+        try await withCleanUp({ await remote.close() }) {
             try await test(remote, folder) { words in
                 try String(contentsOfFile: notes["log"].string, encoding: .utf8).split(whereSeparator: \.isNewline).map(
                     String.init
                 )
                 .filter { $0.contains(words) }
             }
-        } catch {
-            await remote.close()
-            throw error
         }
-        await remote.close()
     }
 
     private func write(

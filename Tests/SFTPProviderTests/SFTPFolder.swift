@@ -56,15 +56,12 @@ final class SFTPFolder: RemoteUnderTest {
     func withRemote(_ test: (SFTPRemote) async throws -> Void) async throws {
         let environment = environment
         let remote = try SFTPProvider.remote(domain.source) { environment }
-        do {
-            try await test(remote)
-        } catch {
+        try await withCleanUp({
             await remote.close()
             await dispose()
-            throw error
+        }) {
+            try await test(remote)
         }
-        await remote.close()
-        await dispose()
     }
 
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {

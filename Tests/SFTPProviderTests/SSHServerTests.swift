@@ -152,7 +152,7 @@ struct SSHServerTests {
                 try await Command.run("mount", "-t", "tmpfs", "-o", "size=1m,nr_inodes=8,mode=777", "tmpfs", root)
                     .status == 0
             else { return }
-            do {
+            try await withCleanUp({ _ = try await Command.run("umount", "-l", root) }) {
                 try await write(700_000, to: "first", remote, folder)
                 await expectFailure(.insufficientQuota, "disk is full") {
                     try await write(700_000, to: "second", remote, folder)
@@ -169,11 +169,7 @@ struct SSHServerTests {
                             at: RemotePath(["\(number)"]), attributes: RemoteAttributes())
                     }
                 }
-            } catch {
-                _ = try await Command.run("umount", "-l", root)
-                throw error
             }
-            _ = try await Command.run("umount", "-l", root)
         }
     }
 }

@@ -32,13 +32,7 @@ package struct StrictStoreProgram: Sendable {
     /// Runs a body with a store of its own.
     package static func run(_ options: [String], _ body: (StrictStoreProgram) async throws -> Void) async throws {
         let store = try await StrictStoreProgram(options)
-        do {
-            try await body(store)
-        } catch {
-            store.stop()
-            throw error
-        }
-        store.stop()
+        try await withCleanUp({ store.stop() }) { try await body(store) }
     }
 
     /// What `curl` gets with these words, `$at` being the endpoint. The store looks at no signature.

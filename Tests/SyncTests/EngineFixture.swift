@@ -36,13 +36,7 @@ final class EngineFixture: Sendable {
         defer { directory.remove() }
         let fixture = try EngineFixture(in: directory, options: options, patience: patience)
         fixture.provider.change(fill)
-        do {
-            try await test(fixture)
-        } catch {
-            await fixture.end()
-            throw error
-        }
-        await fixture.end()
+        try await withCleanUp({ await fixture.end() }) { try await test(fixture) }
     }
 
     private init(in directory: TemporaryDirectory, options: InMemoryProvider.Options, patience: Duration) throws {

@@ -23,15 +23,12 @@ extension EngineTests {
         ) async throws {
             let machine = try Machine(
                 in: directory["replica"], provider: provider, isReadOnly: isReadOnly, isInteractive: false)
-            do {
-                try await body(machine)
-            } catch {
+            try await withCleanUp({
                 await machine.stop()
-                try? machine.replica.close()
-                throw error
+                try machine.replica.close()
+            }) {
+                try await body(machine)
             }
-            await machine.stop()
-            try machine.replica.close()
         }
 
         @Test(

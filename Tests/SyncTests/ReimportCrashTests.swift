@@ -53,17 +53,13 @@ extension EngineTests {
                         others.append(current)
                     }
                 }
-                do {
+                try await withCleanUp({ for other in others { await other.stop() } }) {
                     try await current.expectReimported()
                     // What was written and is shown here is there, and the other way round; nothing else is asked.
                     let here = Set(try await current.entries().values.compactMap(\.content)).intersection(texts)
                     let there = Set(current.provider.tree.entries().values.compactMap(\.content)).intersection(texts)
                     #expect(here == there)
-                } catch {
-                    for other in others { await other.stop() }
-                    throw error
                 }
-                for other in others { await other.stop() }
             }
         }
 
@@ -92,7 +88,7 @@ extension EngineTests {
                     machine.provider.faults.clear()
                 }
                 let other = try machine.crash()
-                do {
+                try await withCleanUp({ await other.stop() }) {
                     try await other.expectReimported()
                     let remote = other.provider.tree.entries()
                     #expect(remote["b"]?.content == "here")
@@ -101,11 +97,7 @@ extension EngineTests {
                     #expect(remote["d/x"]?.content == "first x")
                     #expect(try await other.number("d/x") == inode)
                     #expect(remote.count == 9)
-                } catch {
-                    await other.stop()
-                    throw error
                 }
-                await other.stop()
             }
         }
     }

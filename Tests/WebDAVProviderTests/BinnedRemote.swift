@@ -108,13 +108,9 @@ final class BinnedRemote: RequestedRemote {
             let remote = try await BinnedRemote(port: port, in: directory, attempts: attempts)
             let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
             let provider = try await remote.makeProvider(for: manager)
-            do {
+            try await withCleanUp({ await provider.invalidate() }) {
                 try await test(remote, ProviderSession(provider: provider, manager: manager), manager)
-            } catch {
-                await provider.invalidate()
-                throw error
             }
-            await provider.invalidate()
         }
     }
 }

@@ -140,7 +140,7 @@ struct ReportTests {
         .enabled(if: DAVServer.Kind.xandikos.program != nil))
     func xandikos() async throws {
         let server = try await DAVServer.start(.xandikos)
-        do {
+        try await withCleanUp({ await server.stop() }) {
             let folder = try await RequestedFolder(server)
             try await folder.makeDirectory("a")
             try await folder.write([1], to: "a/file")
@@ -162,10 +162,6 @@ struct ReportTests {
             let foreign = mark.map { $0 == UInt8(ascii: "a") ? UInt8(ascii: "b") : $0 }
             #expect(try await reporter.changes(since: foreign, in: a).changed == nil)
             await session.provider.invalidate()
-        } catch {
-            await server.stop()
-            throw error
         }
-        await server.stop()
     }
 }

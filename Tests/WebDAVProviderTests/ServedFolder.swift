@@ -98,13 +98,9 @@ final class ServedFolder: RemoteUnderTest {
             let folder = try ServedFolder(server, credentials: credentials, configuration: configure(server))
             let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
             let provider = try await folder.makeProvider(for: manager)
-            do {
+            try await withCleanUp({ await provider.invalidate() }) {
                 try await test(folder, ProviderSession(provider: provider, manager: manager))
-            } catch {
-                await provider.invalidate()
-                throw error
             }
-            await provider.invalidate()
         } catch {
             if !server.log.isEmpty { Issue.record("the server has complained of: \(server.log)") }
             await server.stop()

@@ -366,7 +366,7 @@ struct CredentialTests {
     @Test("DAV-18: new credentials are looked up at the next attempt")
     func change() async throws {
         let server = try await DAVServer.start(.apache, .digest)
-        do {
+        try await withCleanUp({ await server.stop() }) {
             let known = Mutex(WebDAVCredentials(user: "user", password: "guess"))
             let folder = try ServedFolder(server)
             let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
@@ -377,11 +377,7 @@ struct CredentialTests {
             known.withLock { $0 = Self.right }
             #expect(try await session.list().isEmpty)
             await provider.invalidate()
-        } catch {
-            await server.stop()
-            throw error
         }
-        await server.stop()
     }
 
     @Test("DAV-20: a certificate of an unknown authority is refused; SSL_CERT_FILE names an authority")

@@ -45,18 +45,14 @@ struct FarRemote: Sendable {
         _ test: (FarRemote, Installation) async throws -> Void
     ) async throws {
         var ends: [() async -> Void] = []
-        do {
+        try await withCleanUp({ for end in ends.reversed() { await end() } }) {
             let remote = try await start(kind, server, milliseconds, &ends)
             try await Installation.run { installation in
                 var environment = remote.environment
                 environment["HOME"] = installation.directory.path.string
                 try await test(remote, installation.with(environment))
             }
-        } catch {
-            for end in ends.reversed() { await end() }
-            throw error
         }
-        for end in ends.reversed() { await end() }
     }
 
     private static func start(

@@ -26,13 +26,9 @@ struct Installation {
                 "YONDER_STATE_DIR": directory["state"].string, "YONDER_SOCKET": directory["socket"].string,
                 "YONDER_CONFIG": directory["config.toml"].string,
             ])
-        do {
+        try await withCleanUp({ await installation.end() }) {
             try await $current.withValue(installation) { try await test(installation) }
-        } catch {
-            await installation.end()
-            throw error
         }
-        await installation.end()
     }
 
     /// The installation of the test that runs.

@@ -21,13 +21,7 @@ struct OrdinaryUser {
                 ]))
             let reaches = try await user.shell("yonder --version")
             try #require(reaches.status == 0, "an ordinary user cannot run \(Installation.program)")
-            do {
-                try await test(user)
-            } catch {
-                _ = try? await user.shell("yonder shutdown")
-                throw error
-            }
-            _ = try? await user.shell("yonder shutdown")
+            try await withCleanUp({ _ = try? await user.shell("yonder shutdown") }) { try await test(user) }
         }
     }
 

@@ -48,13 +48,9 @@ struct ProvidedMount {
             provider.attach(manager)
             return provider
         }
-        do {
+        try await withCleanUp({ await end(host, provider) }) {
             try await test(ProvidedMount(provider: provider, host: host, path: mountpoint))
-        } catch {
-            await end(host, provider)
-            throw error
         }
-        await end(host, provider)
         #expect(!host.isMounted)
     }
 

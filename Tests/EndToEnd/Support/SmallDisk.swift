@@ -19,17 +19,12 @@ enum SmallDisk {
                 "mount", "-t", "tmpfs", "-o", "size=\(megabytes)m,mode=700", "tmpfs", disk)
             try #require(mounted.status == 0, "\(mounted.errors)")
             let small = yonder.with(["YONDER_STATE_DIR": disk + "/state"])
-            func end() async {
+            try await withCleanUp({
                 _ = try? await small.yonder("shutdown", seconds: 20)
                 _ = try? await Command.run("umount", "-l", disk)
-            }
-            do {
+            }) {
                 try await test(small, disk)
-            } catch {
-                await end()
-                throw error
             }
-            await end()
         }
     }
 

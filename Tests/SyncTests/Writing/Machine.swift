@@ -53,16 +53,12 @@ final class Machine: Sendable {
         let machine = try Machine(
             in: directory["replica"], provider: provider, isInteractive: isInteractive, cacheLimits: cacheLimits,
             uploadDelays: uploadDelays)
-        do {
+        try await withCleanUp({ await machine.stop() }) {
             try await machine.listAll()
             try await machine.engine.refresh()
             provider.log.clear()
             machine.engine.start()
             try await test(machine)
-            await machine.stop()
-        } catch {
-            await machine.stop()
-            throw error
         }
     }
 
