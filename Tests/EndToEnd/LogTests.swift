@@ -9,17 +9,13 @@ import Testing
 @testable import Daemon
 @testable import Syscalls
 
-private struct Failure: Error, CustomStringConvertible {
-    var description: String
-}
-
 @Suite struct OneLineLogTests {
     @Test("LOG-1: what comes from outside makes no line of its own in the log") func isOneLineEach() {
         let log = InMemoryLogHandler()
         var logger = Logger(label: "test") { _ in EscapingLogHandler(log, level: AdjustableLogLevel(.info)) }
         logger[metadataKey: "one"] = "x\ny"
         logger.warning("a\nb \u{1B}[31m", metadata: ["two": ["p\nq"]])
-        logger.log(level: .error, "failed", error: Failure(description: "1\n2"))
+        logger.log(level: .error, "failed", error: TestFailure("1\n2"))
         let lines = log.entries.map { "\($0.message) \($0.metadata) \($0.error.map { "\($0)" } ?? "")" }
         #expect(lines.count == 2)
         #expect(!lines.contains { $0.contains { $0.isNewline || $0 == "\u{1B}" } }, "\(lines)")

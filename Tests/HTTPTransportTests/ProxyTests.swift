@@ -10,16 +10,10 @@ import Testing
     private func withProxy(_ body: (_ address: String, _ log: () -> String) async throws -> Void) async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "Programs/proxy.py")
-        let program = try await BackgroundProgram("python3", script.path, scratch["port"].string, scratch["log"].string)
-        defer { program.kill() }
-        let path = scratch["port"].string
-        #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: path) })
-        let port = try String(contentsOfFile: path, encoding: .utf8)
-        try await body("127.0.0.1:\(port)") {
-            (try? String(contentsOfFile: scratch["log"].string, encoding: .utf8)) ?? ""
-        }
+        let log = scratch["log"].string
+        let proxy = try await ScriptedServer(program: "HTTPTransportTests/Programs/proxy.py", [log])
+        defer { proxy.stop() }
+        try await body("127.0.0.1:\(proxy.port)") { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
     }
 
     @Test func theProxyOfTheEnvironmentIsUsed() async throws {

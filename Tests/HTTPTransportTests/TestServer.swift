@@ -10,41 +10,30 @@ import TestSupport
 struct TestServer: Sendable {
     let base: HTTPURL
     let scratch: TemporaryDirectory
-    private let program: BackgroundProgram
+    private let server: ScriptedServer
 
     /// - Parameters:
     ///   - isSecure: with a certificate of its own authority: ``certificate``.
     ///   - version: the only version of TLS that it speaks, such as `TLSv1_1`.
     init(isSecure: Bool = false, version: String? = nil) async throws {
         scratch = try TemporaryDirectory()
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "Programs/server.py")
+        var arguments: [String] = []
         if isSecure {
             let made = try await Command.run(
                 "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                 "-addext", "subjectAltName=DNS:localhost", "-keyout", scratch["key"].string, "-out",
                 scratch["certificate"].string)
             guard made.status == 0 else { throw TestFailure("openssl: \(made.errors)") }
-            program = try await BackgroundProgram(
-                ["python3", script.path, scratch["port"].string, scratch["certificate"].string, scratch["key"].string]
-                    + (version.map { [$0] } ?? []))
-        } else {
-            program = try await BackgroundProgram("python3", script.path, scratch["port"].string)
+            arguments = [scratch["certificate"].string, scratch["key"].string] + (version.map { [$0] } ?? [])
         }
-        let (path, running) = (scratch["port"].string, program)
-        guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }),
-            let port = Int(try String(contentsOfFile: path, encoding: .utf8))
-        else {
-            running.kill()
-            throw TestFailure("the server does not start")
-        }
-        base = HTTPURL(isSecure: isSecure, host: isSecure ? "localhost" : "127.0.0.1", port: port)
+        server = try await ScriptedServer(program: "HTTPTransportTests/Programs/server.py", arguments)
+        base = HTTPURL(isSecure: isSecure, host: isSecure ? "localhost" : "127.0.0.1", port: server.port)
     }
 
     var certificate: String { scratch["certificate"].string }
 
     func stop() {
-        program.kill()
+        server.stop()
         scratch.remove()
     }
 
@@ -76,11 +65,6 @@ struct ServerLog: Decodable {
     var most: Int
 
     func entries(below path: String) -> [Entry] { log.filter { $0.path.hasPrefix(path) } }
-}
-
-struct TestFailure: Error, CustomStringConvertible {
-    var description: String
-    init(_ description: String) { self.description = description }
 }
 
 /// What `/echo` answers.

@@ -141,10 +141,8 @@ final class RcloneFolder: RemoteUnderTest {
     /// Runs a command of rclone's.
     func run(_ words: String...) async throws {
         let outcome = try await Command([Self.program ?? "rclone"] + words, environment: environment).run()
-        guard outcome.status == 0 else { throw Failure(description: "\(words): \(outcome.errors)") }
+        guard outcome.status == 0 else { throw TestFailure("\(words): \(outcome.errors)") }
     }
-
-    struct Failure: Error, CustomStringConvertible { var description: String }
 
     func remote() throws -> RcloneRemote {
         try RcloneProviderFactory.remote(domain.source, settings, in: directory["remote"], nil) { _ in }

@@ -96,11 +96,9 @@ import Testing
                 os.rename(sys.argv[1] + "x", sys.argv[1])
                 s.serve_forever()
                 """
-            let server = try await BackgroundProgram("python3", "-c", program, scratch["port"].string)
+            let (server, port) = try await BackgroundProgram.start(
+                ["python3", "-c", program, scratch["port"].string], until: scratch["port"])
             defer { server.kill() }
-            let path = scratch["port"].string
-            #expect(await eventually(within: .seconds(10)) { FileManager.default.fileExists(atPath: path) })
-            let port = try String(contentsOfFile: path, encoding: .utf8)
             var environment = [
                 "HOME": "/nowhere", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:\(port)/role",
                 "AWS_CONTAINER_AUTHORIZATION_TOKEN": "the token",

@@ -18,14 +18,8 @@ import Testing
     ) async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "Programs/strict_store.py")
-        let program = try await BackgroundProgram(
-            ["python3", script.path, scratch["port"].string] + options)
-        defer { program.kill() }
-        let path = scratch["port"].string
-        #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: path) })
-        let endpoint = "http://127.0.0.1:\(try String(contentsOfFile: path, encoding: .utf8))"
+        let store = try await StrictStoreProgram(options)
+        defer { store.stop() }
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"),
             stateDirectory: try scratch.makeDirectory("state"))
@@ -33,18 +27,10 @@ import Testing
         try Self.write(token, scratch)
         let environment = ["HOME": scratch.path.string]
         let remote = try S3Provider.remote(
-            S3Provider.Options(endpoint: endpoint, region: region), for: manager, environment: { environment },
+            S3Provider.Options(endpoint: store.endpoint, region: region), for: manager, environment: { environment },
             logger: Logger(label: "test"))
-        let client = HTTPTransport(logger: Logger(label: "test"))
-        let log = { () async throws -> [String] in
-            let url = try #require(HTTPURL("\(endpoint)/log"))
-            return try await client.send(HTTPRequest("GET", url)).text.split(separator: "\n").map(String.init)
-        }
-        try await withCleanUp({
-            await client.close()
-            await remote.close()
-        }) {
-            try await body(remote, scratch, log)
+        try await withCleanUp({ await remote.close() }) {
+            try await body(remote, scratch) { try await store.log() }
         }
     }
 

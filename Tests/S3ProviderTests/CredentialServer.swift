@@ -12,22 +12,17 @@ import Testing
 struct CredentialServer {
     let scratch: TemporaryDirectory
     let address: String
-    private let program: BackgroundProgram
 
     static func run(_ body: (CredentialServer) async throws -> Void) async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("Programs/credential_server.py")
-        let program = try await BackgroundProgram(
-            "python3", script.path, scratch.path.string, ObjectStoreProgram.accessKey, ObjectStoreProgram.secretKey)
+        let script = FilePath(#filePath).removingLastComponent().appending("Programs/credential_server.py").string
+        let (program, port) = try await BackgroundProgram.start(
+            ["python3", script, scratch.path.string, ObjectStoreProgram.accessKey, ObjectStoreProgram.secretKey],
+            until: scratch["port"])
         defer { program.kill() }
-        let path = scratch["port"].string
-        try #require(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: path) })
         _ = try scratch.makeDirectory(".aws")
-        let port = try String(contentsOfFile: path, encoding: .utf8)
-        try await body(
-            CredentialServer(scratch: scratch, address: "http://127.0.0.1:\(port)", program: program))
+        try await body(CredentialServer(scratch: scratch, address: "http://127.0.0.1:\(port)"))
     }
 
     /// An environment without credentials, in which all services are this server; the metadata service is off.

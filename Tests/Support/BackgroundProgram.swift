@@ -1,5 +1,6 @@
 import Foundation
 import Syscalls
+import SystemPackage
 
 /// A program that runs beside a test, until the test stops it.
 package struct BackgroundProgram: Sendable {
@@ -16,6 +17,24 @@ package struct BackgroundProgram: Sendable {
             ChildProcess.Launch(
                 arguments[0], Array(arguments.dropFirst()),
                 environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, in: nil))
+    }
+
+    /// Starts a program that writes a file when it is ready: a server writes its port.
+    ///
+    /// - Returns: the program, and what the file says.
+    /// - Throws: ``TestFailure``.
+    package static func start(
+        _ arguments: [String], until path: FilePath
+    ) async throws -> (program: BackgroundProgram, text: String) {
+        let program = try await BackgroundProgram(arguments)
+        _ = await eventually(within: .seconds(60)) {
+            FileManager.default.fileExists(atPath: path.string) || !program.isRunning
+        }
+        guard let text = try? String(contentsOfFile: path.string, encoding: .utf8) else {
+            program.kill()
+            throw TestFailure("not ready: \(arguments.joined(separator: " "))")
+        }
+        return (program, text)
     }
 
     /// Starts a program for each of some values.
@@ -45,6 +64,22 @@ package struct BackgroundProgram: Sendable {
 
     /// Ends it at once. Returns without waiting for it.
     package func kill() { process.send(signal: SIGKILL) }
+
+    /// Waits until it takes connections on a port of this machine.
+    ///
+    /// - Returns: false when it ended, or did not in time.
+    package func answers(on port: Int) async -> Bool {
+        let isOver = await eventually(within: .seconds(20)) {
+            guard isRunning else { return true }
+            return await Self.isListenedTo(port)
+        }
+        return isOver && isRunning
+    }
+
+    /// Whether a program takes connections on a port of this machine.
+    package static func isListenedTo(_ port: Int) async -> Bool {
+        (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
+    }
 
     /// Waits until it has ended.
     ///

@@ -61,10 +61,6 @@ package struct DAVServer: Sendable {
         case digest
     }
 
-    package struct DidNotStart: Error, CustomStringConvertible {
-        package var description: String
-    }
-
     package let directory: TemporaryDirectory
     /// The folder that is served.
     package let root: FilePath
@@ -98,7 +94,7 @@ package struct DAVServer: Sendable {
             for _ in 0..<5 {
                 if let server = try await attempt(kind, admission, isSecure: isSecure, in: directory) { return server }
             }
-            throw DidNotStart(description: "\(kind) does not start: \(log(in: directory))")
+            throw TestFailure("\(kind) does not start: \(log(in: directory))")
         } catch {
             directory.remove()
             throw error
@@ -120,30 +116,18 @@ package struct DAVServer: Sendable {
     /// The server as it was, started anew.
     package func again() async throws -> DAVServer {
         let program = try await BackgroundProgram(arguments)
-        guard await Self.answers(program, port) else { throw DidNotStart(description: "it does not start again") }
+        guard await program.answers(on: port) else { throw TestFailure("it does not start again") }
         return DAVServer(
             directory: directory, root: root, port: port, isSecure: isSecure, arguments: arguments, program: program)
-    }
-
-    private static func answers(_ program: BackgroundProgram, _ port: Int) async -> Bool {
-        let isOver = await eventually(within: .seconds(10)) {
-            guard program.isRunning else { return true }
-            return await isListenedTo(port)
-        }
-        return isOver && program.isRunning
-    }
-
-    private static func isListenedTo(_ port: Int) async -> Bool {
-        (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
     }
 
     private static func attempt(
         _ kind: Kind, _ admission: Admission, isSecure: Bool, in directory: TemporaryDirectory
     ) async throws -> DAVServer? {
-        guard let path = kind.program else { throw DidNotStart(description: "\(kind) is not installed") }
+        guard let path = kind.program else { throw TestFailure("\(kind) is not installed") }
         let port = Int.random(in: 20_000...32_000)
         // Another test's server would be taken for this one.
-        guard await !isListenedTo(port) else { return nil }
+        guard await !BackgroundProgram.isListenedTo(port) else { return nil }
         let root = try directory.makeDirectory("root")
         // A server may run as another user than the test.
         for folder in [directory.path, root] {
@@ -151,7 +135,7 @@ package struct DAVServer: Sendable {
         }
         let arguments = try arguments(kind, path, port, admission, isSecure: isSecure, directory)
         let program = try await BackgroundProgram(arguments)
-        guard await answers(program, port) else {
+        guard await program.answers(on: port) else {
             program.kill()
             return nil
         }
@@ -176,6 +160,6 @@ package struct DAVServer: Sendable {
             openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile extensions \
                 -out server.crt && cat server.key server.crt > server.pem
             """, directory.path.string)
-        guard outcome.status == 0 else { throw DidNotStart(description: outcome.errors) }
+        guard outcome.status == 0 else { throw TestFailure(outcome.errors) }
     }
 }

@@ -20,15 +20,13 @@ public struct FTPServer: Sendable {
     public init() async throws {
         directory = try TemporaryDirectory()
         let remote = try directory.makeDirectory("remote")
-        let port = directory["port"].string
+        let file = directory["port"]
         let script = FilePath(#filePath).removingLastComponent().appending("Programs/ftp/server.py").string
-        program = try await BackgroundProgram(Self.python ?? "", script, remote.string, port)
+        let port: String
+        (program, port) = try await BackgroundProgram.start(
+            [Self.python ?? "", script, remote.string, file.string], until: file)
         top = remote.appending("top")
-        guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: port) }) else {
-            program.kill()
-            throw Errno.timedOut
-        }
-        source = "ftp://user@127.0.0.1:\(try String(contentsOfFile: port, encoding: .utf8))/top"
+        source = "ftp://user@127.0.0.1:\(port)/top"
     }
 
     /// Ends the server, and removes its files.

@@ -32,25 +32,15 @@ package struct ObjectStoreProgram: Sendable {
     package static let secretKey = "testing"
     package static let region = "us-east-1"
 
-    /// What went wrong.
-    package struct Failure: Error, CustomStringConvertible {
-        package var description: String
-    }
-
     package init(_ kind: Kind = .swift) async throws {
-        guard let python = kind.python else { throw Failure(description: "\(kind) is not installed") }
+        guard let python = kind.python else { throw TestFailure("\(kind) is not installed") }
         scratch = try TemporaryDirectory()
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let script = tests.appendingPathComponent(
+        let script = FilePath(#filePath).removingLastComponent().removingLastComponent().appending(
             "S3ProviderTests/Programs/\(kind == .swift ? "object_store" : "moto_store").py")
-        program = try await BackgroundProgram(python, script.path, scratch.path.string, Self.region)
-        let path = scratch["port"].string
-        guard await eventually(within: .seconds(60), { FileManager.default.fileExists(atPath: path) }) else {
-            program.kill()
-            scratch.remove()
-            throw Failure(description: "\(kind) does not start: are swift-proxy and its like installed?")
-        }
-        endpoint = "http://127.0.0.1:\(try String(contentsOfFile: path, encoding: .utf8))"
+        let port: String
+        (program, port) = try await BackgroundProgram.start(
+            [python, script.string, scratch.path.string, Self.region], until: scratch["port"])
+        endpoint = "http://127.0.0.1:\(port)"
     }
 
     package func stop() {

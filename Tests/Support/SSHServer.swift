@@ -35,10 +35,6 @@ package struct SSHServer: Sendable {
         package static var installed: [Kind] { allCases.filter { $0.program != nil } }
     }
 
-    package struct DidNotStart: Error, CustomStringConvertible {
-        package var description: String
-    }
-
     package let kind: Kind
     package let directory: TemporaryDirectory
     /// The folder that is mounted; its name has a space.
@@ -51,7 +47,7 @@ package struct SSHServer: Sendable {
     ///
     /// - Parameter subsystem: the command line of OpenSSH's SFTP server.
     package static func start(_ kind: Kind = .openSSH, subsystem: String = "internal-sftp") async throws -> SSHServer {
-        guard let path = kind.program else { throw DidNotStart(description: "\(kind) is not installed") }
+        guard let path = kind.program else { throw TestFailure("\(kind) is not installed") }
         if FUSEAvailability.isRoot {
             // Debian's init script makes it; without it sshd does not start as root.
             try FileManager.default.createDirectory(
@@ -69,17 +65,17 @@ package struct SSHServer: Sendable {
             for _ in 0..<5 {
                 let port = Int.random(in: 20_000...32_000)
                 // Another test's server would be taken for this one.
-                guard await !isListenedTo(port) else { continue }
+                guard await !BackgroundProgram.isListenedTo(port) else { continue }
                 // A program that closes the descriptors that it inherits, as sshd does, counts as ended: `timeout` keeps them.
                 let arguments = ["timeout", "900"] + (try arguments(kind, path, subsystem, port, in: directory))
                 let program = try await BackgroundProgram(arguments)
-                guard await answers(program, port) else { continue }
+                guard await program.answers(on: port) else { continue }
                 let server = SSHServer(
                     kind: kind, directory: directory, root: root, port: port, arguments: arguments, program: program)
                 try server.connect(to: port)
                 return server
             }
-            throw DidNotStart(description: "\(kind) does not start: \(log(in: directory))")
+            throw TestFailure("\(kind) does not start: \(log(in: directory))")
         } catch {
             directory.remove()
             throw error
@@ -159,7 +155,7 @@ package struct SSHServer: Sendable {
     /// The server as it was, started again.
     package func again() async throws -> SSHServer {
         let program = try await BackgroundProgram(arguments)
-        guard await Self.answers(program, port) else { throw DidNotStart(description: "it does not start again") }
+        guard await program.answers(on: port) else { throw TestFailure("it does not start again") }
         return SSHServer(
             kind: kind, directory: directory, root: root, port: port, arguments: arguments, program: program)
     }
@@ -202,19 +198,7 @@ package struct SSHServer: Sendable {
 
     private static func run(_ line: String, _ words: String...) async throws {
         let outcome = try await Command(["sh", "-c", line, "sh"] + words).run()
-        guard outcome.status == 0 else { throw DidNotStart(description: outcome.errors) }
-    }
-
-    private static func answers(_ program: BackgroundProgram, _ port: Int) async -> Bool {
-        let isOver = await eventually(within: .seconds(20)) {
-            guard program.isRunning else { return true }
-            return await isListenedTo(port)
-        }
-        return isOver && program.isRunning
-    }
-
-    private static func isListenedTo(_ port: Int) async -> Bool {
-        (try? await Command.run("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)").status) == 0
+        guard outcome.status == 0 else { throw TestFailure(outcome.errors) }
     }
 
     private static func log(in directory: TemporaryDirectory) -> String {

@@ -8,10 +8,6 @@ package struct ScriptedServer: Sendable {
     private let program: BackgroundProgram
     private let scratch: TemporaryDirectory
 
-    package struct DidNotStart: Error {
-        package var script: String
-    }
-
     /// Starts a server of `Tests/WebDAVProviderTests/Programs`.
     package init(_ script: String, _ arguments: String...) async throws {
         try await self.init(script, arguments: arguments)
@@ -25,22 +21,15 @@ package struct ScriptedServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameter script: its path below `Tests`. Its first argument is the file that gets the port.
-    /// - Throws: ``DidNotStart``.
+    /// - Throws: ``TestFailure``.
     package init(program script: String, _ arguments: [String] = []) async throws {
-        let scratch = try TemporaryDirectory()
-        let file = scratch["port"].string
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let program = try await BackgroundProgram(
-            ["python3", tests.appendingPathComponent(script).path, file] + arguments)
-        _ = await eventually(within: .seconds(60)) {
-            FileManager.default.fileExists(atPath: file) || !program.isRunning
-        }
-        guard let port = (try? String(contentsOfFile: file, encoding: .utf8)).flatMap({ Int($0) }) else {
-            program.kill()
-            scratch.remove()
-            throw DidNotStart(script: script)
-        }
-        (self.port, self.program, self.scratch) = (port, program, scratch)
+        scratch = try TemporaryDirectory()
+        let file = scratch["port"]
+        let tests = FilePath(#filePath).removingLastComponent().removingLastComponent()
+        let text: String
+        (program, text) = try await BackgroundProgram.start(
+            ["python3", tests.appending(script).string, file.string] + arguments, until: file)
+        port = Int(text) ?? 0
     }
 
     /// What the server wrote beside the file of its port.

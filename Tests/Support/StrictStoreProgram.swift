@@ -1,33 +1,17 @@
 import Foundation
-import SystemPackage
 
 /// The small object store of Tests/S3ProviderTests/Programs/strict_store.py on loopback, which behaves as servers of other
 /// makes do. It ends with the process that started it.
 package struct StrictStoreProgram: Sendable {
     package let endpoint: String
-    private let scratch: TemporaryDirectory
-    private let program: BackgroundProgram
-
-    package struct Failure: Error {}
+    private let server: ScriptedServer
 
     package init(_ options: [String]) async throws {
-        scratch = try TemporaryDirectory()
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let script = tests.appendingPathComponent("S3ProviderTests/Programs/strict_store.py")
-        let path = scratch["port"].string
-        program = try await BackgroundProgram(["python3", script.path, path] + options)
-        guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }) else {
-            program.kill()
-            scratch.remove()
-            throw Failure()
-        }
-        endpoint = "http://127.0.0.1:\(try String(contentsOfFile: path, encoding: .utf8))"
+        server = try await ScriptedServer(program: "S3ProviderTests/Programs/strict_store.py", options)
+        endpoint = "http://127.0.0.1:\(server.port)"
     }
 
-    package func stop() {
-        program.kill()
-        scratch.remove()
-    }
+    package func stop() { server.stop() }
 
     /// Runs a body with a store of its own.
     package static func run(_ options: [String], _ body: (StrictStoreProgram) async throws -> Void) async throws {

@@ -81,7 +81,7 @@ struct FarRemote: Sendable {
             ends.append { store.stop() }
             let made = try await store.ask("ask -X PUT \"$at/bucket\" && ask -X PUT -d '' \"$at/bucket/top/\"")
             guard made.status == 0, let port = Int(store.endpoint.split(separator: ":").last ?? "") else {
-                throw Relay.Failure(description: "no bucket can be made: \(made.errors)")
+                throw TestFailure("no bucket can be made: \(made.errors)")
             }
             let relay = try await Relay(to: port, milliseconds: milliseconds)
             ends.append { relay.stop() }

@@ -8,10 +8,6 @@ struct PlayedSystemBus: Sendable {
     private let scratch: TemporaryDirectory
     private let program: BackgroundProgram
 
-    struct Failure: Error, CustomStringConvertible {
-        var description: String
-    }
-
     /// What is missing to play it; nil if nothing is.
     static let obstacle: String? = {
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
@@ -52,7 +48,7 @@ struct PlayedSystemBus: Sendable {
         let isDone = await eventually(within: .seconds(20)) {
             (try? String(contentsOfFile: present, encoding: .utf8)) == wanted || !program.isRunning
         }
-        guard isDone, program.isRunning else { throw Failure(description: "the bus cannot be made '\(wanted)'") }
+        guard isDone, program.isRunning else { throw TestFailure("the bus cannot be made '\(wanted)'") }
     }
 
     /// How many processes of gdbus use the bus.

@@ -11,23 +11,15 @@ struct Relay: Sendable {
     private let scratch: TemporaryDirectory
     private let program: BackgroundProgram
 
-    struct Failure: Error, CustomStringConvertible {
-        var description: String
-    }
-
     /// - Parameter milliseconds: how long a round trip takes.
     init(to server: Int, milliseconds: Int = 0) async throws {
         scratch = try TemporaryDirectory()
-        program = try await BackgroundProgram(
-            "python3", Self.programs + "/relay.py", String(server), scratch.path.string, String(milliseconds))
-        let path = scratch["relay"].string
-        guard await eventually(within: .seconds(20), { FileManager.default.fileExists(atPath: path) }) else {
-            program.kill()
-            scratch.remove()
-            throw Failure(description: "the relay does not start")
-        }
-        let ports = try String(contentsOfFile: path, encoding: .utf8).split(separator: " ").compactMap { Int($0) }
-        guard ports.count == 2 else { throw Failure(description: "the relay does not say where it listens") }
+        let text: String
+        (program, text) = try await BackgroundProgram.start(
+            ["python3", Self.programs + "/relay.py", String(server), scratch.path.string, String(milliseconds)],
+            until: scratch["relay"])
+        let ports = text.split(separator: " ").compactMap { Int($0) }
+        guard ports.count == 2 else { throw TestFailure("the relay does not say where it listens") }
         (port, control) = (ports[0], ports[1])
     }
 
@@ -43,7 +35,7 @@ struct Relay: Sendable {
             "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(control); echo \"$0\" >&3; read -r line <&3; echo \"$line\"",
             command)
         guard outcome.status == 0, !outcome.line.hasPrefix("unknown") else {
-            throw Failure(description: "'\(command)': \(outcome.line)\(outcome.errors)")
+            throw TestFailure("'\(command)': \(outcome.line)\(outcome.errors)")
         }
         return outcome.line
     }

@@ -103,7 +103,7 @@ final class Machine: Sendable {
                 if quiet > 2 { return }
             }
         }
-        throw Failure("it does not come to rest: \(try await operations()), \(engine.warnings.texts.suffix(3))")
+        throw TestFailure("it does not come to rest: \(try await operations()), \(engine.warnings.texts.suffix(3))")
     }
 
     /// Sends what can be sent, without looking for news; what fails is tried again in the next pass.
@@ -115,11 +115,6 @@ final class Machine: Sendable {
                 await engine.runAlone(next)
             }
         }
-    }
-
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-        init(_ description: String) { self.description = description }
     }
 }
 
