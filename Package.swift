@@ -157,7 +157,8 @@ let targets: [Target] = [
 
     // The proofs.
     .target(
-        name: "TestSupport", dependencies: ["CThreadSanitizer", "Syscalls", system], path: "Tests/Support",
+        name: "TestSupport", dependencies: ["CThreadSanitizer", "FileProvider", "Syscalls", system],
+        path: "Tests/Support",
         exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
     .testTarget(name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting"]),

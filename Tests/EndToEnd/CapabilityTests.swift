@@ -113,22 +113,15 @@ extension RealMount {
                 tree.edit("file") { $0.capabilities = .readOnly }
             } _: { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
-                func errno(_ body: () async throws -> Void) async -> Errno? {
-                    do {
-                        try await body()
-                        return nil
-                    } catch {
-                        return (error as? FileProviderError)?.errno
-                    }
-                }
                 let host = mount.host
                 #expect(
-                    await errno { _ = try host.renameItem(withIdentifier: "file", toName: "x") } == .notPermitted)
+                    await failure { _ = try host.renameItem(withIdentifier: "file", toName: "x") }?.errno
+                        == .notPermitted)
                 #expect(
-                    await errno {
+                    await failure {
                         _ = try await host.reparentItem(withIdentifier: "file", toParentItemWithIdentifier: "d")
-                    } == .notPermitted)
-                #expect(await errno { try await host.deleteItem(withIdentifier: "file") } == .notPermitted)
+                    }?.errno == .notPermitted)
+                #expect(await failure { try await host.deleteItem(withIdentifier: "file") }?.errno == .notPermitted)
                 #expect(mount.provider.log.count(of: .modify) + mount.provider.log.count(of: .delete) == 0)
             }
         }

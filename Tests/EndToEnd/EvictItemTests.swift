@@ -21,12 +21,7 @@ extension RealMount {
 
         /// The error of an eviction; nil when there is none.
         private func refusal(_ mount: ProvidedMount, _ identifier: ItemIdentifier) async -> FileProviderError? {
-            do throws(FileProviderError) {
-                try await mount.host.evictItem(identifier: identifier)
-                return nil
-            } catch {
-                return error
-            }
+            await failure { try await mount.host.evictItem(identifier: identifier) }
         }
 
         private func contents(_ mount: ProvidedMount, _ identifier: ItemIdentifier) throws -> ContentState? {

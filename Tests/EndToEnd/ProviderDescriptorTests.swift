@@ -107,11 +107,8 @@ import Testing
             credentials: CredentialStore(in: folder.path), defaults: configuration.remoteOptions,
             stateDirectory: folder.path.string, logger: Logger(label: "test"))
         func refusal(_ options: DomainOptions) async -> String? {
-            do {
-                let domain = FileProviderDomain(identifier: "name", source: "s3://bucket")
-                try await catalog.tryOut(domain, options, given: nil)
-                return nil
-            } catch { return (error as? FileProviderError)?.message }
+            let domain = FileProviderDomain(identifier: "name", source: "s3://bucket")
+            return await failure { try await catalog.tryOut(domain, options, given: nil) }?.message
         }
         #expect(await refusal(DomainOptions()) == "'not a/region' cannot be a region")
         var options = DomainOptions()

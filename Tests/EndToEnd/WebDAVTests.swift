@@ -212,7 +212,7 @@ extension RealMount {
                 #expect(await eventually { (try? await yonder.status().connection) == .offline })
                 #expect(try await yonder.status().reason?.contains("cannot be reached") == true)
                 let second = try await first.again()
-                try await withCleanUp({ await second.halt() }) {
+                try await withCleanUp({ await second.halt() }) { () async throws in
                     #expect(try await yonder.yonder("retry").status == 0)
                     #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                     #expect(try await differences(yonder, second) == "")

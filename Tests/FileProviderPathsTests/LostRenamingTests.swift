@@ -84,10 +84,9 @@ import Testing
                 remote.change { $0.copy(RemotePath(["uno"]), to: RemotePath(["one"])) }
             }
             func failureOfCreation() async -> FileProviderError? {
-                do {
+                await failure {
                     _ = try await session.create(ProviderSession.template("uno", size: 2), content: [2, 2])
-                    return nil
-                } catch { return error as? FileProviderError }
+                }
             }
             #expect(await failureOfCreation()?.code == .providerDomainTemporarilyUnavailable)
             remote.change { $0.delete(path("one")) }

@@ -103,17 +103,5 @@ func withServer(
     }
 }
 
-/// The code that a call fails with; nil when it does not.
-func failure(of body: () async throws -> Void) async -> FileProviderError? {
-    do {
-        try await body()
-        return nil
-    } catch let error as FileProviderError {
-        return error
-    } catch {
-        return FileProviderError(.posix, "another error: \(error)")
-    }
-}
-
 /// The content that `/file` has.
 let servedContent = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 / 251) }

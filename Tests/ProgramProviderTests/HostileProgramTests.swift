@@ -16,10 +16,7 @@ import Testing
     /// The error of the first listing.
     private func failure(_ fault: String, limit: Duration = .seconds(30)) async throws -> FileProviderError? {
         try await with(ServedByProgram(fault: fault, inactivityLimit: limit)) { remote, _ in
-            do {
-                _ = try await remote.entries(in: .root, from: nil, limit: 10)
-                return nil
-            } catch { return error as? FileProviderError }
+            await TestSupport.failure { _ = try await remote.entries(in: .root, from: nil, limit: 10) }
         }
     }
 

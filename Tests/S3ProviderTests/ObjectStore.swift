@@ -162,15 +162,3 @@ func withSource(
 extension RemotePath {
     init(_ text: String) { self.init(text.split(separator: "/").map(String.init)) }
 }
-
-/// The code that a call fails with; nil when it does not.
-func failure(of body: () async throws -> Void) async -> FileProviderError? {
-    do {
-        try await body()
-        return nil
-    } catch let error as FileProviderError {
-        return error
-    } catch {
-        return FileProviderError(.posix, "another error: \(error)")
-    }
-}

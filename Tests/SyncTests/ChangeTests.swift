@@ -198,7 +198,7 @@ extension EngineTests {
                     $0.addFile("new", content: RemoteContent("x"))
                     $0.delete("a")
                 }
-                let failure = await fixture.failure { try await fixture.engine.refresh() }
+                let failure = await failure { try await fixture.engine.refresh() }
                 #expect(failure?.code == .malformedResponse)
                 #expect(fixture.provider.log.count(of: .changes) == 1)
                 #expect(fixture.hasWarning("the changes after a sync anchor"))
@@ -213,7 +213,7 @@ extension EngineTests {
         func endlessChangesAreReportedAndNotFollowed() async throws {
             try await run { fixture in
                 fixture.provider.faults.add(.endlessChanges, to: .changes)
-                let failure = await fixture.failure { try await fixture.engine.refresh() }
+                let failure = await failure { try await fixture.engine.refresh() }
                 #expect(failure?.code == .malformedResponse)
                 #expect(fixture.provider.log.count(of: .changes) < 1100)
                 #expect(fixture.hasWarning("does not end"))
@@ -252,11 +252,11 @@ extension EngineTests {
             try await EngineFixture.run(options: options, fill: { add(0..<200, to: &$0) }) { fixture in
                 try await fixture.list()
                 fixture.provider.change { tree in (0..<150).forEach { tree.delete(ItemIdentifier("f\($0)")) } }
-                _ = await fixture.failure { try await fixture.engine.refresh() }
+                _ = await failure { try await fixture.engine.refresh() }
                 #expect(fixture.engine.heldRemovals != nil)
                 fixture.provider.faults.fail(.item, of: "f0", with: FileProviderError(.malformedResponse), times: nil)
                 fixture.provider.change { add(1..<150, to: &$0) }
-                let said = await fixture.failure { try await fixture.engine.refresh() }
+                let said = await failure { try await fixture.engine.refresh() }
                 #expect(said?.code == .malformedResponse)
                 #expect(fixture.engine.heldRemovals == nil)
             }
@@ -267,19 +267,18 @@ extension EngineTests {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
             try await run(options: options) { fixture in
-                let failure = FileProviderError(.malformedResponse)
-                fixture.provider.faults.fail(.item, of: "a", with: failure, times: nil)
+                fixture.provider.faults.fail(.item, of: "a", with: FileProviderError(.malformedResponse), times: nil)
                 fixture.provider.change {
                     $0.delete("a")
                     $0.delete("b")
                 }
-                let said = await fixture.failure { try await fixture.engine.refresh() }
+                let said = await failure { try await fixture.engine.refresh() }
                 #expect(said?.code == .malformedResponse)
                 #expect(try fixture.names() == ["a", "d", "unlisted"])
                 #expect(fixture.hasWarning("changes on the remote cannot be taken in"))
                 // The pauses after it grow.
                 let attempts = try fixture.replica.database.failure(of: .root)?.attempts ?? 0
-                _ = await fixture.failure { try await fixture.engine.refresh() }
+                _ = await failure { try await fixture.engine.refresh() }
                 #expect(try fixture.replica.database.failure(of: .root)?.attempts ?? 0 > attempts)
                 fixture.provider.faults.clear()
                 try await fixture.engine.refresh()
@@ -321,7 +320,7 @@ extension EngineTests {
                     $0.delete("a")
                     $0.expireAnchors()
                 }
-                let failure = await fixture.failure { try await fixture.engine.refresh() }
+                let failure = await failure { try await fixture.engine.refresh() }
                 #expect(failure?.code == (code == .timedOut ? .timedOut : nil))
                 let names = try fixture.names()
                 #expect(names == ["b", "d", "unlisted"])

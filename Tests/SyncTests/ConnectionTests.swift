@@ -29,7 +29,7 @@ extension EngineTests {
                 fixture.provider.faults.failEverything(with: FileProviderError(code))
                 let start = ContinuousClock.now
                 for number in 0..<20 {
-                    let failure = await fixture.failure { _ = try await fixture.read(ItemIdentifier("f\(number)")) }
+                    let failure = await failure { _ = try await fixture.read(ItemIdentifier("f\(number)")) }
                     #expect(failure?.code == code)
                 }
                 // One, and on a slow machine one more for each second.
@@ -52,7 +52,7 @@ extension EngineTests {
                 await withTaskGroup(of: FileProviderError.Code?.self) { group in
                     for number in 0..<50 {
                         group.addTask {
-                            await fixture.failure { _ = try await fixture.read(ItemIdentifier("f\(number)")) }?.code
+                            await failure { _ = try await fixture.read(ItemIdentifier("f\(number)")) }?.code
                         }
                     }
                     #expect(await eventually { gate.waiting == 4 })
@@ -72,7 +72,7 @@ extension EngineTests {
                 fixture.engine.start()
                 #expect(await fixture.provider.log.waits(.anchor))
                 fixture.provider.faults.failEverything(with: FileProviderError(code))
-                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == code)
+                #expect(await failure { _ = try await fixture.read("f1") }?.code == code)
                 fixture.provider.faults.clear()
                 #expect(await eventually(within: .seconds(10)) { fixture.engine.connection.state == .online })
                 #expect(try await fixture.read("f1") == Array("x".utf8))
@@ -125,7 +125,7 @@ extension EngineTests {
                 try await fixture.list()
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.notAuthenticated))
                 fixture.provider.faults.fail(.item, with: FileProviderError(.notAuthenticated))
-                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .notAuthenticated)
+                #expect(await failure { _ = try await fixture.read("f1") }?.code == .notAuthenticated)
                 fixture.engine.errorWasResolved()
                 #expect(try await fixture.read("f1") == Array("x".utf8))
             }
@@ -137,7 +137,7 @@ extension EngineTests {
                 _ = try await fixture.read("f1")
                 #expect(try await eventually { try fixture.inode("f1").content == .materialized })
                 fixture.provider.faults.failEverything(with: FileProviderError(.serverUnreachable))
-                _ = await fixture.failure { _ = try await fixture.read("f2") }
+                _ = await failure { _ = try await fixture.read("f2") }
                 #expect(try await fixture.read("f1") == Array("x".utf8))
                 #expect(try await fixture.list().count == 60)
             }
@@ -151,7 +151,7 @@ extension EngineTests {
                 #expect(fixture.provider.log.count(of: .fetch) == 3)
 
                 fixture.provider.faults.fail(.fetch, with: Odd(), times: nil)
-                let failure = await fixture.failure { _ = try await fixture.read("f2") }
+                let failure = await failure { _ = try await fixture.read("f2") }
                 #expect(failure?.readerErrno == .ioError)
                 #expect(try fixture.replica.database.failure(of: fixture.number("f2"))?.attempts == 1)
             }
@@ -161,7 +161,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.fail(.fetch, of: "f1", with: FileProviderError(.fileReadNoPermission))
-                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == .fileReadNoPermission)
+                #expect(await failure { _ = try await fixture.read("f1") }?.code == .fileReadNoPermission)
                 #expect(fixture.engine.connection.state == .online)
                 #expect(
                     try fixture.replica.database.failure(of: fixture.number("f1"))?.code == "fileReadNoPermission")

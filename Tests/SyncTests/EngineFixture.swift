@@ -99,16 +99,6 @@ final class EngineFixture: Sendable {
         return [UInt8](try file.read(upToCount: range.count) ?? Data())
     }
 
-    /// What a call throws; nil when it does not.
-    func failure(of body: () async throws -> Void) async -> FileProviderError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? FileProviderError
-        }
-    }
-
     /// Whether a warning with these words was given.
     func hasWarning(_ words: String) -> Bool {
         engine.warnings.texts.contains { $0.contains(words) }

@@ -27,7 +27,7 @@ extension EngineTests {
                 let error = FileProviderError(code, "not this one")
                 fixture.provider.faults.fail(.fetch, of: "f0", with: error, times: nil)
                 for number in 1..<40 {
-                    let failure = await fixture.failure { _ = try await fixture.read("f0") }
+                    let failure = await failure { _ = try await fixture.read("f0") }
                     #expect(failure?.readerErrno == errno)
                     #expect(failure?.message == "not this one")
                     #expect(try await fixture.read(ItemIdentifier("f\(number)")) == Array("x".utf8))
@@ -101,9 +101,9 @@ extension EngineTests {
                 try await fixture.list()
                 fixture.provider.faults.fail(.fetch, of: "f0", with: FileProviderError(code), times: nil)
                 fixture.provider.faults.fail(.item, of: .rootContainer, with: FileProviderError(code), times: nil)
-                #expect(await fixture.failure { _ = try await fixture.read("f0") }?.code == code)
+                #expect(await failure { _ = try await fixture.read("f0") }?.code == code)
                 #expect(fixture.engine.connection.state != .online)
-                #expect(await fixture.failure { _ = try await fixture.read("f1") }?.code == code)
+                #expect(await failure { _ = try await fixture.read("f1") }?.code == code)
                 #expect(fixture.provider.log.count(of: .fetch) == 1)
             }
         }

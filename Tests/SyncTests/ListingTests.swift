@@ -59,7 +59,7 @@ extension EngineTests {
         @Test func pagesThatExpireForeverAreGivenUp() async throws {
             try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
                 fixture.provider.faults.fail(.enumerate, with: FileProviderError(.pageExpired), times: nil)
-                #expect(await fixture.failure { try await fixture.list() }?.code == .pageExpired)
+                #expect(await failure { try await fixture.list() }?.code == .pageExpired)
                 #expect(fixture.provider.log.count(of: .enumerate) < 20)
             }
         }
@@ -71,7 +71,7 @@ extension EngineTests {
         func aTokenThatMakesNoSenseIsReported(effect: FaultScript.Effect) async throws {
             try await EngineFixture.run(options: tenAPage, fill: thirtyFiles) { fixture in
                 fixture.provider.faults.add(effect, to: .enumerate)
-                #expect(await fixture.failure { try await fixture.list() }?.code == .malformedResponse)
+                #expect(await failure { try await fixture.list() }?.code == .malformedResponse)
                 #expect(fixture.hasWarning("a page token"))
                 #expect(try fixture.replica.database.inode(.root)?.content == .dataless)
                 fixture.provider.faults.clear()
@@ -87,7 +87,7 @@ extension EngineTests {
                     itemVersion: ItemVersion(contentVersion: "1", metadataVersion: "1"))
                 fixture.provider.faults.add(
                     .extraItems(Array(repeating: item, count: 100 * PageValidator.pageSize + 1)), to: .enumerate)
-                #expect(await fixture.failure { try await fixture.list() }?.code == .malformedResponse)
+                #expect(await failure { try await fixture.list() }?.code == .malformedResponse)
                 #expect(fixture.hasWarning("a page of 100001 items"))
             }
         }
@@ -185,7 +185,7 @@ extension EngineTests {
         @Test func theOnlyWaiterLeavingCancelsTheListing() async throws {
             try await EngineFixture.run(fill: thirtyFiles) { fixture in
                 let gate = fixture.provider.faults.hold(.enumerate, times: 1)
-                let lister = Task { await fixture.failure { try await fixture.list() } }
+                let lister = Task { await failure { try await fixture.list() } }
                 #expect(await fixture.provider.log.waits(.enumerate))
                 let start = ContinuousClock.now
                 lister.cancel()
@@ -202,7 +202,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: thirtyFiles) { fixture in
                 for _ in 0..<20 {
                     let gate = fixture.provider.faults.hold(.enumerate, times: 1)
-                    let leaves = Task { await fixture.failure { try await fixture.list() } }
+                    let leaves = Task { await failure { try await fixture.list() } }
                     #expect(await eventually { gate.arrivals == 1 })
                     leaves.cancel()
                     #expect(await leaves.value?.code == .userCancelled)
@@ -217,14 +217,14 @@ extension EngineTests {
                 try await fixture.list()
                 let number = try fixture.number("d")
                 fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"), times: nil)
-                #expect(await fixture.failure { try await fixture.list("d") }?.code == .cannotSynchronize)
+                #expect(await failure { try await fixture.list("d") }?.code == .cannotSynchronize)
                 #expect(fixture.provider.log.count(of: .item, "d") == 4)
                 #expect(try fixture.number("d") == number)
                 fixture.provider.faults.clear()
 
                 fixture.provider.change { $0.delete("d") }
                 fixture.kernel.clear()
-                let failure = await fixture.failure { try await fixture.engine.list(number, request: fixture.request) }
+                let failure = await failure { try await fixture.engine.list(number, request: fixture.request) }
                 #expect(failure?.code == .noSuchItem)
                 #expect(try fixture.replica.database.item("d") == nil)
                 #expect(fixture.kernel.invalidations.contains(.deletion(parent: .root, child: number, name: "d")))
@@ -258,7 +258,7 @@ extension EngineTests {
                 let error = FileProviderError.noSuchItem(.rootContainer)
                 fixture.provider.faults.fail(.enumerate, with: error)
                 fixture.provider.faults.fail(.item, with: error)
-                #expect(await fixture.failure { try await fixture.list() }?.code == .serverUnreachable)
+                #expect(await failure { try await fixture.list() }?.code == .serverUnreachable)
                 let names = try await fixture.list()
                 #expect(names.count == 30)
             }

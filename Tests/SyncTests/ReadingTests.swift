@@ -125,7 +125,7 @@ extension EngineTests {
                 fixture in
                 try await fixture.list()
                 let gate = fixture.provider.faults.hold(.fetch, times: 1, heedsCancellation: heedsCancellation)
-                let reader = Task { await fixture.failure { _ = try await fixture.read("f") } }
+                let reader = Task { await failure { _ = try await fixture.read("f") } }
                 #expect(await fixture.provider.log.waits(.fetch))
                 let start = ContinuousClock.now
                 reader.cancel()
@@ -146,7 +146,7 @@ extension EngineTests {
                 let gate = fixture.provider.faults.hold(.fetch)
                 let stays = Task { try await fixture.read("f") }
                 #expect(await fixture.provider.log.waits(.fetch))
-                let leaves = Task { await fixture.failure { _ = try await fixture.read("f") } }
+                let leaves = Task { await failure { _ = try await fixture.read("f") } }
                 leaves.cancel()
                 #expect(await leaves.value?.code == .userCancelled)
                 gate.open()
@@ -162,7 +162,7 @@ extension EngineTests {
             ) { fixture in
                 try await fixture.list()
                 _ = fixture.provider.faults.hold(.fetch, times: 1, heedsCancellation: false)
-                #expect(await fixture.failure { _ = try await fixture.read("f") }?.code == .timedOut)
+                #expect(await failure { _ = try await fixture.read("f") }?.code == .timedOut)
                 #expect(fixture.engine.connection.state == .online)
                 #expect(try await fixture.read("f") == Array("hello".utf8))
             }
@@ -177,7 +177,7 @@ extension EngineTests {
                 try await fixture.list()
                 let fetch = fixture.provider.faults.hold(.fetch, heedsCancellation: false)
                 let root = fixture.provider.faults.hold(.item, heedsCancellation: false)
-                #expect(await fixture.failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
+                #expect(await failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
                 #expect(fixture.engine.connection.state == .offline)
                 // Nor does any of those wait that come later, while the remote still hangs.
                 let calls = fixture.provider.log.count(of: .fetch)
@@ -186,7 +186,7 @@ extension EngineTests {
                     for _ in 0..<20 {
                         group.addTask {
                             #expect(
-                                await fixture.failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
+                                await failure { _ = try await fixture.read("f") }?.code == .serverUnreachable)
                         }
                     }
                 }

@@ -112,12 +112,7 @@ extension EngineTests {
         func reimportOfUnknownItemIsRefused() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in
                 func code(_ number: InodeNumber) async -> FileProviderError.Code? {
-                    do {
-                        try await machine.engine.reimport(below: number)
-                        return nil
-                    } catch {
-                        return (error as? FileProviderError)?.code
-                    }
+                    await failureCode { try await machine.engine.reimport(below: number) }
                 }
                 #expect(await code(InodeNumber(rawValue: 4711)) == .noSuchItem)
                 let directory = try await machine.number("d")
@@ -252,7 +247,7 @@ extension EngineTests {
             var options = InMemoryProvider.Options()
             options.writing = false
             try await EngineFixture.run(options: options, fill: Machine.fillForReimport) { fixture in
-                let failure = await fixture.failure { try await fixture.engine.reimport(below: .root) }
+                let failure = await failure { try await fixture.engine.reimport(below: .root) }
                 #expect(failure?.code == .featureUnsupported)
             }
         }

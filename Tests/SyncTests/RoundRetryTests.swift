@@ -103,7 +103,7 @@ extension EngineTests {
                 fixture.provider.log.clear()
                 #expect(await fixture.provider.log.waits(.enumerate, "d"))
                 #expect(fixture.provider.log.count(of: .enumerate, .rootContainer) == 0)
-                #expect(await fixture.failure { try await fixture.engine.refresh() }?.code == .malformedResponse)
+                #expect(await failure { try await fixture.engine.refresh() }?.code == .malformedResponse)
                 fixture.provider.faults.clear()
                 try await fixture.engine.refresh()
                 #expect(try fixture.names(in: fixture.number("d")).contains("later"))

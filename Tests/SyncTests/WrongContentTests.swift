@@ -20,7 +20,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.add(.cutFetch(10), to: .fetch, times: 1)
-                let failure = await fixture.failure { _ = try await fixture.read("f") }
+                let failure = await failure { _ = try await fixture.read("f") }
                 #expect(failure?.code == .malformedResponse)
                 #expect(failure?.readerErrno == .ioError)
                 #expect(fixture.hasWarning("too few bytes for 'f'"))
@@ -36,7 +36,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)
-                let failure = await fixture.failure { _ = try await fixture.read("f") }
+                let failure = await failure { _ = try await fixture.read("f") }
                 #expect(failure?.code == .malformedResponse)
                 #expect(fixture.hasWarning("bytes 100 to 105 of 'f', which has 100"))
                 #expect(try await eventually { try fixture.inode("f").content == .dataless })
@@ -66,7 +66,7 @@ extension EngineTests {
                 try await fixture.list()
                 for _ in 0..<20 {
                     fixture.provider.faults.add(.surplus(1), to: .fetch, times: 1)
-                    _ = await fixture.failure { _ = try await fixture.read("f") }
+                    _ = await failure { _ = try await fixture.read("f") }
                     let bytes = try await fixture.read("f")
                     #expect(bytes == Array(Self.text.utf8))
                     #expect(try await eventually { try fixture.inode("f").content == .materialized })
@@ -80,7 +80,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.add(.fail(FileProviderError.posix(.ioError, "500")), to: .fetch, times: 1)
-                #expect((await fixture.failure { _ = try await fixture.read("f") }) != nil)
+                #expect((await failure { _ = try await fixture.read("f") }) != nil)
                 await fixture.engine.settleIdleDownloads()
                 #expect(try await fixture.read("f") == Array(Self.text.utf8))
                 #expect(try await eventually { try fixture.inode("f").content == .materialized })
@@ -91,7 +91,7 @@ extension EngineTests {
             try await EngineFixture.run(fill: fill) { fixture in
                 try await fixture.list()
                 fixture.provider.faults.add(.contentVersion(Array("other".utf8)), to: .fetch, times: 1)
-                let failure = await fixture.failure { _ = try await fixture.read("f") }
+                let failure = await failure { _ = try await fixture.read("f") }
                 #expect(failure?.code == .versionNoLongerAvailable)
                 #expect(try fixture.inode("f").content != .materialized)
                 #expect(await eventually { (try? await fixture.read("f")) == Array(Self.text.utf8) })
@@ -117,7 +117,7 @@ extension EngineTests {
                 let opened = try fixture.inode("f")
                 #expect(try await fixture.read("f", 0..<100) == old[0..<100])
                 fixture.provider.change { $0.write(new, to: "f") }
-                let failure = await fixture.failure {
+                let failure = await failure {
                     _ = try await fixture.read(opened.number, version: opened.contentVersion, 5 << 20..<6 << 20)
                 }
                 #expect(failure?.code == .versionNoLongerAvailable)
@@ -140,7 +140,7 @@ extension EngineTests {
                 try await fixture.engine.refresh()
                 #expect(
                     try await fixture.read(opened.number, version: opened.contentVersion, 0..<100) == old[0..<100])
-                let failure = await fixture.failure {
+                let failure = await failure {
                     _ = try await fixture.read(opened.number, version: opened.contentVersion, 5 << 20..<6 << 20)
                 }
                 #expect(failure?.code == .versionNoLongerAvailable)

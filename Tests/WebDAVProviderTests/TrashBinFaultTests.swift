@@ -12,15 +12,6 @@ import Testing
 /// Trash bins on bad days.
 @Suite("trash bins of WebDAV servers that fail", .tags(.server), .serialized)
 struct TrashBinFaultTests {
-    private func code(_ body: () async throws -> Void) async -> FileProviderError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? FileProviderError)?.code
-        }
-    }
-
     /// The server is tried at the first change: from here on what that left in the bin has gone.
     private func settleTrial(_ remote: BinnedRemote, _ session: ProviderSession) async throws {
         try await session.delete(session.create(ProviderSession.template("other"), content: [1]).item)
@@ -37,7 +28,7 @@ struct TrashBinFaultTests {
             let file = try await session.find("d/file")
             try await settleTrial(remote, session)
             try await remote.fault(fault, "DELETE")
-            #expect(await code { _ = try await session.trash(file) } == .serverUnreachable)
+            #expect(await failureCode { _ = try await session.trash(file) } == .serverUnreachable)
             #expect(try await remote.listing(of: "d") == (fault == "lose" ? [] : ["file"]))
             let provider = try await remote.makeProvider(for: manager)
             let next = ProviderSession(provider: provider, manager: manager)
@@ -65,7 +56,9 @@ struct TrashBinFaultTests {
             try await remote.write(Array("other".utf8), to: "from/file")
             // The first request takes it out of the bin, the second to where it is wanted.
             try await remote.fault(fault, step == 1 ? "MOVE" : "MOVE2")
-            #expect(await code { _ = try await session.restore(trashed, to: to, as: "wanted") } == .serverUnreachable)
+            #expect(
+                await failureCode { _ = try await session.restore(trashed, to: to, as: "wanted") } == .serverUnreachable
+            )
             let provider = try await remote.makeProvider(for: manager)
             let next = ProviderSession(provider: provider, manager: manager)
             let back = try await next.restore(trashed, to: to, as: "wanted", content: Array("two".utf8))
@@ -92,7 +85,7 @@ struct TrashBinFaultTests {
             var thrown = file
             thrown.parentItemIdentifier = .trashContainer
             try await remote.fault(fault, "DELETE")
-            let first = await code { [thrown] in
+            let first = await failureCode { [thrown] in
                 _ = try await session.modify(thrown, .parentItemIdentifier, content: Array("two".utf8))
             }
             #expect(first == .serverUnreachable)
@@ -104,7 +97,7 @@ struct TrashBinFaultTests {
             #expect(try await session.fetch(file.itemIdentifier).bytes == Array("two".utf8))
             // The item is back, and its new content is not, or its state is unknown.
             try await remote.fault(fault, "PUT")
-            let second = await code {
+            let second = await failureCode {
                 _ = try await session.restore(trashed, to: to, as: "back", content: Array("three".utf8))
             }
             #expect(second == .serverUnreachable)
@@ -128,14 +121,14 @@ struct TrashBinFaultTests {
             let trashed = try await session.trash(file)
             try await remote.write(Array("other".utf8), to: "file")
             #expect(
-                await code { _ = try await session.restore(trashed, to: .rootContainer, as: "file") }
+                await failureCode { _ = try await session.restore(trashed, to: .rootContainer, as: "file") }
                     == .filenameCollision)
             #expect(try await remote.binnedNames() == ["file"])
             #expect(try await remote.content(of: "file") == "other")
             // What was based on something else is a conflict, and stays in the trash.
             var wrong = trashed
             (wrong.parentItemIdentifier, wrong.filename) = (.rootContainer, "free")
-            let conflict = await code { [wrong] in
+            let conflict = await failureCode { [wrong] in
                 _ = try await session.modify(
                     wrong, [.parentItemIdentifier, .filename], content: Array("new".utf8),
                     base: ItemVersion(contentVersion: [1], metadataVersion: []))
@@ -160,11 +153,11 @@ struct TrashBinFaultTests {
             try await remote.write([1], to: "file")
             let file = try await session.find("file")
             try await remote.fault("bin", "none")
-            #expect(await code { _ = try await session.trash(file) } == .cannotSynchronize)
+            #expect(await failureCode { _ = try await session.trash(file) } == .cannotSynchronize)
             #expect(try await remote.listing() == ["file"])
             #expect(!session.provider.features.trash)
             #expect(manager.warnings.contains { $0.contains("turned its trash bin off") })
-            #expect(await code { _ = try await session.list(.trashContainer) } == .featureUnsupported)
+            #expect(await failureCode { _ = try await session.list(.trashContainer) } == .featureUnsupported)
             #expect(try await !session.find("file").capabilities.contains(.allowsTrashing))
             // Turned on again, it is found by who comes next.
             try await remote.fault("bin", "nextcloud")
@@ -182,11 +175,11 @@ struct TrashBinFaultTests {
             try await remote.write([1], to: "shared")
             let large = try await session.find("large")
             try await remote.fault("limit", "50")
-            #expect(await code { _ = try await session.trash(large) } == .cannotSynchronize)
+            #expect(await failureCode { _ = try await session.trash(large) } == .cannotSynchronize)
             #expect(manager.warnings.contains { $0.contains("'large' for good") })
             // Offered again, it is refused, and leaves nothing behind that is seen.
             let offered = ProviderSession.template("large", in: .trashContainer)
-            let refusal = await code {
+            let refusal = await failureCode {
                 _ = try await session.create(offered, content: [UInt8](repeating: 1, count: 100))
             }
             #expect(refusal == .cannotSynchronize)
@@ -195,7 +188,7 @@ struct TrashBinFaultTests {
                 try await remote.fault("letters", letters)
                 let shared = try await session.find("shared")
                 #expect(!shared.capabilities.contains(.allowsTrashing), "\(letters)")
-                #expect(await code { _ = try await session.trash(shared) } == .cannotSynchronize)
+                #expect(await failureCode { _ = try await session.trash(shared) } == .cannotSynchronize)
             }
             #expect(try await remote.listing() == ["shared"])
         }
@@ -223,7 +216,7 @@ struct TrashBinFaultTests {
             try await remote.fault("odd", "nothing")
             #expect(try await remote.binned() == before.filter { $0.hasPrefix("good") })
             try await remote.fault("odd", "half")
-            #expect(await code { _ = try await session.list(.trashContainer) } == .malformedResponse)
+            #expect(await failureCode { _ = try await session.list(.trashContainer) } == .malformedResponse)
             try await remote.fault("odd", "identifiers")
             #expect(try await session.list(.trashContainer).isEmpty)
             #expect(manager.warnings.contains { $0.contains("does not say what it is") })
@@ -249,10 +242,10 @@ struct TrashBinFaultTests {
             #expect(try await session.list(.trashContainer).map(\.filename).sorted() == ["d", "file"])
             #expect(try await session.list(folder.itemIdentifier).map(\.itemIdentifier) == [inner.itemIdentifier])
             #expect(try await session.item(inner.itemIdentifier).parentItemIdentifier == folder.itemIdentifier)
-            #expect(await code { _ = try await session.fetch(file.itemIdentifier) } == .fileReadNoPermission)
+            #expect(await failureCode { _ = try await session.fetch(file.itemIdentifier) } == .fileReadNoPermission)
             try await remote.write(Array("other".utf8), to: "file")
             #expect(
-                await code { _ = try await session.restore(trashed, to: .rootContainer, as: "file") }
+                await failureCode { _ = try await session.restore(trashed, to: .rootContainer, as: "file") }
                     == .filenameCollision)
             let back = try await session.restore(trashed, to: .rootContainer, as: "wanted", content: Array("two".utf8))
             #expect(back.itemIdentifier == file.itemIdentifier)
