@@ -184,12 +184,8 @@ import Testing
             remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
             await #expect(throws: FileProviderError.self) { try await session.modify(change, .parentItemIdentifier) }
             remote.duringMove.withLock { $0 = nil }
-            do {
-                try await session.delete(folder)
-                Issue.record("it was deleted with what is in it")
-            } catch let error as FileProviderError {
-                #expect(error.code == .providerDomainTemporarilyUnavailable)
-            }
+            let error = await #expect(throws: FileProviderError.self) { try await session.delete(folder) }
+            #expect(error?.code == .providerDomainTemporarilyUnavailable)
             try await session.delete(one)
             try await session.delete(folder)
             #expect(remote.names(in: .root) == [])

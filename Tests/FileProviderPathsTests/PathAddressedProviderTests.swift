@@ -116,12 +116,10 @@ struct PathAddressedProviderTests {
                     remote.change { $0.make(path("file"), kind: .file, [7, 7]) }
                 }
             }
-            do {
+            let error = await #expect(throws: FileProviderError.self) {
                 try await session.modify(item, .filename, content: [2, 2, 2])
-                Issue.record("it was written over")
-            } catch let error as FileProviderError {
-                #expect(error.code == .localVersionConflictingWithServer && error.item?.filename == "file")
             }
+            #expect(error?.code == .localVersionConflictingWithServer && error?.item?.filename == "file")
             #expect(remote.names(in: .root) == ["file"])
             let theirs = try await session.find("file")
             #expect(theirs.itemIdentifier == item.itemIdentifier)
@@ -382,12 +380,10 @@ struct PathAddressedProviderTests {
             one.filename = "uno"
             let renamed = one
             remote.change { $0.delete(path("one")) }
-            do {
+            let error = await #expect(throws: FileProviderError.self) {
                 try await session.modify(renamed, [.filename, .contents], content: [2])
-                Issue.record("it was renamed")
-            } catch let error as FileProviderError {
-                #expect(error.code == .noSuchItem)
             }
+            #expect(error?.code == .noSuchItem)
         }
     }
 }

@@ -188,12 +188,10 @@ import Testing
             try await remote.delete(new, kind: .directory, if: .empty)
             Issue.record("a directory that is not empty was deleted")
         } catch let failure as RemoteConditionFailure { #expect(failure.present?.kind == .directory) }
-        do {
+        let error = await #expect(throws: FileProviderError.self) {
             _ = try await remote.entry(at: RemotePath(["gone"]))
-            Issue.record("there is something")
-        } catch let error as FileProviderError {
-            #expect(error.code == .noSuchItem && error.message == "nothing is at gone")
         }
+        #expect(error?.code == .noSuchItem && error?.message == "nothing is at gone")
     }
 
     private func withContent<Value>(_ text: String, _ body: (ContentSource) async throws -> Value) async throws -> Value

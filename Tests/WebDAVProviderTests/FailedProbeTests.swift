@@ -88,11 +88,9 @@ struct FailedProbeTests {
     private func expectFailure(
         _ code: FileProviderError.Code, _ words: String, of session: ProviderSession
     ) async throws {
-        do {
+        let error = await #expect(throws: FileProviderError.self) {
             _ = try await session.create(ProviderSession.template("file"), content: [1])
-            Issue.record("it was made")
-        } catch let error as FileProviderError {
-            #expect(error.code == code && error.message.contains(words), "\(error)")
         }
+        #expect(error?.code == code && error?.message.contains(words) == true)
     }
 }

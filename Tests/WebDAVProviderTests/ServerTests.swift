@@ -198,18 +198,14 @@ struct ServerTests {
             let file = try await session.create(ProviderSession.template("name"), content: [1]).item
             try await folder.delete("name")
             try await folder.makeDirectory("name")
-            do {
+            let error = await #expect(throws: FileProviderError.self) {
                 try await session.modify(file, .contents, content: [2, 2])
-                Issue.record("the content was stored in the place of a directory")
-            } catch let error as FileProviderError {
-                #expect(error.code == .noSuchItem && error.itemIdentifier == file.itemIdentifier, "\(error)")
             }
-            do {
+            #expect(error?.code == .noSuchItem && error?.itemIdentifier == file.itemIdentifier)
+            let collision = await #expect(throws: FileProviderError.self) {
                 try await session.create(ProviderSession.template("name"), content: [3])
-                Issue.record("a file was made in the place of a directory")
-            } catch let error as FileProviderError {
-                #expect(error.code == .filenameCollision, "\(error)")
             }
+            #expect(collision?.code == .filenameCollision)
         }
     }
 
@@ -350,14 +346,10 @@ struct CredentialTests {
             for credentials in [nil, WebDAVCredentials(user: "user", password: "guess")] {
                 try await ServedFolder.run(on: .apache, admission, credentials: credentials) {
                     _, session async throws in
-                    do {
-                        _ = try await session.list()
-                        Issue.record("listed without the right credentials")
-                    } catch let error as FileProviderError {
-                        #expect(error.code == .notAuthenticated)
-                        #expect(!error.message.contains("guess"))
-                        #expect(error.message.contains(credentials == nil ? "~/.netrc" : "user"))
-                    }
+                    let error = await #expect(throws: FileProviderError.self) { _ = try await session.list() }
+                    #expect(error?.code == .notAuthenticated)
+                    #expect(error?.message.contains("guess") == false)
+                    #expect(error?.message.contains(credentials == nil ? "~/.netrc" : "user") == true)
                 }
             }
         }
@@ -383,13 +375,9 @@ struct CredentialTests {
     @Test("DAV-20: a certificate of an unknown authority is refused; SSL_CERT_FILE names an authority")
     func certificates() async throws {
         try await ServedFolder.run(on: .apache, isSecure: true) { _, session async throws in
-            do {
-                _ = try await session.list()
-                Issue.record("listed over a connection that is not safe")
-            } catch let error as FileProviderError {
-                #expect(error.code == .serverUnreachable)
-                #expect(error.message.contains("SSL_CERT_FILE"))
-            }
+            let error = await #expect(throws: FileProviderError.self) { _ = try await session.list() }
+            #expect(error?.code == .serverUnreachable)
+            #expect(error?.message.contains("SSL_CERT_FILE") == true)
         }
         try await ServedFolder.run(
             on: .apache, .basic, isSecure: true, credentials: Self.right,
