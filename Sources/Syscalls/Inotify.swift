@@ -72,10 +72,6 @@ package final class Inotify: Sendable {
         return watch
     }
 
-    package func remove(_ watch: Int32) {
-        inotify_rm_watch(descriptor.rawValue, watch)
-    }
-
     /// Ends the current and all further calls of ``wait(milliseconds:)``.
     package func stop() {
         _ = try? wakeUp.writeEnd.writeAll("x".utf8)

@@ -22,11 +22,11 @@ package struct ServiceSocket: Hashable, Sendable {
         else { throw Errno.current }
     }
 
-    /// Returns when the service manager has handled all earlier messages, at most after a time. (sd_notify_barrier(3))
+    /// Returns when the service manager has handled all earlier messages, at most after five seconds. (sd_notify_barrier(3))
     ///
     /// - Returns: false if the time has passed.
     /// - Throws: errors of `pipe2`, `sendmsg` and `poll`.
-    package func waitUntilHandled(milliseconds: Int32 = 5000) throws(Errno) -> Bool {
+    package func waitUntilHandled() throws(Errno) -> Bool {
         let (reading, writing) = try FileDescriptor.closeOnExecPipe()
         defer { try? reading.close() }
         do throws(Errno) {
@@ -38,7 +38,7 @@ package struct ServiceSocket: Hashable, Sendable {
         try? writing.close()
         var polled = [pollfd(fd: reading.rawValue, events: 0, revents: 0)]
         while true {
-            let count = poll(&polled, 1, milliseconds)
+            let count = poll(&polled, 1, 5000)
             if count >= 0 { return count > 0 }
             guard errno == EINTR else { throw Errno.current }
         }

@@ -18,8 +18,6 @@ package struct AttributeChanges: Hashable, Sendable {
 
     package init() {}
 
-    package var isEmpty: Bool { self == AttributeChanges() }
-
     init(_ change: fuseshim_change) {
         let valid = change.valid
         let values = change.attributes

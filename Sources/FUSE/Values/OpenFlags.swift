@@ -11,8 +11,6 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
     package static var direct: OpenFlags { OpenFlags(rawValue: fuseshim_open_direct) }
     package static var exclusive: OpenFlags { OpenFlags(rawValue: O_EXCL) }
     package static var truncate: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
-    package static var synchronous: OpenFlags { OpenFlags(rawValue: O_SYNC) }
-    package static var nonBlocking: OpenFlags { OpenFlags(rawValue: O_NONBLOCK) }
 
     package var canRead: Bool { rawValue & O_ACCMODE != O_WRONLY }
     package var canWrite: Bool { rawValue & O_ACCMODE != O_RDONLY }

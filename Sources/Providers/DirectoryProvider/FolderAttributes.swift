@@ -4,11 +4,6 @@ import SystemPackage
 
 /// Applies attributes of items to files.
 enum FolderAttributes {
-    /// The fields that a folder stores, besides content, name and parent.
-    static let kept: ItemFields = [
-        .permissions, .fileSystemFlags, .ownership, .extendedAttributes, .contentModificationDate,
-    ]
-
     /// Sets the given fields of an item on an open file.
     ///
     /// - Parameter directories: sets the permissions if the file is a directory.

@@ -11,11 +11,6 @@ struct SFTPReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    mutating func byte() throws(Malformed) -> UInt8 {
-        guard let byte = rest.popFirst() else { throw Malformed() }
-        return byte
-    }
-
     mutating func uint32() throws(Malformed) -> UInt32 { UInt32(try number(4)) }
 
     mutating func uint64() throws(Malformed) -> UInt64 { try number(8) }

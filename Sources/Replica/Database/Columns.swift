@@ -14,7 +14,6 @@ struct Columns {
     subscript(column: Int) -> Double { sqlite3_column_double(statement, CInt(column)) }
     subscript(column: Int) -> Int64? { isNull(column) ? nil : self[column] as Int64 }
     subscript(column: Int) -> Int? { isNull(column) ? nil : self[column] as Int }
-    subscript(column: Int) -> Double? { isNull(column) ? nil : self[column] as Double }
     subscript(column: Int) -> String { self[column] as String? ?? "" }
     subscript(column: Int) -> String? { sqlite3_column_text(statement, CInt(column)).map { String(cString: $0) } }
     subscript(column: Int) -> Data { self[column] as Data? ?? Data() }

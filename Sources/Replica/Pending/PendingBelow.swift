@@ -16,14 +16,12 @@ extension ReplicaDatabase {
     /// The first of what was changed at or below an item up to a moment and is not on the remote: what was changed there,
     /// moved into it or out of it, removed from it, or waits to be recognized.
     ///
-    /// - Parameters:
-    ///   - last: where to go on; nil for the beginning.
-    ///   - isDeep: whether what lies deeper than right in the item counts.
+    /// - Parameter last: where to go on; nil for the beginning.
     package func firstPending(
-        below top: InodeNumber, since time: FileTimestamp, after last: PendingMark? = nil, isDeep: Bool = true
+        below top: InodeNumber, since time: FileTimestamp, after last: PendingMark? = nil
     ) throws -> PendingMark? {
         try read { db in
-            var search = PendingSearch(db: db, top: top, isDeep: isDeep)
+            var search = PendingSearch(db: db, top: top)
             var row: Int64 = 0
             var deletion: Int64 = 0
             switch last {
@@ -93,14 +91,12 @@ extension ReplicaDatabase {
 private struct PendingSearch {
     let db: Database
     let top: InodeNumber
-    let isDeep: Bool
     private var known: [InodeNumber: Bool] = [:]
     private static let mostKnown = 10_000
 
-    init(db: Database, top: InodeNumber, isDeep: Bool) {
+    init(db: Database, top: InodeNumber) {
         self.db = db
         self.top = top
-        self.isDeep = isDeep
     }
 
     mutating func item(after row: Int64, since time: FileTimestamp) throws -> PendingMark? {
@@ -156,7 +152,6 @@ private struct PendingSearch {
     }
 
     private mutating func isInside(_ directory: InodeNumber) throws -> Bool {
-        guard isDeep else { return directory == top }
         if let known = known[directory] { return known }
         let answer = try db.isBelow(directory, top)
         if known.count < Self.mostKnown { known[directory] = answer }
@@ -171,7 +166,7 @@ private struct PendingSearch {
             let parent = try db.one(
                 "SELECT baseParent FROM deletion WHERE identifier = ?", [current.rawValue],
                 { ItemIdentifier(rawValue: $0[0]) })
-            guard isDeep, let parent else { return false }
+            guard let parent else { return false }
             current = parent
         }
         return false

@@ -52,9 +52,6 @@ package struct TransferLimits: Hashable, Sendable {
     /// Bytes a second from the remote; nil for no limit.
     package var down: Int64?
 
-    /// Slower transfers would be ended by servers, which wait only some seconds for the next bytes.
-    package static let least: Int64 = 32 << 10
-
     package init(up: Int64? = nil, down: Int64? = nil) {
         (self.up, self.down) = (up, down)
     }

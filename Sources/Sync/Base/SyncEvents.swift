@@ -12,7 +12,6 @@ package struct SyncEvent: Sendable {
         case deleted
         case failed
         case conflict
-        case changed
         /// A process, or the system, has content fetched.
         case downloading
         case downloaded

@@ -99,9 +99,6 @@ actor Listings: SyncPart {
         return true
     }
 
-    /// How many directories are being listed.
-    var count: Int { active.count }
-
     /// Ends all that is under way and refuses what comes later. Waits for none.
     func stop() {
         isStopped = true
