@@ -1,6 +1,5 @@
 import Foundation
 import NIOCore
-import Syscalls
 
 /// The process at the other end of the socket, as reported by the kernel (SO_PEERCRED).
 package struct ControlPeer: Hashable, Sendable {

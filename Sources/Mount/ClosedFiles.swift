@@ -1,7 +1,6 @@
 import Dispatch
 import FUSE
 import Foundation
-import Replica
 import Syscalls
 import Volume
 

@@ -1,6 +1,5 @@
 import FileNames
 import FUSE
-import Replica
 import Syscalls
 import SystemPackage
 import Volume

@@ -1,4 +1,3 @@
-import FileProvider
 import Replica
 
 /// Identifiers that are not to be trusted any more.

@@ -1,5 +1,4 @@
 import Subprocess
-import SystemPackage
 
 /// Programs that end soon.
 extension ChildProcess {

@@ -1,4 +1,3 @@
-import FileProvider
 import Logging
 import Replica
 import Syscalls

@@ -1,10 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
-import TestSupport
 import Testing
-
-@testable import DirectoryProvider
 
 /// The enumerator of one file of a folder.
 @Suite struct DocumentTests {

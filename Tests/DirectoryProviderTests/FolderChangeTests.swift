@@ -1,4 +1,3 @@
-import DirectoryProvider
 import FileProvider
 import FileProviderTesting
 import Foundation

@@ -2,11 +2,8 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import Synchronization
-import SystemPackage
 import TestSupport
 import Testing
-
-@testable import DirectoryProvider
 
 /// What the conformance suite cannot ask: what becomes of the files themselves.
 @Suite struct FolderWritingTests {

@@ -1,7 +1,5 @@
 import Control
-import Daemon
 import Foundation
-import Logging
 import SystemPackage
 import TestSupport
 import Testing

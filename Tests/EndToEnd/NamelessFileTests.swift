@@ -1,6 +1,5 @@
 import Control
 import Daemon
-import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica

@@ -1,4 +1,3 @@
-import Control
 import Foundation
 import Glibc
 import SystemPackage

@@ -1,10 +1,8 @@
-import Control
 import Daemon
 import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
-import Sync
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,4 +1,3 @@
-import Control
 import Foundation
 import SystemPackage
 import TestSupport

@@ -1,8 +1,6 @@
 import Daemon
 import FileProvider
 import FileProviderTesting
-import Replica
-import Sync
 import SystemPackage
 import TestSupport
 import Testing

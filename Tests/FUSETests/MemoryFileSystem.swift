@@ -1,7 +1,6 @@
 import FUSE
 import Synchronization
 import Syscalls
-import SystemPackage
 
 /// A small file system in memory, written against `FileSystem` as any other would be, with switches for what a real one
 /// does only sometimes: answering late, forgetting to answer, passing through.

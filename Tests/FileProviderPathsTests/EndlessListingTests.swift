@@ -2,8 +2,6 @@ import FileProvider
 import FileProviderPaths
 import FileProviderTesting
 import Synchronization
-import SystemPackage
-import TestSupport
 import Testing
 
 /// Listings that a remote never ends.

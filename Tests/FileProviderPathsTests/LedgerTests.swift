@@ -1,5 +1,4 @@
 import FileProviderPaths
-import FileProviderTesting
 import Synchronization
 import TestSupport
 import Testing

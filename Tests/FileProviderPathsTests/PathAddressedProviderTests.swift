@@ -3,7 +3,6 @@ import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import Synchronization
-import SystemPackage
 import TestSupport
 import Testing
 

@@ -1,9 +1,5 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
-import Synchronization
-import SystemPackage
-import TestSupport
 import Testing
 
 /// Who is who on a remote that knows only paths.

@@ -1,4 +1,3 @@
-import FileProvider
 import Testing
 
 @testable import FileProviderPaths

@@ -1,7 +1,6 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
-import TestSupport
 import Testing
 
 /// Items that another client has renamed, and that are asked for before a listing has shown it.

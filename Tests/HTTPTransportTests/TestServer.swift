@@ -1,5 +1,4 @@
 import FileProvider
-import FileProviderTesting
 import Foundation
 import HTTPTransport
 import Logging

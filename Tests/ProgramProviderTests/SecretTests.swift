@@ -1,7 +1,6 @@
 import FileProvider
 import Foundation
 import SystemPackage
-import TestSupport
 import Testing
 
 @testable import ProgramProvider

@@ -2,8 +2,6 @@ import FileProviderTesting
 import TestSupport
 import Testing
 
-@testable import RcloneProvider
-
 @Suite(.tags(.server, .long), .enabled(if: RcloneFolder.isInstalled)) struct RcloneConformanceTests {
     @Test("RCLONE-1: backends of rclone conform", arguments: RcloneFolder.backends, ProviderConformance.Check.allCases)
     func conforms(_ backend: RcloneFolder.Backend, to check: ProviderConformance.Check) async throws {

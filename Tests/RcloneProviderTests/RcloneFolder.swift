@@ -1,8 +1,6 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import HTTPTransport
 import Logging
 import ProviderDescriptors
 import Synchronization

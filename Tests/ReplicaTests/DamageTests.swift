@@ -1,6 +1,4 @@
-import FileProvider
 import Foundation
-import ReplicaTestSupport
 import SystemPackage
 import TestSupport
 import Testing

@@ -2,7 +2,6 @@ import FileProvider
 import Foundation
 import GRDB
 import Logging
-import Syscalls
 import SystemPackage
 import TestSupport
 import Testing

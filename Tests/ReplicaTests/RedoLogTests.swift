@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import Syscalls
 import SystemPackage
 import Testing
 

@@ -1,8 +1,6 @@
 import FileProvider
 import FileProviderPaths
-import FileProviderTesting
 import HTTPTransport
-import SystemPackage
 import TestSupport
 import Testing
 

@@ -2,8 +2,6 @@ import FileProviderTesting
 import TestSupport
 import Testing
 
-@testable import SFTPProvider
-
 @Suite(.tags(.server, .long), .enabled(if: SFTPFolder.isInstalled)) struct SFTPConformanceTests {
     @Test(arguments: ProviderConformance.Check.allCases)
     func conforms(to check: ProviderConformance.Check) async throws {

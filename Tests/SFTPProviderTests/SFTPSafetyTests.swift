@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import FileProviderTesting
 import Foundation
 import Synchronization
 import SystemPackage

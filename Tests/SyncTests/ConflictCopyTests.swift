@@ -4,8 +4,6 @@ import Replica
 import TestSupport
 import Testing
 
-@testable import Sync
-
 extension EngineTests {
     /// Conflict copies are few, whatever a remote makes of what is sent to it.
     @Suite struct ConflictCopyTests {

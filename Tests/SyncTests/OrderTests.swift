@@ -1,10 +1,6 @@
-import FileProvider
 import Foundation
-import Replica
 import TestSupport
 import Testing
-
-@testable import Sync
 
 extension EngineTests {
     /// Both sides change the same things in every order, and in the end they are the same and nothing is lost.

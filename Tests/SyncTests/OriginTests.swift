@@ -1,10 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Replica
-import TestSupport
 import Testing
-
-@testable import Sync
 
 extension EngineTests {
     /// What is written here is based on what was here when it was written, whatever the remote has told since.

@@ -1,7 +1,6 @@
 import FileProvider
 import FileProviderTesting
 import Replica
-import TestSupport
 import Testing
 
 @testable import Sync

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderTesting
-import TestSupport
 import Testing
 
 @testable import Replica

@@ -4,8 +4,6 @@ import Foundation
 import Replica
 import Testing
 
-@testable import Sync
-
 extension EngineTests {
     /// Programs save by renaming a new file over the old one, or by renaming the old one, writing a new one and removing the old.
     @Suite struct SavingTests {

@@ -1,5 +1,4 @@
 import FileProvider
-import Logging
 import ReplicaTestSupport
 import SystemPackage
 import Testing

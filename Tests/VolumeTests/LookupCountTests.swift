@@ -1,8 +1,6 @@
 import FileProvider
-import Logging
 import Replica
 import ReplicaTestSupport
-import SystemPackage
 import Testing
 import Volume
 

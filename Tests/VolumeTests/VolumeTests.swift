@@ -1,5 +1,4 @@
 import FileProvider
-import Logging
 import Replica
 import ReplicaTestSupport
 import Synchronization

@@ -6,7 +6,6 @@ import HTTPTransport
 import Logging
 import SystemPackage
 import TestSupport
-import Testing
 
 @testable import WebDAVProvider
 

@@ -1,14 +1,9 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import HTTPTransport
-import Logging
 import SystemPackage
 import TestSupport
 import Testing
-
-@testable import WebDAVProvider
 
 /// A folder on a server that names files by identifiers, changed behind the provider's back by requests of others.
 final class IdentifyingRemote: RequestedRemote {

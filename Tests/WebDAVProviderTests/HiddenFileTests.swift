@@ -1,5 +1,4 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import HTTPTransport

@@ -6,8 +6,6 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@testable import WebDAVProvider
-
 @Suite("WebDAV servers that report what has changed", .tags(.server), .serialized)
 struct ReportTests {
     @Test("DAV-1: conforms on xandikos", .enabled(if: DAVServer.Kind.xandikos.program != nil))

@@ -1,5 +1,4 @@
 import FileProvider
-import TestSupport
 import Testing
 
 @testable import HTTPTransport

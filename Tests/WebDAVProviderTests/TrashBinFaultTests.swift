@@ -1,13 +1,9 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import HTTPTransport
 import SystemPackage
 import TestSupport
 import Testing
-
-@testable import WebDAVProvider
 
 /// Trash bins on bad days.
 @Suite("trash bins of WebDAV servers that fail", .tags(.server), .serialized)

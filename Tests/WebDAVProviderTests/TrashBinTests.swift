@@ -1,14 +1,9 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import HTTPTransport
-import Logging
 import SystemPackage
 import TestSupport
 import Testing
-
-@testable import WebDAVProvider
 
 /// As Nextcloud documents its trash bin, and as its source and ownCloud's say; none of them is here.
 @Suite("trash bins of WebDAV servers", .tags(.server), .serialized)

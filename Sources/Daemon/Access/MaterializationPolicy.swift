@@ -1,6 +1,5 @@
 import Logging
 import Synchronization
-import Syscalls
 
 /// Decides which processes may cause fetches. Local content is readable by every process.
 package final class MaterializationPolicy: Sendable {

@@ -3,7 +3,6 @@ import FileProvider
 import Replica
 import Sync
 import Synchronization
-import SystemPackage
 import Volume
 
 /// Executes the commands that download and evict, with progress.

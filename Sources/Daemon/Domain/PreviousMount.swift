@@ -1,6 +1,5 @@
 import FUSE
 import Foundation
-import Syscalls
 import SystemPackage
 import Volume
 

@@ -2,7 +2,6 @@ import Control
 import FUSE
 import FileProvider
 import Logging
-import Syscalls
 import SystemPackage
 
 /// The mounts of a predecessor that has crashed or was restarted.

@@ -1,5 +1,3 @@
-import SystemPackage
-
 /// Answers the kernel: one function for each kind of request.
 ///
 /// Every function is called on one of the session's threads, several at a time. It must not wait for the network or for

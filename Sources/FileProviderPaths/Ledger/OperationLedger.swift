@@ -1,7 +1,6 @@
 import FileProvider
 import Foundation
 import Synchronization
-import SystemPackage
 
 /// Knows every operation of one remote that is in flight, was answered lately, or had no response, and answers two
 /// questions: may this operation start, and is this observation of a path still valid? The rules are in ``LedgerState``; this

@@ -1,6 +1,5 @@
 import FileProvider
 import Synchronization
-import SystemPackage
 
 /// Contents whose upload had no response, with the dates that the files have here.
 ///

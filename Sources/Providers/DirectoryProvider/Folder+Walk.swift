@@ -1,5 +1,4 @@
 import FileNames
-import FileProvider
 import Syscalls
 import SystemPackage
 

@@ -1,7 +1,6 @@
 import FileProvider
 import Synchronization
 import Syscalls
-import SystemPackage
 
 /// The identifiers of files with several hard links.
 ///

@@ -1,6 +1,5 @@
 import FileProvider
 import Synchronization
-import Syscalls
 import SystemPackage
 
 /// Lists the trash. It is read once and returned page by page; the token of a page is the number of items before it.

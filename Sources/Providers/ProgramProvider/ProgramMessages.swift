@@ -1,5 +1,4 @@
 import FileProvider
-import FileProviderPaths
 
 /// The messages of Docs/Protocol.md, without those of one level.
 struct ProgramRequest<Parameters: Encodable & Sendable>: Encodable, Sendable {

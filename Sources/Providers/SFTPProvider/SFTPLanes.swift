@@ -1,4 +1,3 @@
-import FileProvider
 import Synchronization
 
 /// A file that is open in a session.

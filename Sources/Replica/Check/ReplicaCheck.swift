@@ -1,7 +1,6 @@
 import FileProvider
 import Foundation
 import GRDB
-import Syscalls
 import SystemPackage
 
 /// Compares a replica's database with itself and with the content files, and mends what can be mended. No file is ever

@@ -1,7 +1,6 @@
 import FileProvider
 import GRDB
 import Synchronization
-import Syscalls
 import SystemPackage
 
 /// A file's content that is being filled: what a transfer needs to know.

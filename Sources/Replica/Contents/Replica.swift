@@ -1,9 +1,6 @@
 import FileProvider
 import Foundation
-import GRDB
-import Logging
 import Synchronization
-import Syscalls
 import SystemPackage
 
 /// Recovery that runs in steps while the replica is in use.

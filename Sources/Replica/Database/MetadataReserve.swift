@@ -1,5 +1,4 @@
 import Dispatch
-import FileProvider
 import GRDB
 import Synchronization
 import Syscalls

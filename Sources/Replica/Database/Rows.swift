@@ -1,6 +1,5 @@
 import FileProvider
 import Foundation
-import GRDB
 
 /// How rows become values: columns by position, because listings decode many.
 enum Rows {

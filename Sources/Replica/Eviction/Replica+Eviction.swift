@@ -1,6 +1,5 @@
 import FileProvider
 import GRDB
-import Synchronization
 import SystemPackage
 
 /// Why an item stays materialized. Each has its own errno and its own words.

@@ -1,7 +1,6 @@
 import FileNames
 import FileProvider
 import Foundation
-import GRDB
 import Syscalls
 import SystemPackage
 

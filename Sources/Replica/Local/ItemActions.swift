@@ -1,6 +1,5 @@
 import FileProvider
 import GRDB
-import Syscalls
 import SystemPackage
 
 /// Changes by users of the API, addressed by item identifiers. The kernel does not know of them and is told.

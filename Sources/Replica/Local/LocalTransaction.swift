@@ -1,7 +1,6 @@
 import FileNames
 import FileProvider
 import GRDB
-import Syscalls
 import SystemPackage
 
 /// Why a local change cannot be made on the spot.

@@ -1,4 +1,3 @@
-import FileProvider
 import SystemPackage
 
 /// How the result of a change is recorded for its request, and restored when the kernel sends the request again.

@@ -1,6 +1,5 @@
 import FileProvider
 import GRDB
-import Syscalls
 import SystemPackage
 
 /// The effects on the trash of moves into a trash directory and out of it.

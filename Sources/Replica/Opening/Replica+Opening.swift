@@ -1,4 +1,3 @@
-import FileProvider
 import Foundation
 import Logging
 import Synchronization

@@ -2,7 +2,6 @@ import FileProvider
 import Foundation
 import GRDB
 import Synchronization
-import Syscalls
 import SystemPackage
 
 /// The store of a domain's provider: an SQLite database of its own beside the replica's, so that a provider's write does

@@ -1,5 +1,3 @@
-import FileProvider
-
 /// Something that a check has found to be wrong.
 package struct CheckFinding: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable {

@@ -1,7 +1,6 @@
 import FileProvider
 import Foundation
 import GRDB
-import Syscalls
 
 /// Inodes without a name. (Docs/decisions/0006-open-versions.md)
 extension Database {

@@ -1,4 +1,3 @@
-import FileProvider
 import GRDB
 
 /// The place of a directory in relation to the trash.

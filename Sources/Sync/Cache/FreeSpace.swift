@@ -1,5 +1,4 @@
 import FileProvider
-import Replica
 import Syscalls
 import SystemPackage
 

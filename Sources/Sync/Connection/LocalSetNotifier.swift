@@ -1,4 +1,3 @@
-import FileProvider
 import Replica
 
 /// Tells the provider that the set of materialized or of pending items has changed, at most once a second. The

@@ -1,7 +1,6 @@
 import FileProvider
 import Replica
 import Synchronization
-import Syscalls
 import SystemPackage
 
 /// The transfer of one version of a file's content, for all its readers: the running fetches, and the readers that

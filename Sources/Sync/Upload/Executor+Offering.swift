@@ -1,6 +1,5 @@
 import FileProvider
 import Replica
-import Synchronization
 
 /// Offers items again whose identifiers were given up.
 extension Executor {

@@ -1,6 +1,3 @@
-import FileProvider
-import Replica
-
 /// How long changes are held back, because a program that saves often makes several changes in a row.
 package struct UploadDelays: Hashable, Sendable {
     /// An item is sent when it was left alone for this long.

@@ -1,5 +1,3 @@
-import ArgumentParser
-
 /// Recognizes a misspelt command.
 enum CommandNames {
     /// Most letters that may be wrong in a name.

@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 
 /// What `scripts/faults` asks for.
 enum FaultRun {

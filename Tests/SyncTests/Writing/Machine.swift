@@ -3,7 +3,6 @@ import FileProviderTesting
 import Foundation
 import Logging
 import Replica
-import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport

@@ -3,9 +3,6 @@ import FileProviderTesting
 import Foundation
 import Replica
 import SystemPackage
-import Testing
-
-@testable import Sync
 
 /// What is at a path, on either side.
 struct TreeEntry: Hashable, CustomStringConvertible {
