@@ -3,6 +3,7 @@ import FileProviderTesting
 import Foundation
 import Syscalls
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import DirectoryProvider

@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import TestSupport
 import Testing
 
 /// The enumerator of one file of a folder.

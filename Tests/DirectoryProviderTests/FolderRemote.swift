@@ -1,12 +1,11 @@
 import DirectoryProvider
 import FileProvider
 import FileProviderTesting
-import Foundation
 import SystemPackage
 import TestSupport
 
-/// A real folder in a temporary directory, changed with Foundation behind the provider's back.
-struct FolderRemote: RemoteUnderTest {
+/// A real folder in a temporary directory.
+struct FolderRemote: RemoteUnderTest, TestFolder {
     let directory: TemporaryDirectory
     let root: FilePath
     let stateDirectory: FilePath
@@ -24,31 +23,6 @@ struct FolderRemote: RemoteUnderTest {
 
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
         try DirectoryProvider(root: root, manager: manager)
-    }
-
-    func makeDirectory(_ path: String) async throws {
-        try FileManager.default.createDirectory(atPath: self[path], withIntermediateDirectories: false)
-    }
-
-    func write(_ bytes: [UInt8], to path: String) async throws {
-        if !FileManager.default.fileExists(atPath: self[path]) {
-            guard FileManager.default.createFile(atPath: self[path], contents: nil) else {
-                throw CocoaError(.fileWriteUnknown)
-            }
-        }
-        // In place, as a remote file that is written keeps its inode.
-        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: self[path]))
-        try file.truncate(atOffset: 0)
-        try file.write(contentsOf: Data(bytes))
-        try file.close()
-    }
-
-    func rename(_ path: String, to newPath: String) async throws {
-        try FileManager.default.moveItem(atPath: self[path], toPath: self[newPath])
-    }
-
-    func delete(_ path: String) async throws {
-        try FileManager.default.removeItem(atPath: self[path])
     }
 
     func dispose() async {

@@ -10,7 +10,7 @@ import TestSupport
 @testable import ProgramProvider
 
 /// A folder that a Python program serves.
-struct ServedByProgram: RemoteUnderTest {
+struct ServedByProgram: RemoteUnderTest, TestFolder {
     let scratch: TemporaryDirectory
     let root: FilePath
     let settings: ProviderSettings
@@ -53,28 +53,7 @@ struct ServedByProgram: RemoteUnderTest {
         return provider.remote
     }
 
-    func makeDirectory(_ path: String) async throws {
-        try FileManager.default.createDirectory(atPath: root.appending(path).string, withIntermediateDirectories: false)
-    }
-
-    func write(_ bytes: [UInt8], to path: String) async throws {
-        let place = root.appending(path).string
-        if FileManager.default.fileExists(atPath: place) {
-            let file = try FileDescriptor.open(FilePath(place), .writeOnly, options: .truncate)
-            defer { try? file.close() }
-            try file.writeAll(bytes)
-        } else {
-            try Data(bytes).write(to: URL(fileURLWithPath: place))
-        }
-    }
-
-    func rename(_ path: String, to newPath: String) async throws {
-        try FileManager.default.moveItem(atPath: root.appending(path).string, toPath: root.appending(newPath).string)
-    }
-
-    func delete(_ path: String) async throws {
-        try FileManager.default.removeItem(atPath: root.appending(path).string)
-    }
+    subscript(_ path: String) -> String { root.appending(path).string }
 
     func dispose() async { scratch.remove() }
 }

@@ -38,8 +38,6 @@ final class RcloneFolder: RemoteUnderTest {
     let domain: FileProviderDomain
     private let server: DAVServer?
     private let program: String?
-    /// Each write gets a second of its own, long ago: two contents in one second are not told apart.
-    private static let clock = Mutex(Int64(1_000_000_000))
     private static let store = Mutex<Task<ObjectStoreProgram, any Error>?>(nil)
 
     /// As the daemon does: a write to a program that has ended fails with EPIPE.
@@ -165,14 +163,10 @@ final class RcloneFolder: RemoteUnderTest {
     }
 
     func write(_ bytes: [UInt8], to path: String) async throws {
-        let seconds = Self.clock.withLock { clock in
-            clock += 2
-            return clock
-        }
         let file = isOnDisk ? self[path] : directory["content \(UUID().uuidString)"].string
         try Data(bytes).write(to: URL(fileURLWithPath: file))
         try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: TimeInterval(seconds)), .posixPermissions: 0o666],
+            [.modificationDate: WriteClock.next(), .posixPermissions: 0o666],
             ofItemAtPath: file)
         if !isOnDisk { try await run("copyto", "--ignore-times", file, self.path(path)) }
     }

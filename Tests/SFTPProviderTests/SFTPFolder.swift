@@ -1,14 +1,13 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
-import Synchronization
 import SystemPackage
 import TestSupport
 
 @testable import SFTPProvider
 
 /// A folder behind an SFTP server, changed on the disk behind the provider's back.
-final class SFTPFolder: RemoteUnderTest {
+final class SFTPFolder: RemoteUnderTest, TestFolder {
     static let program = "/usr/lib/openssh/sftp-server"
     static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: program) }
 
@@ -19,8 +18,6 @@ final class SFTPFolder: RemoteUnderTest {
     let environment: [String: String]
     /// Nil where a program in place of `ssh` starts the SFTP server itself.
     let server: SSHServer?
-    /// Each write gets a second of its own, long ago: two contents in one second are not told apart.
-    private static let clock = Mutex(Int64(1_000_000_000))
 
     /// As the daemon does: a write to a program that has ended fails with EPIPE.
     private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
@@ -75,13 +72,9 @@ final class SFTPFolder: RemoteUnderTest {
     }
 
     func write(_ bytes: [UInt8], to path: String) async throws {
-        let seconds = Self.clock.withLock { clock in
-            clock += 2
-            return clock
-        }
         try Data(bytes).write(to: URL(fileURLWithPath: self[path]))
         try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: TimeInterval(seconds))], ofItemAtPath: self[path])
+            [.modificationDate: WriteClock.next()], ofItemAtPath: self[path])
         try giveToUser(path)
     }
 
@@ -89,14 +82,6 @@ final class SFTPFolder: RemoteUnderTest {
     private func giveToUser(_ path: String) throws {
         guard server?.kind == .ordinaryUser else { return }
         try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: self[path])
-    }
-
-    func rename(_ path: String, to newPath: String) async throws {
-        try FileManager.default.moveItem(atPath: self[path], toPath: self[newPath])
-    }
-
-    func delete(_ path: String) async throws {
-        try FileManager.default.removeItem(atPath: self[path])
     }
 
     func dispose() async {

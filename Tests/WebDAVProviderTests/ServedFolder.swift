@@ -4,14 +4,13 @@ import FileProviderTesting
 import Foundation
 import HTTPTransport
 import Logging
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
 import WebDAVProvider
 
 /// A folder of a server's, changed on the disk behind the provider's back.
-final class ServedFolder: RemoteUnderTest {
+final class ServedFolder: RemoteUnderTest, TestFolder {
     let server: DAVServer
     /// The folder's name on the server.
     let name: String
@@ -19,8 +18,6 @@ final class ServedFolder: RemoteUnderTest {
     let domain: FileProviderDomain
     private let credentials: WebDAVCredentials?
     private let configuration: HTTPTransport.Configuration?
-    /// Servers that know only seconds tell two contents apart by them: each write gets a second of its own, long ago.
-    private static let clock = Mutex(Int64(1_000_000_000))
 
     init(
         _ server: DAVServer, credentials: WebDAVCredentials? = nil, configuration: HTTPTransport.Configuration? = nil
@@ -56,25 +53,13 @@ final class ServedFolder: RemoteUnderTest {
     func makeDirectory(_ path: String) async throws { try makeFolder(self[path]) }
 
     func write(_ bytes: [UInt8], to path: String) async throws {
-        let seconds = Self.clock.withLock { clock in
-            clock += 2
-            return clock
-        }
-        try write(bytes, to: path, at: Date(timeIntervalSince1970: TimeInterval(seconds)))
+        try write(bytes, to: path, at: WriteClock.next())
     }
 
     /// Writes a file as it would be at a time; nil for now.
     func write(_ bytes: [UInt8], to path: String, at date: Date?) throws {
         try Data(bytes).write(to: URL(fileURLWithPath: self[path]))
         if let date { try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: self[path]) }
-    }
-
-    func rename(_ path: String, to newPath: String) async throws {
-        try FileManager.default.moveItem(atPath: self[path], toPath: self[newPath])
-    }
-
-    func delete(_ path: String) async throws {
-        try FileManager.default.removeItem(atPath: self[path])
     }
 
     func dispose() async {
