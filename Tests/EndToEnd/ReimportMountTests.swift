@@ -137,12 +137,7 @@ extension RealMount {
             try await ProvidedMount.run(Self.fill) { mount async throws in
                 _ = try await Command.run("ls", "-R", mount.path.string)
                 func code(_ identifier: ItemIdentifier) async -> FileProviderError.Code? {
-                    do {
-                        try await mount.host.reimportItems(below: identifier)
-                        return nil
-                    } catch {
-                        return error.code
-                    }
+                    await failureCode { try await mount.host.reimportItems(below: identifier) }
                 }
                 #expect(await code("nothing") == .noSuchItem)
                 // No listing shows the new identifiers before the call: with one, "d" would be gone already.

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import FileProviderTesting
 import Foundation
 import Logging
 import Synchronization
@@ -103,7 +104,7 @@ import Testing
         }
         var new = template(1, "b.txt", .file, size: 5)
         new.contentModificationDate = FileTimestamp(nanosecondsSince1970: 1_700_000_001_500_000_000)
-        let made = try await withContent("world") { try await create(new, $0, .mayAlreadyExist) }
+        let made = try await withContent(Array("world".utf8)) { try await create(new, $0, .mayAlreadyExist) }
         guard case .applied(var item, .contentModificationDate, false) = made else {
             Issue.record("\(made)")
             return
@@ -116,7 +117,7 @@ import Testing
                 item, baseVersion: ItemVersion(contentVersion: base, metadataVersion: base), changedFields: fields,
                 contents: contents, options: .failOnConflict, request: request)
         }
-        try await withContent("other") { contents in
+        try await withContent(Array("other".utf8)) { contents in
             await expect(.localVersionConflictingWithServer, item) {
                 _ = try await modify(.contents, base: "4", contents)
             }
@@ -162,13 +163,13 @@ import Testing
         #expect(try await remote.quota() == RemoteQuota(free: 1000, total: 5000))
         let file = docs.appending("b.txt")
         let date = FileTimestamp(seconds: 1_700_000_001, nanoseconds: 500_000_000)
-        let written = try await withContent("world") {
+        let written = try await withContent(Array("world".utf8)) {
             try await remote.write(
                 $0, to: file, attributes: RemoteAttributes(contentModificationDate: date), if: .absent)
         }
         #expect(written.size == 5 && written.isTagStrong)
         await #expect(throws: RemoteConditionFailure.self) {
-            try await withContent("world") {
+            try await withContent(Array("world".utf8)) {
                 try await remote.write(
                     $0, to: file, attributes: RemoteAttributes(), if: .unchanged(tag: ProgramTag.bytes("1-9")))
             }
@@ -191,14 +192,6 @@ import Testing
             _ = try await remote.entry(at: RemotePath(["gone"]))
         }
         #expect(error?.code == .noSuchItem && error?.message == "nothing is at gone")
-    }
-
-    private func withContent<Value>(_ text: String, _ body: (ContentSource) async throws -> Value) async throws -> Value
-    {
-        let scratch = try TemporaryDirectory()
-        defer { scratch.remove() }
-        let file = try FileDescriptor.open(try scratch.makeFile("content", Array(text.utf8)), .readOnly)
-        return try await body(ContentSource(descriptor: file, size: Int64(text.utf8.count)))
     }
 
     private final class Shared: Sendable {

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import FileProviderTesting
 import Foundation
 import ProviderDescriptors
 import SystemPackage
@@ -9,14 +10,6 @@ import Testing
 @testable import RcloneProvider
 
 @Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneSafetyTests {
-    private static func withContents<Value>(
-        _ bytes: [UInt8], in folder: RcloneFolder, _ body: (ContentSource) async throws -> Value
-    ) async throws -> Value {
-        let path = try folder.directory.makeFile("contents", bytes)
-        let descriptor = try FileDescriptor.open(path, .readOnly)
-        return try await body(ContentSource(descriptor: descriptor, size: Int64(bytes.count)))
-    }
-
     private static func text(_ folder: RcloneFolder, _ path: String) throws -> String {
         try String(contentsOfFile: folder[path], encoding: .utf8)
     }
@@ -43,7 +36,7 @@ import Testing
             try await folder.write(Array("another's".utf8), to: "file")
             for condition in [RemoteCondition.unchanged(tag: old.tag), .absent] {
                 await #expect(throws: RemoteConditionFailure.self) {
-                    try await Self.withContents(Array("mine".utf8), in: folder) {
+                    try await withContent(Array("mine".utf8)) {
                         try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)
                     }
                 }
@@ -102,7 +95,7 @@ import Testing
             try await folder.write(Array("old".utf8), to: "file")
             let path = RemotePath(["file"])
             let old = try await remote.entry(at: path)
-            _ = try await Self.withContents(Array("new".utf8), in: folder) {
+            _ = try await withContent(Array("new".utf8)) {
                 try await remote.write($0, to: path, attributes: old.attributes, if: .unchanged(tag: old.tag))
             }
             #expect(try Self.text(folder, "file") == "new")
@@ -122,7 +115,7 @@ import Testing
                     RemoteAttributes(contentModificationDate: date, permissions: 0o600), of: RemotePath(["a file"]),
                     kind: .file)
                 #expect(entry.attributes.contentModificationDate == date && notStored == .permissions)
-                let made = try await Self.withContents([2], in: folder) {
+                let made = try await withContent([2]) {
                     try await remote.write(
                         $0, to: RemotePath(["\(nanoseconds)"]),
                         attributes: RemoteAttributes(contentModificationDate: date), if: .absent)
@@ -308,7 +301,7 @@ import Testing
     func oddNames(_ name: String) async throws {
         try await Self.run { folder, remote in
             let path = RemotePath([name])
-            _ = try await Self.withContents(Array("content".utf8), in: folder) {
+            _ = try await withContent(Array("content".utf8)) {
                 try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .absent)
             }
             // rclone doubles its quote on the disk.
@@ -348,7 +341,7 @@ import Testing
     @Test func largeContentsComeAndGo() async throws {
         try await Self.run { folder, remote in
             let bytes = (0..<5_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
-            try await Self.withContents(bytes, in: folder) { source in
+            try await withContent(bytes) { source in
                 let path = RemotePath(["large"])
                 let made = try await remote.write(source, to: path, attributes: RemoteAttributes(), if: .absent)
                 #expect(made.size == Int64(bytes.count))

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import FileProviderTesting
 import HTTPTransport
 import Synchronization
 import TestSupport
@@ -90,7 +91,7 @@ import Testing
                 [
                     { try await remote.delete(RemotePath(["a", "1"]), kind: .file, if: .unchanged(tag: tag)) },
                     {
-                        try await withSource(Array("new".utf8)) {
+                        try await withContent(Array("new".utf8)) {
                             _ = try await remote.write(
                                 $0, to: RemotePath(["a", "2"]), attributes: RemoteAttributes(), if: .unchanged(tag: tag)
                             )

@@ -46,7 +46,7 @@ import Testing
         if let directory = path.split(separator: "/").dropLast().first {
             _ = try? await remote.makeDirectory(at: RemotePath(String(directory)), attributes: RemoteAttributes())
         }
-        try await withSource(Array(text.utf8)) {
+        try await withContent(Array(text.utf8)) {
             entry = try await remote.write($0, to: RemotePath(path), attributes: RemoteAttributes(), if: condition)
         }
         return try #require(entry)

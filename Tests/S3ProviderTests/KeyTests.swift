@@ -90,7 +90,7 @@ import Testing
 
     @Test func namesThatMeanSomethingElseAreRefused() async throws {
         try await withBucket { _, remote in
-            try await withSource([1]) { source in
+            try await withContent([1]) { source in
                 for name in [
                     "a%yonder-directory", "%yonder-empty", "x.rclonelink", String(repeating: "x", count: 1020),
                 ] {
@@ -150,7 +150,7 @@ import Testing
             for (number, form) in forms.enumerated() {
                 try await bucket.put(bucket.prefix + "\(form)/", "")
                 for name in forms {
-                    try await withSource(Array(name.utf8)) {
+                    try await withContent(Array(name.utf8)) {
                         _ = try await remote.write(
                             $0, to: RemotePath([form, name]),
                             attributes: RemoteAttributes(

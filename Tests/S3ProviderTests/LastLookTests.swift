@@ -1,4 +1,5 @@
 import FileProviderPaths
+import FileProviderTesting
 import HTTPTransport
 import Synchronization
 import TestSupport
@@ -10,7 +11,7 @@ import Testing
     @Test("S3-5: where conditions are not checked, it is looked again before the last bytes go")
     func looksBeforeTheLastPiece() async throws {
         let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
-        try await withSource(content) { source in
+        try await withContent(content) { source in
             let looks = Mutex(0)
             let whole = LastLook(source) { looks.withLock { $0 += 1 } }
             var given: [UInt8] = []
@@ -36,7 +37,7 @@ import Testing
         try await withBucket(settings: settings) { bucket, remote in
             let path = RemotePath("file")
             let content = [UInt8](repeating: 7, count: 300_000)
-            try await withSource(content) { source in
+            try await withContent(content) { source in
                 let first = try await remote.write(source, to: path, attributes: RemoteAttributes(), if: .absent)
                 #expect(first.size == 300_000)
                 try await bucket.put(bucket.prefix + "file", "theirs")

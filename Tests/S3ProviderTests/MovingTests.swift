@@ -263,7 +263,7 @@ import Testing
         try await withBucket(settings: settings) { bucket, remote in
             try await bucket.put(bucket.prefix + "a/", "")
             var sent: RemoteEntry?
-            try await withSource([UInt8](repeating: 7, count: 3 << 20)) {
+            try await withContent([UInt8](repeating: 7, count: 3 << 20)) {
                 sent = try await remote.write(
                     $0, to: RemotePath("a/large"), attributes: RemoteAttributes(), if: .absent)
             }
@@ -277,7 +277,7 @@ import Testing
             #expect(
                 try await remote.client.listed(bucket.prefix + "b/moved")?.tag != String(decoding: tag, as: UTF8.self))
             _ = try await remote.read(RemotePath("b/moved"), tag: tag, range: 5..<10, into: CollectingSink())
-            try await withSource([1, 2, 3]) {
+            try await withContent([1, 2, 3]) {
                 _ = try await remote.write(
                     $0, to: RemotePath("b/moved"), attributes: RemoteAttributes(), if: .unchanged(tag: tag))
             }

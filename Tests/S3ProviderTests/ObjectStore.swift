@@ -149,16 +149,6 @@ func withBucket(
     }
 }
 
-/// A file's content as a source.
-func withSource(
-    _ bytes: [UInt8], confirm: @escaping @Sendable () throws -> Void = {}, _ body: (ContentSource) async throws -> Void
-) async throws {
-    let scratch = try TemporaryDirectory()
-    defer { scratch.remove() }
-    let file = try FileDescriptor.open(try scratch.makeFile("content", bytes), .readOnly)
-    try await body(ContentSource(descriptor: file, size: Int64(bytes.count), confirm: confirm))
-}
-
 extension RemotePath {
     init(_ text: String) { self.init(text.split(separator: "/").map(String.init)) }
 }

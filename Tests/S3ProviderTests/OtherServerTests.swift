@@ -22,7 +22,7 @@ import Testing
         _ text: String, _ remote: S3Remote, if condition: RemoteCondition, to path: String = "file"
     ) async throws -> RemoteEntry {
         var entry: RemoteEntry?
-        try await withSource(Array(text.utf8)) {
+        try await withContent(Array(text.utf8)) {
             entry = try await remote.write($0, to: RemotePath(path), attributes: RemoteAttributes(), if: condition)
         }
         return try #require(entry)

@@ -26,7 +26,7 @@ import Testing
             let path = RemotePath("file")
             func write(_ text: String, if condition: RemoteCondition) async throws -> RemoteEntry {
                 var entry: RemoteEntry?
-                try await withSource(Array(text.utf8)) {
+                try await withContent(Array(text.utf8)) {
                     entry = try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)
                 }
                 return try #require(entry)
@@ -40,7 +40,7 @@ import Testing
             #expect(try await bucket.get(bucket.prefix + "file").text == "two")
             // Keys below the name are in the way as well.
             try await bucket.put(bucket.prefix + "folder/x", "")
-            try await withSource([1]) { source in
+            try await withContent([1]) { source in
                 await #expect(throws: RemoteConditionFailure.self) {
                     try await remote.write(
                         source, to: RemotePath("folder"), attributes: RemoteAttributes(), if: .absent)
@@ -60,7 +60,7 @@ import Testing
     @Test func datesAndModesAreThoseOfOtherTools() async throws {
         try await withBucket { bucket, remote in
             let date = FileTimestamp(seconds: 1_234_567_890, nanoseconds: 12_345_678)
-            try await withSource(Array("text".utf8)) { source in
+            try await withContent(Array("text".utf8)) { source in
                 let entry = try await remote.write(
                     source, to: RemotePath("a"),
                     attributes: RemoteAttributes(contentModificationDate: date, permissions: 0o640), if: .absent)
@@ -96,7 +96,7 @@ import Testing
     @Test func aCopyOnItsWayElsewhereChangesNoDate() async throws {
         try await withBucket { _, remote in
             let (date, other) = (FileTimestamp(seconds: 1_234_567_890), FileTimestamp(seconds: 1_300_000_000))
-            try await withSource(Array("text".utf8)) { source in
+            try await withContent(Array("text".utf8)) { source in
                 let written = try await remote.write(
                     source, to: RemotePath("a"), attributes: RemoteAttributes(contentModificationDate: date),
                     if: .absent)
@@ -141,7 +141,7 @@ import Testing
             let path = RemotePath("large")
             let first = pattern(5 << 20)
             let interrupted = await failure {
-                try await withSource(first, confirm: { throw FileProviderError(.userCancelled, "written") }) {
+                try await withContent(first, confirm: { throw FileProviderError(.userCancelled, "written") }) {
                     _ = try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .absent)
                 }
             }
@@ -154,7 +154,7 @@ import Testing
             #expect(again.uploads.records == [record])
             var second = first
             second[2 << 20] ^= 0xFF
-            try await withSource(second) {
+            try await withContent(second) {
                 let entry = try await again.write($0, to: path, attributes: RemoteAttributes(), if: .absent)
                 #expect(entry.size == 5 << 20)
             }
@@ -170,7 +170,7 @@ import Testing
         try await withBucket(settings: Self.small) { bucket, remote in
             let content = pattern(4 << 20)
             _ = await failure {
-                try await withSource(content, confirm: { throw FileProviderError(.userCancelled) }) {
+                try await withContent(content, confirm: { throw FileProviderError(.userCancelled) }) {
                     _ = try await remote.write($0, to: RemotePath("large"), attributes: RemoteAttributes(), if: .absent)
                 }
             }
@@ -180,14 +180,14 @@ import Testing
             try await Task.sleep(for: .milliseconds(1100))
             // Broken off once more, after all parts are there.
             _ = await failure {
-                try await withSource(content, confirm: { throw FileProviderError(.userCancelled) }) {
+                try await withContent(content, confirm: { throw FileProviderError(.userCancelled) }) {
                     _ = try await remote.write($0, to: RemotePath("large"), attributes: RemoteAttributes(), if: .absent)
                 }
             }
             let after = try await parts(of: record, bucket)
             #expect(before.allSatisfy { after[$0.key] == $0.value })
             // Another size is another upload: the old one is given up.
-            try await withSource(pattern(3 << 20)) {
+            try await withContent(pattern(3 << 20)) {
                 _ = try await remote.write($0, to: RemotePath("large"), attributes: RemoteAttributes(), if: .absent)
             }
             #expect(try await parts(of: record, bucket).isEmpty)

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import FileProviderTesting
 import Foundation
 import Synchronization
 import SystemPackage
@@ -14,14 +15,6 @@ import Testing
     private static func remote(_ folder: SFTPFolder) throws -> SFTPRemote {
         let environment = folder.environment
         return try SFTPProvider.remote(folder.domain.source) { environment }
-    }
-
-    private static func withContents<Value>(
-        _ bytes: [UInt8], in folder: SFTPFolder, _ body: (ContentSource) async throws -> Value
-    ) async throws -> Value {
-        let path = try folder.directory.makeFile("contents", bytes)
-        let descriptor = try FileDescriptor.open(path, .readOnly)
-        return try await body(ContentSource(descriptor: descriptor, size: Int64(bytes.count)))
     }
 
     /// A file that another client has written since it was looked up; the condition is that it has not.
@@ -43,14 +36,14 @@ import Testing
         defer { folder.directory.remove() }
         for condition in [old, .absent] {
             await #expect(throws: RemoteConditionFailure.self) {
-                try await Self.withContents(Array("mine".utf8), in: folder) {
+                try await withContent(Array("mine".utf8)) {
                     try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)
                 }
             }
         }
         #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "another's")
         let now = try await remote.entry(at: path)
-        _ = try await Self.withContents(Array("mine".utf8), in: folder) {
+        _ = try await withContent(Array("mine".utf8)) {
             try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .unchanged(tag: now.tag))
         }
         #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "mine")
@@ -157,7 +150,7 @@ import Testing
         defer { folder.directory.remove() }
         let remote = try Self.remote(folder)
         let bytes = (0..<5_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
-        try await Self.withContents(bytes, in: folder) { source in
+        try await withContent(bytes) { source in
             let path = RemotePath(["large"])
             let made = try await remote.write(source, to: path, attributes: RemoteAttributes(), if: .absent)
             #expect(made.size == Int64(bytes.count))

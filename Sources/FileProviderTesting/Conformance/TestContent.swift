@@ -21,3 +21,11 @@ public final class TestContent: Sendable {
         source = ContentSource(descriptor: descriptor, size: Int64(bytes.count), confirm: confirm)
     }
 }
+
+/// Runs a body with bytes as ``TestContent``.
+@discardableResult
+package func withContent<Value>(
+    _ bytes: [UInt8], confirm: @escaping @Sendable () throws -> Void = {}, _ body: (ContentSource) async throws -> Value
+) async throws -> Value {
+    try await body(TestContent(bytes, confirm: confirm).source)
+}
