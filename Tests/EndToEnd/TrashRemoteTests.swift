@@ -120,7 +120,7 @@ extension RealMount {
                 try mount.host.trashItem(withIdentifier: "inner")
                 #expect(try await Command.run("mv", mount.trashed("file"), mount["file"]).status == 0)
                 #expect(try await information("file", mount) != "")
-                let (_, effects) = try mount.host.replica.change(open: NoneOpen()) {
+                let (_, effects) = try mount.host.replica.change(open: NothingOpen()) {
                     try $0.trash.removeOrphanedInformation(before: Replica.now)
                 }
                 #expect(!effects.invalidations.isEmpty)
@@ -129,10 +129,6 @@ extension RealMount {
                 #expect(try await mount.isSynced())
                 #expect(mount.provider.tree["file"]?.parentItemIdentifier == .rootContainer)
             }
-        }
-
-        private struct NoneOpen: OpenInodes {
-            func isOpen(_ number: InodeNumber) -> Bool { false }
         }
 
         private func informationDirectory(_ mount: ProvidedMount) throws -> InodeNumber? {

@@ -2,6 +2,7 @@ import FileProvider
 import Foundation
 import Logging
 import Replica
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -47,24 +48,14 @@ package final class ReplicaFixture: Sendable {
 }
 
 /// Inodes that a test says are open.
-package final class OpenSet: OpenInodes, @unchecked Sendable {
-    // Unchecked: `numbers` is only touched under `lock`.
-    private let lock = NSLock()
-    private var numbers: Set<InodeNumber> = []
+package final class OpenSet: OpenInodes {
+    private let numbers = Mutex<Set<InodeNumber>>([])
 
     package init() {}
 
-    package func isOpen(_ number: InodeNumber) -> Bool {
-        lock.withLock { numbers.contains(number) }
-    }
-
-    package func insert(_ number: InodeNumber) {
-        lock.withLock { _ = numbers.insert(number) }
-    }
-
-    package func remove(_ number: InodeNumber) {
-        lock.withLock { _ = numbers.remove(number) }
-    }
+    package func isOpen(_ number: InodeNumber) -> Bool { numbers.withLock { $0.contains(number) } }
+    package func insert(_ number: InodeNumber) { numbers.withLock { _ = $0.insert(number) } }
+    package func remove(_ number: InodeNumber) { numbers.withLock { _ = $0.remove(number) } }
 }
 
 extension FileProviderItem {
