@@ -68,15 +68,6 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
-    private func errno(_ body: () throws -> some Any) -> Errno? {
-        do {
-            _ = try body()
-        } catch VolumeError.refused(let errno) {
-            return errno
-        } catch {}
-        return nil
-    }
-
     private func node(_ name: String, _ volume: Volume, in parent: UInt64 = 1) throws -> UInt64 {
         try volume.lookup(name, in: parent).node
     }

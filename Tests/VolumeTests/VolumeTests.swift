@@ -272,28 +272,6 @@ import Volume
         InodeNumber(rawValue: Int64(bitPattern: attributes.node))
     }
 
-    private func prerequisite(_ body: () throws -> some Any) -> Prerequisite? {
-        do {
-            _ = try body()
-            return nil
-        } catch VolumeError.needs(let prerequisite) {
-            return prerequisite
-        } catch {
-            return nil
-        }
-    }
-
-    private func errno(_ body: () throws -> some Any) -> Errno? {
-        do {
-            _ = try body()
-            return nil
-        } catch VolumeError.refused(let errno) {
-            return errno
-        } catch {
-            return nil
-        }
-    }
-
     /// A kernel that registers every file.
     final class Registry: PassthroughRegistry {
         private let state = Mutex<(next: Int32, gone: [Int32])>((1, []))
