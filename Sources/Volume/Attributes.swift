@@ -19,7 +19,6 @@ package struct Attributes: Hashable, Sendable {
     package var accessedAt: FileTimestamp
     package var modifiedAt: FileTimestamp
     package var changedAt: FileTimestamp
-    package var createdAt: FileTimestamp
     /// Whether the attributes change without a request to the daemon, because the kernel writes the file directly.
     package var isVolatile = false
 
@@ -37,7 +36,6 @@ package struct Attributes: Hashable, Sendable {
         accessedAt = inode.accessedAt ?? inode.modifiedAt
         modifiedAt = inode.modifiedAt
         changedAt = inode.changedAt
-        createdAt = inode.createdAt
     }
 
     /// The attributes of a file that is being written: size and times come from its content file.
