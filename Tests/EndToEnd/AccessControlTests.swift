@@ -83,8 +83,7 @@ extension RealMount {
             "WRITE-11: root's trusted and security attributes are kept, and reach a folder",
             .enabled(if: FUSEAvailability.isRoot))
         func attributesOfRoot() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell(
                     """
                     echo x > file; cp file program; mkdir directory

@@ -10,9 +10,7 @@ extension RealMount {
         private func run(
             there: String, here: String, _ test: (Installation) async throws -> Void
         ) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "dir/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/file": "x"]) { yonder async throws in
                 #expect(try await Command.run("ls", "-R", yonder.mount.string).status == 0)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 let made = try await Command.shell("cd \"$1\" && \(there)", yonder.source.string)
@@ -49,10 +47,7 @@ extension RealMount {
             "CONFLICT-2: what was changed here, and moved there into a directory that was removed here, stays and is sent",
             arguments: ["echo new > dir/kept", "touch -d @1000000000 dir/kept", "echo new > .t; mv .t dir/kept"])
         func movedIntoRemoved(change: String) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("old", to: "dir/kept")
-                try yonder.write("x", to: "dir/removed/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/kept": "old", "dir/removed/file": "x"]) { yonder async throws in
                 try await yonder.shell("ls -R; cat dir/kept")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 let made = try await Command.shell("cd \"$1\" && mv dir/kept dir/removed/kept", yonder.source.string)

@@ -8,8 +8,7 @@ extension RealMount {
     @Suite(.tags(.timing)) struct BusyWriting {
         @Test("SEND-4: the remote gets files while a program goes on making others")
         func filesArriveMeanwhile() async throws {
-            try await Installation.run { installation async throws in
-                try await installation.mountSource()
+            try await Installation.mounted { installation async throws in
                 let script = """
                     import os, sys, time
                     end, made = time.monotonic() + 6, 0

@@ -8,9 +8,7 @@ extension RealMount {
     /// The commands, what they print and how they end.
     @Suite struct CommandLine {
         @Test("mounting twice is fine, and a known domain is mounted where it was") func mountsTwice() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 try await yonder.mountSource()
                 let domains = try await yonder.json([DomainSummary].self, "domains")
                 #expect(
@@ -191,9 +189,7 @@ extension RealMount {
         @Test("CMD-9: a result that cannot be written is a failure, unless its reader has left") func fullOutput()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
                 let full = try await yonder.run("yonder ls \"$1\" > /dev/full", yonder.mount.string)
                 #expect(full.status == 1 && full.errors.contains("cannot be written"), "\(full.errors)")
@@ -235,10 +231,7 @@ extension RealMount {
 
         @Test("CMD-17: a word that is neither a domain nor an item is not taken for a path in the working directory")
         func mistypedNames() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try yonder.write("x", to: "d/e")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x", "d/e": "x"]) { yonder async throws in
                 #expect(try await yonder.run("ls \"$1\" >/dev/null", yonder.mount.string).status == 0)
                 for command in [
                     "unmount nosuch", "pause nosuch", "set nosuch poll=5", "show nosuch", "signal nosuch",
@@ -263,9 +256,7 @@ extension RealMount {
         }
 
         @Test("CMD-18: what goes on until Ctrl-C ends when its reader has gone") func closedPipes() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 for command in ["events", "status --watch", "log -f"] {
                     let outcome = try await yonder.run(
                         """
@@ -341,8 +332,7 @@ extension RealMount {
 
         @Test("status shows the daemon, and ls distinguishes an unlisted directory from an empty one")
         func tellsStates() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let report = try await yonder.json(StatusReport.self, "status")
                 #expect(report.version == Version.current)
                 #expect(report.daemon.worker == yonder.daemon && report.daemon.restarts == 0)
@@ -356,8 +346,7 @@ extension RealMount {
 
         @Test("a diagnostic about a name with terminal escapes and line ends is one line without control characters")
         func diagnosticsAreEscaped() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let outcome = try await yonder.yonder("info", yonder["red\u{1B}[31m\nline"])
                 #expect(outcome.status == 1)
                 #expect(outcome.errors.hasPrefix("yonder: \(yonder["red\\x{1b}[31m\\nline"]): "), "\(outcome.errors)")
@@ -373,9 +362,7 @@ extension RealMount {
 
         @Test("the name of a domain that is not mounted is not taken for a path in another domain's mount")
         func namesTakePrecedenceOverPaths() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "other/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["other/file": "x"]) { yonder async throws in
                 let second = try yonder.directory.makeDirectory("second source")
                 let mounted = try await yonder.yonder(
                     "mount", second.string, yonder.directory["second"].string, "--name", "other")
@@ -394,9 +381,7 @@ extension RealMount {
 
         @Test("ERROR-4: ls never materializes, info has every field, paths may be relative or lead over links")
         func looksWithoutTouching() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "dir/sub/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/sub/file": "text"]) { yonder async throws in
                 #expect(try await yonder.json([ItemInformation].self, "ls", "-R", yonder.mount.string) == [])
                 #expect(try await yonder.info("").content == "dataless")
                 _ = try await Command.run("ls", yonder["dir"])

@@ -6,9 +6,7 @@ import Testing
 extension RealMount {
     @Suite struct Completions {
         @Test("CMD-11: completions know the domains, and the files at a path") func completions() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await Self.words("", of: "unmount", yonder).contains("mount"))
                 #expect(try await Self.words(yonder.mount.string + "/", of: "unmount", yonder).contains(yonder["file"]))
             }

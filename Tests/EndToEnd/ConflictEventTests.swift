@@ -6,9 +6,7 @@ extension RealMount {
     /// What other programs learn of conflicts.
     @Suite struct ConflictEvents {
         @Test("CONFLICT-1: a conflict copy is an event") func isTold() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("first", to: "letter.txt")
-                try await yonder.mountSource()
+            try await Installation.mounted(["letter.txt": "first"]) { yonder async throws in
                 let outcome = try await yonder.run(
                     """
                     set -e

@@ -8,9 +8,7 @@ extension RealMount {
     /// How mounts and the daemon come and go.
     @Suite struct DaemonLife {
         @Test("umount ends a mount as cleanly as unmount does") func umountEndsTheDomain() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")
                 #expect(try await Command.run("umount", yonder.mount.string).status == 0)
                 #expect(
@@ -62,9 +60,7 @@ extension RealMount {
         }
 
         @Test("shutdown takes the mounts away; the next mount starts a daemon at once") func shutsDown() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 for _ in 0..<3 {
                     #expect(try await yonder.yonder("shutdown").status == 0)
                     let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
@@ -79,9 +75,7 @@ extension RealMount {
             "MOUNT-7: the next daemon mounts what was mounted; yonder unmount ends that, also of a domain that is not mounted"
         )
         func mountsAgain() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let other = yonder.directory["other"].string
                 func mountOther() async throws {
                     let mounting = try await yonder.yonder("mount", yonder.source.string, other, "--name", "other")
@@ -131,9 +125,7 @@ extension RealMount {
 
         @Test("a mount in use can be unmounted, and the directory is empty then") func unmountsWhileInUse() async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 // The file is known to the mount before 'why' asks for it.
                 #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
                 let holder = try await BackgroundProgram("tail", "-f", yonder["file"])
@@ -159,9 +151,7 @@ extension RealMount {
             "MOUNT-2: what is written to a file that stays open over an unmount is taken in or kept apart",
             .enabled(if: FUSEAvailability.isRoot, "only root can pass writes through"))
         func openFileAfterTheUnmount() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let outcome = try await yonder.run(
                     """
                     exec 9>"$1"; printf xy >&9 && yonder unmount mount >/dev/null || exit 3
@@ -183,9 +173,7 @@ extension RealMount {
             "MOUNT-2: what was stored through a mapping survives the unmount, and a file that was closed after it is whole"
         )
         func mappedOverTheUnmount() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("old text", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "old text"]) { yonder async throws in
                 let program = """
                     import mmap, os, subprocess, sys
                     file = os.open(sys.argv[1], os.O_RDWR)
@@ -210,9 +198,7 @@ extension RealMount {
 
         @Test("MOUNT-1: a mount whose options cannot be kept leaves nothing behind, and says so")
         func optionsThatCannotBeKept() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 let sidecar = yonder.directory["state/domains/mount/domain.json"].string
                 let blocked = try await Command.shell("rm \"$1\" && mkdir -p \"$1/x\"", sidecar)
@@ -228,8 +214,7 @@ extension RealMount {
         }
 
         @Test("only its owner reaches the socket") func socketIsPrivate() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let mode = try await Command.run("stat", "-c", "%a %F", yonder.directory["socket"].string)
                 #expect(mode.line == "600 socket")
                 #expect(

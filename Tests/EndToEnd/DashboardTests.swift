@@ -118,8 +118,7 @@ extension RealMount {
         @Test("DASHBOARD-1: the address works once, in one browser, and only from the page itself") func guarded()
             async throws
         {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let outcome = try await visit(
                     yonder,
                     """
@@ -154,8 +153,7 @@ extension RealMount {
             "DASHBOARD-1: another user cannot use the address, and does not use it up",
             .enabled("only root can play another user") { FUSEAvailability.isRoot })
         func otherUser() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let outcome = try await visit(
                     yonder,
                     """
@@ -198,9 +196,7 @@ extension RealMount {
             "DASHBOARD-3: conflicts are resolved by a click, either way",
             .enabled(if: hasBrowser, "chromium is not installed"), arguments: ["this", "the other"])
         func conflict(keeping version: String) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("first", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "first"]) { yonder async throws in
                 try await yonder.shell("cat file >/dev/null")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo here > file")
@@ -220,8 +216,7 @@ extension RealMount {
         }
 
         @Test("DASHBOARD-2: a port that is taken is an error") func taken() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let outcome = try await visit(
                     yonder, "port=${page##*:}; '\(Installation.program)' dashboard --no-browser --port \"${port%/}\"")
                 #expect(outcome.status == 1 && outcome.errors.contains("the page cannot be served on port"))

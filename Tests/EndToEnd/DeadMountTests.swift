@@ -13,9 +13,7 @@ extension RealMount {
 
         /// Mounts, leaves a change that is not sent, and kills the daemon.
         private func withDeadMount(_ test: (Installation) async throws -> Void) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo here > new")
@@ -29,9 +27,7 @@ extension RealMount {
 
         @Test("MOUNT-1: a mount that was detached while a program has a file open is mounted again")
         func detached() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let program = try await BackgroundProgram(
                     "sh", "-c", "exec 9>>\"$1\"; printf y >&9; exec sleep 100", "sh", yonder["file"])
                 defer { program.kill() }
@@ -51,9 +47,7 @@ extension RealMount {
             "MOUNT-2: a mount that another one covers stays, also over a crash, and is unmounted when it can be",
             .enabled(if: FUSEAvailability.isRoot && canContinueMounts, "only root mounts on it, on Linux 6.9 or newer"))
         func covered() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let program = try await BackgroundProgram("tail", "-f", yonder["file"])
                 defer { program.kill() }
                 try await yonder.shell("cat file")
@@ -111,9 +105,7 @@ extension RealMount {
 
         @Test("MOUNT-3: the name of a domain is not taken for a path in the mount that the command runs in")
         func namesBeforePaths() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "other/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["other/file": "x"]) { yonder async throws in
                 let directory = yonder.directory["second"].string
                 let source = yonder.source.appending("other").string
                 let mounted = try await yonder.yonder("mount", source, directory, "--name", "other")
@@ -133,9 +125,7 @@ extension RealMount {
         func stacked() async throws {
             try await withDeadMount { yonder in
                 // Another daemon serves a domain of the same name, and is not this one's to unmount.
-                try await Installation.run { other in
-                    try other.write("theirs", to: "theirs")
-                    try await other.mountSource()
+                try await Installation.mounted(["theirs": "theirs"]) { other async throws in
                     let moved = try await Command.run("mount", "--bind", other.mount.string, yonder.mount.string)
                     // Only where the kernel lets mounts lie on a dead one.
                     guard moved.status == 0 else { return }

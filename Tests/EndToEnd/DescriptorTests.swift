@@ -22,9 +22,7 @@ extension RealMount {
             "MOUNT-4: a mount and its unmount leave no descriptor behind",
             .enabled("only root sees the descriptors of a daemon (ACCESS-3)") { FUSEAvailability.isRoot })
         func remounting() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "directory/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["directory/file": "text"]) { yonder async throws in
                 let daemon = try #require(yonder.daemon)
                 func turn() async throws {
                     #expect(try await Command.run("cat", yonder["directory/file"]).output == "text")

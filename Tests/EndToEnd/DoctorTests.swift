@@ -114,8 +114,7 @@ extension RealMount {
 
         @Test("CMD-16: a daemon that keeps its domains elsewhere than the shell says is told by mount and doctor")
         func otherState() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let same = try await yonder.with(["YONDER_STATE_DIR": yonder.directory["state"].string + "/"])
                     .yonder("mount", "mount")
                 #expect(same.status == 0 && !same.errors.contains("keeps its domains"), "\(same.errors)")
@@ -130,8 +129,7 @@ extension RealMount {
         }
 
         @Test("DOCTOR-1: a domain that is to be mounted and is not is told") func notMounted() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 #expect(try await Command.run("umount", yonder.mount.string).status == 0)
                 #expect(
                     try await eventually {

@@ -99,9 +99,7 @@ extension RealMount {
             "FOLDER-9: a domain whose folder is missing when the daemon starts is mounted, and goes on once it is there",
             arguments: [true, false])
         func isMissingAtTheStart(hasEmptyDirectory: Bool) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("here", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "here"]) { yonder async throws in
                 #expect(try await yonder.shell("cat file") == "here")
                 let (source, away) = (yonder.source.string, yonder.directory["away"].string)
                 #expect(try await yonder.yonder("shutdown").status == 0)
@@ -143,9 +141,7 @@ extension RealMount {
             "FOLDER-9: a folder that was writable takes changes once it is so again, also over a restart",
             .enabled(if: getuid() == 0, "only root can mount"))
         func isReadOnlyAtTheStart() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("here", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "here"]) { yonder async throws in
                 #expect(try await yonder.yonder("shutdown").status == 0)
                 try await withReadOnlySource(yonder) {
                     try await startDaemon(yonder)
@@ -182,10 +178,7 @@ extension RealMount {
 
         @Test("Issue 14, 1.9: a source that is replaced is not touched, status and why say so, and it comes back")
         func aReplacedSource() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("mine", to: "file")
-                try yonder.write("unread", to: "unread")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "mine", "unread": "unread"]) { yonder async throws in
                 #expect(try await yonder.shell("cat file") == "mine")
                 let other = try yonder.directory.makeDirectory("other")
                 try Data("other".utf8).write(to: URL(fileURLWithPath: other.appending("file").string))
@@ -321,10 +314,7 @@ extension RealMount {
         @Test("Issue 14, 1.9: yonder reimport accepts another folder as the source") func reimportAcceptsAnotherFolder()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("mine", to: "file")
-                try yonder.write("inner", to: "directory/inner")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "mine", "directory/inner": "inner"]) { yonder async throws in
                 #expect(try await yonder.shell("cat file directory/inner") == "mineinner")
                 let away = yonder.directory["away"].string
                 try FileManager.default.moveItem(atPath: yonder.source.string, toPath: away)

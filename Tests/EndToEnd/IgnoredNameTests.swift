@@ -100,9 +100,7 @@ extension RealMount {
 
         @Test("NAME-11: what the remote did not want because of its name is sent after a rename, with all in it")
         func unwantedName() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("known", to: "known")
-                try await yonder.mountSource()
+            try await Installation.mounted(["known": "known"]) { yonder async throws in
                 // The provider needs such names for itself.
                 try await yonder.shell(
                     """

@@ -72,8 +72,7 @@ extension RealMount {
         @Test("EVICT-7: a file that the remote does not have yet is downloaded already") func downloadsWhatIsHere()
             async throws
         {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell("ls")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo new > unsent; mkdir folder; echo new > folder/unsent")
@@ -95,8 +94,7 @@ extension RealMount {
 
         @Test("CMD-1: commands act on the name that they are given, also where a file has several")
         func hardLinks() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell(
                     """
                     mkdir A B; echo x > A/f; ln A/f B/f; echo x > kept; for n in gone moved renamed tagged thrown; do ln kept $n; done
@@ -171,9 +169,7 @@ extension RealMount {
 
         @Test("SEND-8: what is to be deleted is listed with its path, also below a directory that is removed here")
         func pathsOfDeletions() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "outer/inner/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["outer/inner/file": "x"]) { yonder async throws in
                 try await yonder.shell("find .")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("rm -r outer")
@@ -189,9 +185,7 @@ extension RealMount {
 
         @Test("Issue 14, 3.2: yonder upload sends what is pending and waits, and says why something cannot be sent")
         func upload() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("old", to: "directory/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["directory/file": "old"]) { yonder async throws in
                 try await yonder.shell("cat directory/file; echo new > directory/file; echo other > other")
                 #expect(try await run(yonder, "upload", yonder["directory"], yonder["other"]).status == 0)
                 #expect(yonder.sourceText("directory/file") == "new\n")
@@ -215,10 +209,7 @@ extension RealMount {
 
         @Test("Issue 14, 3.3: items are made, renamed, moved, added and deleted by command, and the remote follows")
         func actions() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "file")
-                try yonder.write("inner", to: "old/inner")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "text", "old/inner": "inner"]) { yonder async throws in
                 _ = try await yonder.shell("ls -R")
                 typealias Changed = ItemsReport<ItemInformation>
                 let outside = try yonder.directory.makeFile("outside.txt", Array("from outside".utf8))
@@ -253,10 +244,7 @@ extension RealMount {
 
         @Test("commands refuse an empty path and files that cannot be copied, and leave nothing behind")
         func refusesOddArguments() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "file")
-                try yonder.write("inner", to: "folder/inner")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "text", "folder/inner": "inner"]) { yonder async throws in
                 // An unset variable in a script must not mean the working directory.
                 let empty = try await yonder.run("cd \"$1\" && yonder delete \"\"", yonder.mount.string)
                 #expect(empty.status == 64 && yonder.sourceText("file") == "text", "\(empty.errors)")
@@ -281,10 +269,7 @@ extension RealMount {
         @Test("Issue 14, 3.3: favourites, tags and last use are set, shown by ls and info, and taken away") func marks()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "file")
-                try yonder.write("plain", to: "plain")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "text", "plain": "plain"]) { yonder async throws in
                 _ = try await yonder.shell("ls")
                 #expect(try await run(yonder, "favorite", "--rank", "3", yonder["file"]).status == 0)
                 #expect(try await run(yonder, "tag", "--set", "red", "--set", "to do", yonder["file"]).status == 0)

@@ -143,8 +143,7 @@ extension RealMount {
 
         @Test("a command does not wait for a daemon of a unit that another daemon keeps from starting")
         func lockedOut() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let directory = try yonder.directory.makeDirectory("manager")
                 let other = yonder.with(["YONDER_SOCKET": yonder.directory["other"].string])
                 let manager = try await Manager(

@@ -128,8 +128,7 @@ extension RealMount {
         }
 
         @Test("LOG-3: yonder log --level changes how much the running daemon logs") func level() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 func count() async throws -> Int {
                     try await yonder.yonder("log").output.split(separator: "\n").count
                 }

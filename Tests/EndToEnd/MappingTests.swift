@@ -21,9 +21,7 @@ extension RealMount {
 
         @Test("SEND-5: a store through a mapping after the last close is sent", arguments: ["old", "new"])
         func storeAfterClose(in name: String) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("original", to: "old")
-                try await yonder.mountSource()
+            try await Installation.mounted(["old": "original"]) { yonder async throws in
                 let outcome = try await Command.python(Self.program, yonder[name])
                 #expect(outcome.status == 0, "\(outcome.errors)")
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)

@@ -129,9 +129,7 @@ extension RealMount {
 
         @Test("CMD-6: --all mounts and unmounts every known domain, also when one of them cannot be")
         func allDomains() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let other = try yonder.directory.makeDirectory("another source")
                 let place = yonder.directory["another mount"].string
                 #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
@@ -160,9 +158,7 @@ extension RealMount {
 
         @Test("CMD-6: unmount --all starts no daemon for the mounts of another installation")
         func mountsOfAnotherInstallation() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let state = yonder.directory["other state"].string
                 let other = yonder.with([
                     "YONDER_STATE_DIR": state, "YONDER_SOCKET": yonder.directory["other socket"].string,
@@ -196,9 +192,7 @@ extension RealMount {
 
         @Test("CMD-3: what only a new mount can change is refused, says how, and changes nothing")
         func refused() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let outcome = try await mount(yonder, "--read-only", "--cache-limit", "300K")
                 #expect(outcome.status == 1)
                 #expect(outcome.errors.contains("--read-only"))

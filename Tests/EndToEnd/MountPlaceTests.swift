@@ -12,10 +12,7 @@ extension RealMount {
             "CMD-19: a path that leads to another file system names nothing of the domain that it hides",
             .enabled(if: FUSEAvailability.isRoot, "only root mounts on it"), arguments: ["mount", "mount/directory"])
         func hidden(place: String) async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("remote", to: "directory/document")
-                try yonder.write("local", to: "local")
-                try await yonder.mountSource()
+            try await Installation.mounted(["directory/document": "remote", "local": "local"]) { yonder async throws in
                 let document = yonder["directory/document"]
                 #expect(try await Command.run("cat", document).output == "remote")
                 let cover = yonder.directory[place].string
@@ -107,9 +104,7 @@ extension RealMount {
             "CMD-19: a bind mount of the whole mount leads to the domain's items",
             .enabled(if: FUSEAvailability.isRoot, "only root makes bind mounts"))
         func bound() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await yonder.shell("cat file") == "x")
                 let mount = yonder.mount.string
                 #expect(try await Command.run("mount", "--bind", mount, mount).status == 0)
@@ -121,9 +116,7 @@ extension RealMount {
 
         @Test("CMD-19: no domain is mounted or imported where one is, and none is kept in its own mount")
         func taken() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let other = yonder.directory["other"].string
                 _ = try await Command.shell("mkdir \"$1\"; echo y > \"$1\"/y; mkdir \"$1\"2", other)
                 for words in [["mount", other], ["import", "--yes", other, other + "2"]] {

@@ -69,10 +69,7 @@ extension RealMount {
 
         @Test("FOLDER-2: the same for a directory with all below it, and while nothing is mounted")
         func movesDirectoriesWhileUnmounted() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("below", to: "d/sub/file")
-                try yonder.write("other", to: "never/other")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/sub/file": "below", "never/other": "other"]) { yonder async throws in
                 #expect(try await yonder.shell("ls; cat d/sub/file") == "d\nnever\nbelow")
                 #expect(try await yonder.yonder("wait", "--downloads", "--timeout", "20").status == 0)
                 let inode = try await yonder.info("d/sub/file").inode

@@ -8,9 +8,7 @@ extension RealMount {
     /// How items and domains are named on the command line.
     @Suite struct NamedPaths {
         @Test("CMD-1: a symbolic link to a mount, into it or in it names what it leads to") func links() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "directory/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["directory/file": "x"]) { yonder async throws in
                 try await yonder.shell("ls directory; ln -s directory inside")
                 let (mount, inside) = (yonder.directory["mount-link"].string, yonder.directory["inside-link"].string)
                 for (link, target) in [(mount, yonder.mount.string), (inside, yonder["directory"])] {
@@ -31,9 +29,7 @@ extension RealMount {
         }
 
         @Test("MOUNT-1: a known domain is mounted by the path of its directory") func mountsByPath() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let path = yonder.mount.string
                 #expect(try await yonder.yonder("unmount", path).status == 0)
                 #expect(try await yonder.yonder("mount", path).status == 0)

@@ -21,9 +21,7 @@ extension RealMount {
                 ("echo other > source/new && mv source/new source/file", 1),
             ])
         func contentOfNamelessFiles(change: String, left: Int) async throws {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "text"]) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["file"]).output == "text")
                 let before = yonder.contentFiles
                 #expect(before.count == 1)
@@ -32,7 +30,7 @@ extension RealMount {
                     yonder.directory.path.string)
                 #expect(changed.status == 0, "\(changed.errors)")
                 #expect(
-                    try await eventually {
+                    await eventually {
                         yonder.contentFiles.count == left && Set(before).isDisjoint(with: yonder.contentFiles)
                     })
             }
@@ -97,8 +95,7 @@ extension RealMount {
         func readersAgainstReplacements()
             async throws
         {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let program = """
                     import os, sys
                     os.chdir(sys.argv[1])
@@ -285,8 +282,7 @@ extension RealMount {
         @Test("OPEN-6: a file without a name does not outlive a daemon that is killed") func unnamedFilesAndCrashes()
             async throws
         {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let holder = try await BackgroundProgram(
                     "python3", "-c",
                     "import os, sys, time; f = os.open(sys.argv[1], os.O_TMPFILE | os.O_RDWR); os.write(f, b'x'); time.sleep(60)",

@@ -14,10 +14,7 @@ extension RealMount {
         @Test("MOUNT-5: another file system can be mounted on a directory of a mount") func otherFileSystems()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("hidden", to: "below/file")
-                try yonder.write("x", to: "beside")
-                try await yonder.mountSource()
+            try await Installation.mounted(["below/file": "hidden", "beside": "x"]) { yonder async throws in
                 let below = yonder["below"]
                 #expect(try await Command.run("mount", "-t", "tmpfs", "none", below).status == 0)
                 do {
@@ -63,9 +60,7 @@ extension RealMount {
         }
 
         @Test("MOUNT-5: a mount is unmounted with what is mounted below it") func unmounting() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("hidden", to: "below/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["below/file": "hidden"]) { yonder async throws in
                 #expect(try await Command.run("ls", yonder.mount.string).status == 0)
                 #expect(try await Command.run("mount", "-t", "tmpfs", "none", yonder["below"]).status == 0)
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
@@ -113,9 +108,7 @@ extension RealMount {
         func mountOfAMount()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "directory/deep/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["directory/deep/file": "text"]) { yonder async throws in
                 let upper = yonder.directory["upper"].string
                 #expect(try await yonder.yonder("mount", yonder["directory/deep"], upper).status == 0)
                 #expect(try await Command.run("cat", upper + "/file").output == "text")

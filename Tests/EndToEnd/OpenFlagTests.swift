@@ -27,9 +27,7 @@ extension RealMount {
 
         @Test("READ-10: O_APPEND and O_DIRECT that are taken away from an open file have no effect any more")
         func takenAway() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("first ", to: "old")
-                try await yonder.mountSource()
+            try await Installation.mounted(["old": "first "]) { yonder async throws in
                 #expect(try await yonder.shell("cat old") == "first ")
                 let outcome = try await Command.python(Self.program, yonder.mount.string)
                 #expect(outcome.status == 0, "\(outcome.errors)")

@@ -110,9 +110,7 @@ extension RealMount {
 
         @Test("OPEN-1: a file that changes on the remote between its listing and its first read is read, not ESTALE")
         func changesBeforeTheFirstRead() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("0", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "0"]) { yonder async throws in
                 let program = """
                     import os, sys
                     path, source = sys.argv[1:]

@@ -9,9 +9,7 @@ extension RealMount {
     @Suite struct Pausing {
         @Test("CMD-20: changes of a domain that is not mounted are reported, because nothing sends them")
         func unsent() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 // The file, and the date of its directory.
                 try await yonder.shell("echo y > new")
@@ -39,9 +37,7 @@ extension RealMount {
         @Test(
             "SEND-10: a domain that was paused stays so through a remount, SIGKILL and a restart, until it is resumed")
         func isKept() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "there/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["there/file": "x"]) { yonder async throws in
                 #expect(try await Command.run("ls", yonder.mount.string).output == "there\n")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo here > new")
@@ -75,9 +71,7 @@ extension RealMount {
             "SEND-10: a domain can be paused and resumed while it is not mounted, and a check leaves a paused one alone"
         )
         func whileUnmounted() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 let checked = try await yonder.yonder("check", "mount")
@@ -111,9 +105,7 @@ extension RealMount {
         @Test("EVICT-5: what is not sent yet is not evicted by attribute: EINPROGRESS") func evictionWaits()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "dir/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/file": "x"]) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["dir/file"]).output == "x")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo more >> dir/file; mkdir new")

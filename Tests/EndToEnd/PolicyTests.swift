@@ -147,9 +147,7 @@ extension RealMount {
         }
 
         @Test("PIN-3: what was uploaded can be evicted at once") func evictsAfterUploads() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "there")
-                try await yonder.mountSource()
+            try await Installation.mounted(["there": "x"]) { yonder async throws in
                 let script = "head -c 100000 /dev/urandom > \"$1\" && yonder wait && yonder evict --strict \"$1\""
                 for _ in 0..<3 {
                     let outcome = try await yonder.run(script, yonder["new"])

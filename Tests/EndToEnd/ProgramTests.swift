@@ -14,8 +14,7 @@ extension RealMount {
         }
 
         @Test("git clones, commits, branches and collects garbage", .enabled(if: has("git"))) func git() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell(
                     """
                     git init -q --bare origin.git; git clone -q origin.git work 2>&1; cd work
@@ -36,8 +35,7 @@ extension RealMount {
             "sqlite3 keeps its databases, with a rollback journal and with a write-ahead log",
             .enabled(if: has("sqlite3")), arguments: ["delete", "wal"])
         func sqlite(mode: String) async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell(
                     """
                     sqlite3 data.db "PRAGMA journal_mode=$1; CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);" > /dev/null
@@ -118,8 +116,7 @@ extension RealMount {
         }
 
         @Test("python makes a virtual environment and runs it", .enabled(if: has("python3"))) func venv() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell(
                     """
                     python3 -m venv --without-pip env; mkdir package; echo 'answer = 42' > package/__init__.py

@@ -27,9 +27,7 @@ extension RealMount {
 
         @Test("WRITE-15: a domain that is mounted read-only keeps its changes here and says why")
         func pendingChangesAreExplained() async throws {
-            try await Installation.run { installation async throws in
-                try installation.write("text", to: "f")
-                try await installation.mountSource()
+            try await Installation.mounted(["f": "text"]) { installation async throws in
                 try await installation.shell("cat f")
                 #expect(try await installation.yonder("pause", installation.mount.string).status == 0)
                 try await installation.shell("echo other > f; echo new > n")

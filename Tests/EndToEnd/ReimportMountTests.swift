@@ -233,12 +233,7 @@ extension RealMount {
         }
 
         @Test func trashedItemsAreRecognizedInTheTrash() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("1", to: "d/1")
-                try yonder.write("2", to: "d/e/2")
-                try yonder.write("t", to: "t")
-                try yonder.write("u", to: "u")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/1": "1", "d/e/2": "2", "t": "t", "u": "u"]) { yonder async throws in
                 try await yonder.shell("find . >/dev/null; cat d/1 t >/dev/null")
                 _ = try await yonder.yonder("trash", "put", yonder["t"], yonder["d/e"])
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
@@ -261,9 +256,7 @@ extension RealMount {
         }
 
         @Test func refusedReimportsAreReported() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("a", to: "a")
-                try await yonder.mountSource()
+            try await Installation.mounted(["a": "a"]) { yonder async throws in
                 _ = try await yonder.shell("ls")
                 let nothing = try await yonder.yonder("reimport", yonder["nothing"])
                 #expect(nothing.status == 1)

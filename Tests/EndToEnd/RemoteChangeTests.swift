@@ -12,9 +12,7 @@ extension RealMount {
         }
 
         @Test("CHANGE-1: new, changed, renamed and deleted files appear") func filesAppear() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "dir/one")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/one": "one"]) { yonder async throws in
                 #expect(try await output("ls", yonder["dir"]) == "one\n")
                 #expect(try await output("cat", yonder["dir/one"]) == "one")
                 // A name that is known not to be there.
@@ -44,8 +42,7 @@ extension RealMount {
 
         @Test("what comes into directories that were made here appears, too") func followsOwnDirectories() async throws
         {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 #expect(try await Command.run("mkdir", "-p", yonder["made/deep"]).status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "10").status == 0)
                 try yonder.write("one", to: "made/one")
@@ -57,10 +54,7 @@ extension RealMount {
         }
 
         @Test("FOLDER-2: a renamed directory keeps its inodes and its content") func directoriesMove() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("deep", to: "old/sub/file")
-                try yonder.write("", to: "place/empty")
-                try await yonder.mountSource()
+            try await Installation.mounted(["old/sub/file": "deep", "place/empty": ""]) { yonder async throws in
                 let look = "cd \"$1\" && find . -printf '%i %P\\n' | sort -k 2"
                 #expect(try await output("ls", yonder["place"]) == "empty\n")
                 let before = try await Command.shell(look, yonder["old"]).output
@@ -74,9 +68,7 @@ extension RealMount {
         }
 
         @Test("mode and times follow") func attributesFollow() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 _ = try await output("ls", yonder.mount.string)
                 _ = try await Command.shell(
                     "chmod 750 \"$1\" && touch -d @86400.25 \"$1\"", yonder.source.appending("file").string)

@@ -45,8 +45,7 @@ extension RealMount {
 
         @Test("REMOVE-1: content that was changed here is kept also if its item lies in no directory")
         func withoutDirectory() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo mine > file")
                 #expect(try await yonder.yonder("shutdown").status == 0)

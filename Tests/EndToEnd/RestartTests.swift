@@ -15,9 +15,7 @@ extension RealMount {
             "CRASH-3: after kill -9 of the worker the keeper starts another, a command waits for it, and the domains are mounted again"
         )
         func survivesSIGKILL() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let before = try await report(yonder)
                 let device = try await Command.run("stat", "-c", "%d", yonder.mount.string).line
                 #expect(before.worker == yonder.daemon && before.restarts == 0)
@@ -42,8 +40,7 @@ extension RealMount {
 
         @Test("CRASH-3: a command that the worker's death interrupts is repeated")
         func repeatsCommands() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo x > file")
                 let waiting = Task { try await yonder.yonder("wait", "--timeout", "30") }
@@ -97,9 +94,7 @@ extension RealMount {
         @Test("CRASH-4: yonder daemon restart starts the installed daemon and keeps the mounts") func restarts()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let before = try await report(yonder)
                 let restarted = try await yonder.yonder("daemon", "restart")
                 #expect(restarted.status == 0, "\(restarted.errors)")
@@ -111,9 +106,7 @@ extension RealMount {
 
         @Test("TAKEOVER-7: a daemon that is too old for a database does not replace the running one")
         func refusesOlderDaemon() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let before = try await report(yonder)
                 func change(_ statement: String) async throws {
                     let changed = try await Command.shell(
@@ -213,9 +206,7 @@ extension RealMount {
             "CRASH-3: a mount that is ended while no daemon runs is not continued, and can be mounted again",
             .enabled("only root can end it without the daemon") { FUSEAvailability.isRoot })
         func endedMeanwhile() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let keeper = String(try #require(try await report(yonder).keeper))
                 #expect(try await Command.run("kill", "-STOP", keeper).status == 0)
                 #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
@@ -230,9 +221,7 @@ extension RealMount {
         }
 
         @Test("CRASH-3: the daemon goes on without a keeper that was killed") func keeperDies() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let before = try await report(yonder)
                 #expect(try await Command.run("kill", "-9", String(try #require(before.keeper))).status == 0)
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")

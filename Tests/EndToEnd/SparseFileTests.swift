@@ -52,8 +52,7 @@ extension RealMount {
         func extents()
             async throws
         {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.expectDone(Self.make, yonder["sparse"])
                 try await yonder.shell("truncate -s 1G empty; head -c 1000000 /dev/urandom > dense; printf x > small")
                 let extents = try await yonder.shell(

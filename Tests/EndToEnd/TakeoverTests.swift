@@ -76,8 +76,7 @@ extension RealMount {
 
         @Test("TAKEOVER-5: when the keeper is killed as well, the next mount command brings all back")
         func survivesTheKeeper() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 try await yonder.shell("for i in $(seq 50); do echo $i > $i; done; sync")
                 _ = try await yonder.killDaemonAndKeeper()
                 #expect(try await Command.run("ls", yonder.mount.string).status != 0)

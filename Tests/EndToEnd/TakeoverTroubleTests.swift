@@ -135,9 +135,7 @@ extension RealMount {
 
         @Test("TAKEOVER-10: when the database is damaged, calls fail instead of waiting, and the log says why")
         func damagedDatabase() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 try await yonder.shell("echo acknowledged > new; sync new")
                 try await yonder.expectSent()
                 let keeper = String(try #require(yonder.keeper))

@@ -134,8 +134,7 @@ extension RealMount {
         }
 
         @Test("TOP-1: without a terminal, yonder top prints one report") func withoutTerminal() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let lines = try await yonder.yonder("top").output.split(separator: "\n")
                 #expect(lines.count == 4 && lines.dropFirst().first?.hasPrefix("> mount   online") == true, "\(lines)")
                 #expect(try await yonder.json(StatusReport.self, "top").domains.count == 1)

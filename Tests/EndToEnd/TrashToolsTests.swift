@@ -103,10 +103,7 @@ extension RealMount {
         }
 
         @Test("yonder trash puts, lists, restores and empties") func commandLine() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "d/one")
-                try yonder.write("two", to: "two")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/one": "one", "two": "two"]) { yonder async throws in
                 let put = try await yonder.json(
                     ItemsReport<TrashedItem>.self, "trash", "put", yonder["d/one"], yonder["two"])
                 #expect(put.refusals.isEmpty)
@@ -164,10 +161,7 @@ extension RealMount {
 
         @Test("TRASH-2: what was restored into a directory is there when that is listed from the remote")
         func restoredBeforeListing() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("precious", to: "d/e/g")
-                try yonder.write("other", to: "d/f")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/e/g": "precious", "d/f": "other"]) { yonder async throws in
                 try await yonder.shell("ls -R")
                 #expect(try await yonder.yonder("trash", "put", yonder["d/e"]).status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
@@ -193,10 +187,7 @@ extension RealMount {
         }
 
         @Test("killed right after trashing, it is trashed; and so it is offline") func survivesSIGKILL() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "d/one")
-                try yonder.write("two", to: "two")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/one": "one", "two": "two"]) { yonder async throws in
                 _ = try await Command.run("ls", "-R", yonder.mount.string)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 #expect(try await yonder.yonder("trash", "put", yonder["d"], yonder["two"]).status == 0)
@@ -231,9 +222,7 @@ extension RealMount {
             "what is trashed in the source itself is in the mount's trash",
             .enabled("\(missingTools ?? "")") { missingTools == nil })
         func followsTheSource() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "d/one")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/one": "one"]) { yonder async throws in
                 _ = try await Command.run("ls", "-R", yonder.mount.string)
                 let inode = try await yonder.info("d").inode
                 // As a program does that finds the source on a file system of its own.
@@ -257,9 +246,7 @@ extension RealMount {
 
         @Test("TRASH-6: what another program trashes is in the trash here, also where nothing was listed before")
         func unlistedSource() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "d/one")
-                try await yonder.mountSource()
+            try await Installation.mounted(["d/one": "one"]) { yonder async throws in
                 let trash =
                     "cd \"$1\" && mkdir -p .Trash-$(id -u)/files .Trash-$(id -u)/info && mv d/one .Trash-$(id -u)/files/one"
                 #expect(try await Command.shell(trash, yonder.source.string).status == 0)

@@ -97,9 +97,7 @@ extension RealMount {
         }
 
         @Test("CHANGE-11: without a watcher no event is raised") func withoutWatchers() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "dir/one")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/one": "one"]) { yonder async throws in
                 #expect(try await Command.run("ls", "-l", yonder["dir"]).status == 0)
                 try yonder.write("one, changed", to: "dir/one")
                 #expect(

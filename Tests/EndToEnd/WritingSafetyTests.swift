@@ -121,8 +121,7 @@ extension RealMount {
         }
 
         @Test("a file of 1 GiB is written and sent without being held in memory") func writesHugeFiles() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let daemon = try #require(yonder.daemon)
                 let written = try await Command.run(
                     "dd", "if=/dev/zero", "of=\(yonder["huge"])", "bs=1M", "count=1024", "status=none", seconds: 60)
@@ -147,8 +146,7 @@ extension RealMount {
 
         @Test("SEND-3: what is rewritten without end is never half of one and half of another in the source")
         func sendsNoMixture() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource()
+            try await Installation.mounted { yonder async throws in
                 let look = """
                     import sys, time
                     seen = set()

@@ -69,9 +69,7 @@ extension RealMount {
         }
 
         @Test("a file that gets another date keeps its content") func datesAreNotContent() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("content", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "content"]) { yonder async throws in
                 func look() async throws -> String {
                     let contents = yonder.directory["state/domains/mount/contents"].string
                     return try await yonder.shell("stat -c '%y %z' file; ls -i $1", contents)
@@ -154,9 +152,7 @@ extension RealMount {
         @Test("SEND-12: while paused nothing is sent, wait gives up with 75; resuming sends it") func pauses()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("old", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "old"]) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["file"]).output == "old")
                 #expect(try await yonder.yonder("wait").status == 0)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
@@ -178,9 +174,7 @@ extension RealMount {
 
         @Test("READ-7: with the source away everything works, pending says why, and it drains when it is back")
         func worksOffline() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("old", to: "dir/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["dir/file": "old"]) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["dir/file"]).output == "old")
                 let away = yonder.directory["away"].string
                 try FileManager.default.moveItem(atPath: yonder.source.string, toPath: away)
@@ -262,9 +256,7 @@ extension RealMount {
         @Test("WRITE-13: what no remote can hold stays here, and is not pending") func keepsSpecialFilesHere()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
                 try await yonder.shell(
                     """
                     mkfifo special-pipe

@@ -31,6 +31,19 @@ struct Installation {
         }
     }
 
+    /// Runs a test with the source folder mounted.
+    ///
+    /// - Parameter files: the texts of its files by path.
+    static func mounted(
+        _ files: [String: String] = [:], _ test: (Installation) async throws -> Void
+    ) async throws {
+        try await run { yonder in
+            for (name, text) in files { try yonder.write(text, to: name) }
+            try await yonder.mountSource()
+            try await test(yonder)
+        }
+    }
+
     /// The installation of the test that runs.
     @TaskLocal static var current: Installation?
 

@@ -54,11 +54,6 @@ struct ProvidedMount {
         #expect(!host.isMounted)
     }
 
-    /// How many calls came that only a process on the mount can cause.
-    var foregroundCalls: Int {
-        provider.log.calls.count { $0.request?.processIdentifier != nil }
-    }
-
     private static func end(_ host: DomainHost, _ provider: InMemoryProvider) async {
         provider.faults.clear()
         await host.stop()
