@@ -179,5 +179,40 @@ extension RealMount {
                 #expect(try await Command.run("cat", yonder["file0"]).outputBytes.count == 8 << 20)
             }
         }
+
+        @Test(
+            "CACHE-3: what is kept downloaded and has no room leaves some to readers and writers, and status says so",
+            .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
+        func keptWithoutRoom() async throws {
+            try await SmallDisk.run(megabytes: 60) { yonder, disk in
+                for name in ["one", "two", "three"] {
+                    try yonder.write(Array(repeating: 1, count: 50 << 20), to: name)
+                }
+                for name in ["small", "smaller"] { try yonder.write(Array(repeating: 2, count: 100_000), to: name) }
+                try await yonder.mountSource()
+                func isFull() async throws -> Bool {
+                    try await yonder.status().warnings.contains { $0.hasPrefix("the disk is full") }
+                }
+                let pinned = try await yonder.yonder("pin", yonder["one"], yonder["two"], yonder["three"])
+                #expect(pinned.status == 0, "\(pinned.errors)")
+                #expect(try await eventually(within: .seconds(60)) { try await isFull() })
+                // A tenth is left to writers, and as much to readers.
+                let free = try await Command.run("df", "--output=avail", "-B1", disk).output
+                let bytes = Int64(free.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) ?? "") ?? 0
+                #expect(bytes > 8 << 20, "\(free)")
+                #expect(try await Command.run("cat", yonder["small"]).outputBytes.count == 100_000)
+                let written = try await Command.shell("head -c 3000000 /dev/zero > \"$1\"", yonder["new"])
+                #expect(written.status == 0, "\(written.errors)")
+                for command in ["unpin", "evict"] {
+                    _ = try await yonder.yonder(command, yonder["one"], yonder["two"], yonder["three"])
+                }
+                #expect(
+                    try await eventually {
+                        _ = try await yonder.yonder("evict", yonder["smaller"])
+                        _ = try await Command.run("cat", yonder["smaller"])
+                        return try await !isFull()
+                    })
+            }
+        }
     }
 }

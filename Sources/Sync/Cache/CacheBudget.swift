@@ -41,12 +41,17 @@ actor CacheBudget {
     /// How many need that nothing is given up but for lack of room.
     private var holds = 0
     private nonisolated let isOver = Mutex(false)
+    private let granted = GrantedRoom()
+    /// How many bytes had no room last; nil when there is room for so many.
+    private var refused: Int64?
     private nonisolated let signal = WakeSignal()
     private nonisolated let writing = WakeSignal()
 
     private static let shortestPause = Duration.milliseconds(50)
     private static let atOnce = 128
     private static let patience = Duration.seconds(1)
+    /// How long the fetches that were granted room may make no progress.
+    private static let patienceWithOthers = Duration.seconds(10)
     private static let longestSleep = Duration.seconds(3600)
     private static let pauseWithoutRoom = Duration.seconds(5)
 
@@ -124,24 +129,57 @@ actor CacheBudget {
     // MARK: - The disk
 
     /// Makes sure that the disk has space for a fetch beside the reserve, which is left to local writes that the
-    /// remote does not have.
+    /// remote does not have, and beside what other fetches were granted.
     ///
-    /// - Parameter number: the file that it is for, which stays.
+    /// - Parameters:
+    ///   - number: the file that it is for, which stays.
+    ///   - isBackground: whether no process waits for it.
+    /// - Returns: the room, which is the fetch's until its end.
     /// - Throws: `posix` with ENOSPC when there is none, with all given up that can be.
     func admit(
-        _ bytes: Int64, for number: InodeNumber, evictor: any ContentEvictor
-    ) async throws(FileProviderError) {
-        guard let shortage = FreeSpace(replica.directory)?.shortage(of: bytes), shortage > 0 else { return }
-        let freed = await trim(except: number, evictor) { $0 < shortage }
-        let deadline = ContinuousClock.now + Self.patience
-        while FreeSpace(replica.directory).map({ $0.shortage(of: bytes) > 0 }) == true {
+        _ bytes: Int64, for number: InodeNumber, isBackground: @Sendable () -> Bool, evictor: any ContentEvictor
+    ) async throws(FileProviderError) -> GrantedRoom.Share {
+        /// - Returns: nil if there is room; otherwise how much is missing, and how much of that is granted to others.
+        func shortage() -> (bytes: Int64, granted: Int64)? {
+            let granted = granted.bytes
+            guard let space = FreeSpace(replica.directory) else { return nil }
+            let missing = space.shortage(of: bytes + granted, isBackground: isBackground())
+            return missing > 0 ? (missing, min(granted, missing)) : nil
+        }
+        var (hasTrimmed, deadline) = (false, ContinuousClock.now)
+        var last: Int64 = 0
+        while let short = shortage() {
+            if short.bytes > short.granted, !hasTrimmed {
+                hasTrimmed = true
+                let freed = await trim(except: number, evictor) { $0 < short.bytes }
+                deadline = .now + (freed > 0 ? Self.patience : .zero)
+                continue
+            }
+            // What others were granted may be more than they fill.
+            if short.bytes == short.granted, short.granted != last { deadline = .now + Self.patienceWithOthers }
+            last = short.granted
             // A file that was still open frees its space when it is closed.
-            guard freed > 0, ContinuousClock.now < deadline, !Task.isCancelled else {
+            guard ContinuousClock.now < deadline, !Task.isCancelled else {
+                refused = bytes
+                warnings.report(
+                    "the disk is full: not everything that is read or kept downloaded has room; 'yonder evict' and 'yonder unpin' make some",
+                    of: .room)
                 throw FileProviderError.posix(
                     .noSpace, "the disk is full: what can be evicted makes no room for \(bytes) bytes more")
             }
             try? await Task.sleep(for: .milliseconds(20))
         }
+        noteRoom()
+        return granted.grant(bytes)
+    }
+
+    /// Withdraws the warning of a full disk when what was refused would have room.
+    private func noteRoom() {
+        guard let bytes = refused, let space = FreeSpace(replica.directory),
+            space.shortage(of: bytes + granted.bytes, isBackground: true) <= 0
+        else { return }
+        refused = nil
+        warnings.succeeded(.room)
     }
 
     /// The disk was full while bytes were written to it: gives up at least as many, but not of the file that they are for.
@@ -243,6 +281,7 @@ actor CacheBudget {
         pass = task
         let freed = await task.value
         if pass == task { pass = nil }
+        noteRoom()
         return freed
     }
 }

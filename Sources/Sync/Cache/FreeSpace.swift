@@ -20,7 +20,9 @@ struct FreeSpace: Hashable {
     var timeToFill: Duration { .milliseconds(max(available.saturatingSubtract(reserve), 0) / 1_000_000) }
 
     /// How many bytes are missing for so many more.
-    func shortage(of bytes: Int64) -> Int64 {
-        bytes.saturatingSubtract(available.saturatingSubtract(reserve))
+    ///
+    /// - Parameter isBackground: whether no process waits for them: then as much again is left to those that do.
+    func shortage(of bytes: Int64, isBackground: Bool = false) -> Int64 {
+        bytes.saturatingSubtract(available.saturatingSubtract(isBackground ? 2 * reserve : reserve))
     }
 }

@@ -273,12 +273,15 @@ final class Download: Sendable {
             return true
         }
         if isNews { onEvent(self, .begins(for: cause)) }
+        let wasBackground = ticket.lane == .background
         var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
-        // The disk ran full meanwhile: what can be spared goes, and it is tried once more.
-        if failure?.errno == .noSpace, !Task.isCancelled,
-            await budget.makeRoom(missing(of: range), for: number, evictor: evictor)
-        {
-            failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        // A process waits for it now, and gets more of the disk. Or the disk ran full meanwhile: what can be spared goes.
+        if failure?.errno == .noSpace, !Task.isCancelled {
+            var isRepeated = wasBackground && ticket.lane == .foreground
+            if !isRepeated {
+                isRepeated = await budget.makeRoom(missing(of: range), for: number, evictor: evictor)
+            }
+            if isRepeated { failure = await fetchOnce(range, id: id, ticket: ticket, request: request) }
         }
         ended(id, failure)
     }
@@ -290,19 +293,22 @@ final class Download: Sendable {
         let moves = CallProgress()
         // What a command downloads is charged to no process.
         let reader = request.reason == .reading ? request.processIdentifier : nil
-        let sink = DownloadSink(
-            identifier: identifier, size: size, descriptor: descriptor,
-            arrived: { range in
-                moves.advance()
-                guard !range.isEmpty else { return }
-                self.calls.traffic.receive(range.upperBound - range.lowerBound)
-                if let reader { self.accounting?.charge(range.upperBound - range.lowerBound, to: reader) }
-                self.arrived(range, of: id)
-            },
-            overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } },
-            paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } })
         do throws(FileProviderError) {
-            try await budget.admit(missing(of: range), for: number, evictor: evictor)
+            let room = try await budget.admit(
+                missing(of: range), for: number, isBackground: { ticket.lane == .background }, evictor: evictor)
+            defer { room.end() }
+            let sink = DownloadSink(
+                identifier: identifier, size: size, descriptor: descriptor,
+                arrived: { range in
+                    moves.advance()
+                    guard !range.isEmpty else { return }
+                    room.fill(range.upperBound - range.lowerBound)
+                    self.calls.traffic.receive(range.upperBound - range.lowerBound)
+                    if let reader { self.accounting?.charge(range.upperBound - range.lowerBound, to: reader) }
+                    self.arrived(range, of: id)
+                },
+                overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } },
+                paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } })
             let observation = calls.provider.features.attributesComeWithContents ? observe() : nil
             let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {
                 [identifier, version] provider in
