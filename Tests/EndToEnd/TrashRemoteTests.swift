@@ -249,6 +249,24 @@ extension RealMount {
                 #expect(try await mount.isSynced())
                 #expect(try await Command.run("cat", mount["d/inner"], mount["file"]).output == "innertext")
                 #expect(["d/inner", "file"].allSatisfy { mount.provider.tree.identifier(at: $0) != nil })
+                #expect(!mount.host.engine.warnings.texts.contains { $0.contains("is lost") })
+            }
+        }
+
+        @Test("TRASH-6: what was restored here and not downloaded before it was deleted there is reported as lost")
+        func restoredAndNotHere() async throws {
+            try await Self.run { mount async throws in
+                _ = try await Command.run("ls", mount["d"])
+                try mount.host.trashItem(withIdentifier: "d")
+                #expect(try await mount.isSynced())
+                mount.host.engine.pause(.user)
+                _ = try mount.host.untrashItem(withIdentifier: "d")
+                mount.provider.change { $0.delete("d") }
+                mount.host.engine.pause(nil)
+                #expect(
+                    try await eventually {
+                        mount.host.engine.warnings.texts.contains { $0.hasPrefix("'inner' was restored here") }
+                    }, "\(mount.host.engine.warnings.texts)")
             }
         }
 

@@ -13,6 +13,7 @@ package struct ItemRemoval: RemotePart {
     package func remove(_ item: ItemRecord) throws {
         guard item.inode.number != .root else { return }
         if try keepLocalWork(in: item) { return }
+        if item.inode.kind == .file, try isRestored(item) || removed(above: item).isRestored { reportLoss(of: item) }
         try transferMarks(of: item)
         try discard(item)
     }
@@ -158,6 +159,7 @@ package struct ItemRemoval: RemotePart {
         }
         if item.inode.kind == .directory {
             let inside = below(item, in: removed)
+            if inside.isRestored, item.inode.content != .materialized { reportLoss(of: item) }
             for child in try db.items(in: item.inode.number) {
                 if try hasLocalWork(child, in: inside, depth: depth + 1) {
                     try keepOrRemove(child, in: inside, depth: depth + 1)
@@ -167,6 +169,12 @@ package struct ItemRemoval: RemotePart {
             }
         }
         try offerAgain(item)
+    }
+
+    private func reportLoss(of item: ItemRecord) {
+        report(
+            "'\(item.name)' was restored here, but another client has deleted it from the remote's trash: what was not "
+                + "downloaded of it is lost")
     }
 
     /// Makes an item a new one, which the provider has never heard of.
