@@ -95,7 +95,10 @@ extension Yonder {
             abstract: "Stop the daemon. All domains are unmounted; replicas and pending changes stay.")
 
         func run() async throws {
-            _ = try await DaemonConnection().perform(.shutdown)
+            let daemon = DaemonConnection()
+            let processes = daemon.processes
+            _ = try await daemon.perform(.shutdown)
+            await processes.waitForEnd()
         }
     }
 }

@@ -79,6 +79,9 @@ struct DaemonConnection: Sendable {
         return try await perform(command, onEvent: line.show, afterRefusal: second)
     }
 
+    /// Those of the daemon that runs now.
+    var processes: DaemonProcesses { DaemonProcesses(of: places) }
+
     /// A daemon that crashes again and again; nil while it runs.
     var crashLoop: CrashLoop? { CrashLoop(in: places) }
 

@@ -1,0 +1,36 @@
+import Control
+import Foundation
+
+/// The processes of a running daemon: the one that answers, and its keeper.
+struct DaemonProcesses {
+    private let identifiers: [Int32]
+    private static let patience = Duration.seconds(10)
+
+    init(of places: Places) {
+        let lock = try? String(contentsOfFile: places.stateDirectory + "/yonderd.lock", encoding: .utf8)
+        let daemon = lock?.split(separator: "\n").first.flatMap { Int32($0) }
+        let parent = daemon.flatMap { Self.value("PPid", of: $0) }.flatMap { Int32($0) }
+        let keeper = parent.flatMap { Self.value("Name", of: $0) == "yonder-keeper" ? $0 : nil }
+        identifiers = [daemon, keeper].compactMap(\.self)
+    }
+
+    /// Returns when they have ended, which closes their files: then the disk with the state can be unmounted.
+    func waitForEnd() async {
+        let deadline = ContinuousClock.now + Self.patience
+        while identifiers.contains(where: Self.isRunning), ContinuousClock.now < deadline {
+            guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return }
+        }
+    }
+
+    /// Whether there is such a process, and it has not ended as one whose parent has not taken note of that.
+    private static func isRunning(_ process: Int32) -> Bool {
+        value("State", of: process).map { !$0.hasPrefix("Z") && !$0.hasPrefix("X") } ?? false
+    }
+
+    /// A value of a process's status. (proc_pid_status(5))
+    private static func value(_ key: String, of process: Int32) -> String? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return nil }
+        let line = text.split(separator: "\n").first { $0.hasPrefix(key + ":") }
+        return line.map { $0.dropFirst(key.count + 1).trimmingCharacters(in: .whitespaces) }
+    }
+}
