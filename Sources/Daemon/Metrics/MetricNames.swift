@@ -14,7 +14,7 @@ enum MetricNames {
         "yonder_cache_limit_bytes": "The limit of local content; absent for none.",
         "yonder_pending_items": "The items with changes that the remote does not have.",
         "yonder_pending_bytes": "The content bytes of these changes.",
-        "yonder_failed_items": "The items whose last upload or download failed.",
+        "yonder_failed_items": "The items with a change that could not be sent the last time.",
         "yonder_conflict_copies": "The conflict copies that exist.",
         "yonder_transfers": "The transfers under way.",
         "yonder_warnings": "The warnings that 'yonder status' shows.",

@@ -212,7 +212,8 @@ package final class Daemon: Sendable {
         do {
             try Data(places.socket.utf8).write(to: URL(fileURLWithPath: places.socketNote), options: .atomic)
         } catch {
-            logger.warning("commands without this daemon's XDG_RUNTIME_DIR do not find it: \(error)")
+            logger.warning(
+                "commands without this daemon's XDG_RUNTIME_DIR do not find it: \(error.localizedDescription)")
         }
     }
 
