@@ -217,7 +217,7 @@ extension RealMount {
                 let outcome = try await user.shell(
                     """
                     yonder mount "$SOURCE" "$MOUNT" && cd "$MOUNT" && echo mine > team/new && touch open && mv team/new team/name \
-                        && timeout 50 yonder wait && yonder pending && cat "$SOURCE/team/name" && stat -c %y open | cut -c1-2
+                        && yonder wait --timeout 50 && yonder pending && cat "$SOURCE/team/name" && stat -c %y open | cut -c1-2
                     """, seconds: 90)
                 let lines = outcome.output.split(separator: "\n")
                 #expect(lines.suffix(2) == ["mine", "20"], "\(outcome.output)\(outcome.errors)")
@@ -250,7 +250,7 @@ extension RealMount {
                 #expect(lines.first == "y" && lines.last == "1", "\(denied.output)\(denied.errors)")
                 try await asRoot("test -e closed/file && chmod 777 closed")
                 let sent = try await user.shell(
-                    "yonder retry >&2 && timeout 50 yonder wait >&2 && ls \"$SOURCE/closed\"", seconds: 60)
+                    "yonder retry >&2 && yonder wait --timeout 50 >&2 && ls \"$SOURCE/closed\"", seconds: 60)
                 #expect(sent.status == 0 && sent.output == "", "\(sent.output)\(sent.errors)")
             }
         }
@@ -274,7 +274,7 @@ extension RealMount {
                 #expect(waits.output == "why\nold\nnew\n", "\(waits.output)\(waits.errors)")
                 #expect(try await Command.shell("chmod 777 \"$1/closed\"", source).status == 0)
                 let sent = try await user.shell(
-                    "yonder retry >&2 && timeout 50 yonder wait >&2 && cat \"$SOURCE/closed/file\"", seconds: 60)
+                    "yonder retry >&2 && yonder wait --timeout 50 >&2 && cat \"$SOURCE/closed/file\"", seconds: 60)
                 #expect(sent.output == "new\n", "\(sent.output)\(sent.errors)")
             }
         }
@@ -296,6 +296,23 @@ extension RealMount {
         }
 
         @Test(
+            "FOLDER-14: what is moved into a directory that denies access, or out of it, stays what it is",
+            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+        func movesWhileDenied() async throws {
+            try await OrdinaryUser.run { user in
+                let outcome = try await user.shell(
+                    """
+                    set -e; cd "$SOURCE"; mkdir d e; echo in > d/in; echo out > e/out; yonder mount "$SOURCE" "$MOUNT" >&2; ls -R "$MOUNT" >&2
+                    before=$(stat -c %i "$MOUNT/d/in" "$MOUNT/e/out"); yonder pause mount >&2; mv d/in e/in; mv e/out d/out; chmod 000 e; echo x > other
+                    yonder resume mount >&2; for i in $(seq 100); do test -e "$MOUNT/other" && break; sleep 0.1; done; cat "$MOUNT/other"
+                    chmod 755 e; for i in $(seq 100); do test -e "$MOUNT/e/in" && test -e "$MOUNT/d/out" && break; sleep 0.1; done
+                    test "$(stat -c %i "$MOUNT/e/in" "$MOUNT/d/out")" = "$before"; cat "$MOUNT/e/in" "$MOUNT/d/out"
+                    """, seconds: 90)
+                #expect(outcome.status == 0 && outcome.output == "x\nin\nout\n", "\(outcome.output)\(outcome.errors)")
+            }
+        }
+
+        @Test(
             "FOLDER-14: what is in the user's trash stays while the source's trash denies access",
             .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
         func trashDeniesAccess() async throws {
@@ -303,7 +320,7 @@ extension RealMount {
                 let outcome = try await user.shell(
                     """
                     set -e; echo x > "$SOURCE/trashed"; yonder mount "$SOURCE" "$MOUNT" >&2; yonder trash put "$MOUNT/trashed" >&2
-                    timeout 50 yonder wait >&2; ls "$SOURCE/.Trash-65534/files"; yonder unmount mount >&2; chmod 000 "$SOURCE/.Trash-65534"
+                    yonder wait --timeout 50 >&2; ls "$SOURCE/.Trash-65534/files"; yonder unmount mount >&2; chmod 000 "$SOURCE/.Trash-65534"
                     yonder mount mount >&2; for i in $(seq 100); do yonder status | grep -q 'trash cannot be compared' && break; sleep 0.1; done
                     yonder trash list | grep -c trashed; chmod 700 "$SOURCE/.Trash-65534"
                     """, seconds: 90)

@@ -25,6 +25,8 @@ final class ChangeLog: Sendable {
         var places: [Place] = []
         /// Paths from which a file was moved, until they have been examined.
         var movedAway: Set<Place> = []
+        /// Paths that could not be examined in the round of changes under way.
+        var postponed: Set<Place> = []
     }
 
     private let state = Mutex(State())
@@ -47,6 +49,21 @@ final class ChangeLog: Sendable {
                 state.first += excess
             }
         }
+    }
+
+    /// Keeps paths that cannot be examined now for the next round of changes.
+    ///
+    /// - Parameter isRoundComplete: whether the round under way ends with this.
+    /// - Returns: whether there are such paths in this round.
+    func postpone(_ places: [Place], isRoundComplete: Bool) -> Bool {
+        let (isAny, next) = state.withLock { state -> (Bool, [Place]) in
+            state.postponed.formUnion(places)
+            let postponed = state.postponed
+            if isRoundComplete { state.postponed = [] }
+            return (!postponed.isEmpty, isRoundComplete ? Array(postponed) : [])
+        }
+        append(next)
+        return isAny
     }
 
     /// The file at a path was moved and not deleted.

@@ -49,7 +49,7 @@ extension Folder {
         case .noSpace, .diskQuotaExceeded:
             FileProviderError(.insufficientQuota, "the source has no space for \(what)", itemIdentifier: identifier)
         case .readOnlyFileSystem: cannot("it is mounted read-only")
-        case .permissionDenied: cannot("this user may not change its directory, in which a file is replaced as a whole")
+        case .permissionDenied: cannot("this user may not change its directory")
         case .notPermitted: cannot("writing is not permitted there")
         case .fileNameTooLong: cannot("the name is too long for its file system")
         case .invalidArgument, .illegalByteSequence: cannot("its file system does not allow the name")

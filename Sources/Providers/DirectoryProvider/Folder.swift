@@ -138,10 +138,7 @@ final class Folder: Sendable {
             return place
         }
         if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
-        if let known = manager.remoteTrashPath(of: identifier), let place = try findTrashed(identifier, at: known) {
-            return place
-        }
-        if let trashed = try findTrashed(identifier), !isOfAnotherLink(trashed) { return trashed }
+        if let trashed = try findTrashedIfThere(identifier), !isOfAnotherLink(trashed) { return trashed }
         for path in mounts.names(toMountOf: identifier) {
             if let place = try find(identifier, at: path) { return place }
         }

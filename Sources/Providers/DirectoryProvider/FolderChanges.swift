@@ -21,7 +21,7 @@ struct FolderChanges: FileProviderEnumerator {
         return try await folder.calls.run { [self] cancellation in
             var batch = ChangeBatch(anchor: logged.anchor, moreComing: !logged.isAll)
             var vanished: Set<ItemIdentifier> = []
-            var movedAway: Set<ItemIdentifier> = []
+            var movedAway: [ItemIdentifier: ChangeLog.Place] = [:]
             var hasMoves = false
             var lost: [ChangeLog.Place] = []
             var denied: [ChangeLog.Place] = []
@@ -48,9 +48,9 @@ struct FolderChanges: FileProviderEnumerator {
                 let before = vanished
                 if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
                 if try !take(place) { lost.append(place) }
-                if log.takeMovedAway(place) {
+                if denied.last != place, log.takeMovedAway(place) {
                     hasMoves = true
-                    movedAway.formUnion(vanished.subtracting(before))
+                    for identifier in vanished.subtracting(before) { movedAway[identifier] = place }
                 }
             }
             // Changes in a directory that was moved after them. Where it is now is among the changes, or has to be looked for.
@@ -62,15 +62,21 @@ struct FolderChanges: FileProviderEnumerator {
                 guard !lost.isEmpty, hasMoves || log.hasMovedAway || folder.index.isCheap else { break }
                 folder.index.expire()
             }
-            // A directory that denies access must not hold up the others. When it can be read again, that is a change, and what was
-            // changed in it before is compared with that.
-            log.append(denied)
             var found = Set(batch.updated.map(\.itemIdentifier))
-            for item in try folder.search(for: movedAway.intersection(vanished).subtracting(found)) {
+            for item in try folder.search(for: Set(movedAway.keys).intersection(vanished).subtracting(found)) {
                 batch.updated.append(item)
                 found.insert(item.itemIdentifier)
             }
-            batch.deleted = Array(vanished.subtracting(found))
+            var gone = vanished.subtracting(found)
+            // A directory that denies access must not hold up the others. When it can be read again, that is a change, and what was
+            // changed in it before is compared with that. What was moved may be in it until then.
+            if log.postpone(denied, isRoundComplete: logged.isAll) {
+                let moved = movedAway.filter { gone.contains($0.key) }
+                gone.subtract(moved.keys)
+                for place in moved.values { log.noteMovedAway(place) }
+                _ = log.postpone(Array(moved.values), isRoundComplete: logged.isAll)
+            }
+            batch.deleted = Array(gone)
             return batch
         }
     }
@@ -127,10 +133,12 @@ struct FolderChanges: FileProviderEnumerator {
             // If it was removed, its parent reports that.
             return false
         } catch let error as FileProviderError where error.code == .ubiquitousFileUnavailable {
-            // All is compared when the file system is there again.
             return true
         } catch let error as Errno {
-            throw folder.failure(error, of: place.directory)
+            let failure = folder.failure(error, of: place.directory)
+            // All is compared when the file system is there again.
+            if failure.code == .ubiquitousFileUnavailable { return true }
+            throw failure
         }
     }
 }

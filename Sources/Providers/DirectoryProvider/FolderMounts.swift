@@ -211,6 +211,12 @@ final class FolderMounts: Sendable {
         if let defect = state.withLock({ $0.defects[place] }) { throw defect }
     }
 
+    /// What the directory of a file system says that does not answer, or is another user's.
+    private static let errorsOfDeadMounts: Set<Errno> = [
+        .socketNotConnected, .staleNFSFileHandle, .noRouteToHost, .hostIsDown, .operationNotSupportedByDevice,
+        .timedOut, .ioError, .permissionDenied,
+    ]
+
     /// A name could not be looked at, or not be opened as a directory.
     ///
     /// - Throws: `ubiquitousFileUnavailable` if a file system was there, or one is there that does not answer: the program of one of FUSE
@@ -220,6 +226,7 @@ final class FolderMounts: Sendable {
             if !isWithoutRecords { try examineMissing(place()) }
             return
         }
+        guard Self.errorsOfDeadMounts.contains(failure) else { return }
         let place = place()
         guard let path = path(to: place), (try? MountTable().mount(at: path)) != nil else { return }
         let text = "the file system on '\(place.name ?? "/")' in the source does not answer: \(failure)"

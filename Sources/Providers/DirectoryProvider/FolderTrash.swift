@@ -44,6 +44,18 @@ extension Folder {
         }
     }
 
+    /// As ``findTrashed(_:at:)`` and ``findTrashed(_:)``. An item that the system does not know in the trash is not looked for
+    /// where this user's own denies access.
+    func findTrashedIfThere(_ identifier: ItemIdentifier) throws -> Place? {
+        let known = manager.remoteTrashPath(of: identifier)
+        do {
+            if let known, let place = try findTrashed(identifier, at: known) { return place }
+            return try findTrashed(identifier)
+        } catch Errno.permissionDenied where known == nil {
+            return nil
+        }
+    }
+
     /// Searches the trashes until `body` returns a value.
     private func first<Value>(_ body: (FileDescriptor) throws -> Value?) throws -> Value? {
         var found: Value?
