@@ -79,18 +79,29 @@ final class ChunkedUploads: Sendable {
         let earlierEnd = upload.record.isMovedUntil
         upload.record.isMovedUntil = HiddenFiles.endOfMove
         try journal.save(upload.record)
-        let response = try await client.send(
-            "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true)
+        func takeBack() throws {
+            upload.record.isMovedUntil = earlierEnd
+            try journal.save(upload.record)
+        }
+        let response: HTTPResponse
+        do {
+            response = try await client.send(
+                "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true)
+        } catch {
+            if !OperationLedger.isOutcomeUnknown(after: error) { try takeBack() }
+            throw error
+        }
         if response.head.isSuccess {
             journal.remove(upload.record)
             return true
         }
         // After others a proxy has stopped waiting.
-        if ![502, 504].contains(response.status), response.status < 520 {
-            upload.record.isMovedUntil = earlierEnd
-            try journal.save(upload.record)
+        if ![502, 504].contains(response.status), response.status < 520 { try takeBack() }
+        if [400, 404, 409, 412].contains(response.status) {
+            // An earlier move may be under way.
+            if upload.record.isMoving { throw server.unansweredMove(to: path.name) }
+            await abandon(upload.record, in: uploads)
         }
-        if [400, 404, 409, 412].contains(response.status) { await abandon(upload.record, in: uploads) }
         let refusal = try await changes.refusal(response, at: path)
         if [400, 404, 409].contains(response.status) {
             throw FileProviderError(

@@ -135,7 +135,7 @@ struct FileWriter: Sendable {
     private func replace(
         _ contents: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        try await chunkedUploads.requireNoMove(to: path, size: contents.size)
+        try await chunkedUploads.requireNoMove(to: path)
         var fields: HTTPFields = [:]
         if condition == .absent {
             fields["If-None-Match"] = "*"
