@@ -54,7 +54,7 @@ import Testing
         ] { #expect(AddressPassword.isIn(address), "\(address)") }
         for address in [
             "webdavs://user@host:8443/", "webdavs://host:8443/a:b@c", "sftp://host/a@b:c", "https://[::1]/a@b",
-            "s3://bucket/a:b", "host:80", "/folder/a:b@c",
+            "s3://bucket/a:b", "host:80", "/folder/a:b@c", "oci://image:tag@sha256:1234", "git://host:dir@rev",
         ] { #expect(!AddressPassword.isIn(address), "\(address)") }
     }
 
