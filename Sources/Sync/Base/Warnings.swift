@@ -12,8 +12,8 @@ package final class Warnings: Sendable {
         case keepingDownloaded
         /// To keep the limit of local content.
         case localContent
-        /// To have room on the disk for what is fetched.
-        case room
+        /// To have space on the disk for what is fetched.
+        case freeSpace
         case reimport
         /// To take in what has changed on the remote.
         case changes

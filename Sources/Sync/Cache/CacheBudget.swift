@@ -41,8 +41,8 @@ actor CacheBudget {
     /// How many need that nothing is given up but for lack of room.
     private var holds = 0
     private nonisolated let isOver = Mutex(false)
-    private let granted = GrantedRoom()
-    /// How many bytes had no room last; nil when there is room for so many.
+    private let reservations = SpaceReservations()
+    /// The most bytes that did not fit; nil since so many would.
     private var refused: Int64?
     private nonisolated let signal = WakeSignal()
     private nonisolated let writing = WakeSignal()
@@ -50,7 +50,7 @@ actor CacheBudget {
     private static let shortestPause = Duration.milliseconds(50)
     private static let atOnce = 128
     private static let patience = Duration.seconds(1)
-    /// How long the fetches that were granted room may make no progress.
+    /// How long the fetches that have reserved space may make no progress.
     private static let patienceWithOthers = Duration.seconds(10)
     private static let longestSleep = Duration.seconds(3600)
     private static let pauseWithoutRoom = Duration.seconds(5)
@@ -129,57 +129,57 @@ actor CacheBudget {
     // MARK: - The disk
 
     /// Makes sure that the disk has space for a fetch beside the reserve, which is left to local writes that the
-    /// remote does not have, and beside what other fetches were granted.
+    /// remote does not have, and beside what other fetches have reserved.
     ///
     /// - Parameters:
     ///   - number: the file that it is for, which stays.
     ///   - isBackground: whether no process waits for it.
-    /// - Returns: the room, which is the fetch's until its end.
-    /// - Throws: `posix` with ENOSPC when there is none, with all given up that can be.
+    /// - Returns: the space, which is the fetch's until it is released.
+    /// - Throws: `posix` with ENOSPC when there is none, with all given up that can be; `userCancelled`.
     func admit(
         _ bytes: Int64, for number: InodeNumber, isBackground: @Sendable () -> Bool, evictor: any ContentEvictor
-    ) async throws(FileProviderError) -> GrantedRoom.Share {
-        /// - Returns: nil if there is room; otherwise how much is missing, and how much of that is granted to others.
-        func shortage() -> (bytes: Int64, granted: Int64)? {
-            let granted = granted.bytes
-            guard let space = FreeSpace(replica.directory) else { return nil }
-            let missing = space.shortage(of: bytes + granted, isBackground: isBackground())
-            return missing > 0 ? (missing, min(granted, missing)) : nil
+    ) async throws(FileProviderError) -> SpaceReservations.Reservation {
+        func shortage() -> Int64 {
+            let needed = bytes + reservations.bytes
+            return FreeSpace(replica.directory)?.shortage(of: needed, isBackground: isBackground()) ?? 0
         }
         var (hasTrimmed, deadline) = (false, ContinuousClock.now)
-        var last: Int64 = 0
-        while let short = shortage() {
-            if short.bytes > short.granted, !hasTrimmed {
+        var reserved: Int64 = 0
+        while case let short = shortage(), short > 0 {
+            guard hasTrimmed else {
                 hasTrimmed = true
-                let freed = await trim(except: number, evictor) { $0 < short.bytes }
-                deadline = .now + (freed > 0 ? Self.patience : .zero)
+                // A file that was still open frees its space when it is closed.
+                if await trim(except: number, evictor, while: { $0 < short }) > 0 { deadline = .now + Self.patience }
                 continue
             }
-            // What others were granted may be more than they fill.
-            if short.bytes == short.granted, short.granted != last { deadline = .now + Self.patienceWithOthers }
-            last = short.granted
-            // A file that was still open frees its space when it is closed.
-            guard ContinuousClock.now < deadline, !Task.isCancelled else {
-                refused = bytes
-                warnings.report(
-                    "the disk is full: not everything that is read or kept downloaded has room; 'yonder evict' and 'yonder unpin' make some",
-                    of: .room)
+            // Other fetches may end before they have filled all that they have reserved.
+            if short <= reservations.bytes, reservations.bytes != reserved {
+                reserved = reservations.bytes
+                deadline = .now + Self.patienceWithOthers
+            }
+            if Task.isCancelled { throw FileProviderError(.userCancelled) }
+            guard ContinuousClock.now < deadline else {
+                refused = max(refused ?? 0, bytes)
+                warnings.report(Self.fullDisk, of: .freeSpace)
                 throw FileProviderError.posix(
                     .noSpace, "the disk is full: what can be evicted makes no room for \(bytes) bytes more")
             }
             try? await Task.sleep(for: .milliseconds(20))
         }
-        noteRoom()
-        return granted.grant(bytes)
+        withdrawWarningIfPossible()
+        return reservations.reserve(bytes)
     }
 
-    /// Withdraws the warning of a full disk when what was refused would have room.
-    private func noteRoom() {
+    private static let fullDisk =
+        "the disk is full: not everything that is read or kept downloaded fits; 'yonder evict' and 'yonder unpin' free space"
+
+    /// Withdraws the warning of a full disk when all that was refused would fit.
+    private func withdrawWarningIfPossible() {
         guard let bytes = refused, let space = FreeSpace(replica.directory),
-            space.shortage(of: bytes + granted.bytes, isBackground: true) <= 0
+            space.shortage(of: bytes + reservations.bytes, isBackground: true) <= 0
         else { return }
         refused = nil
-        warnings.succeeded(.room)
+        warnings.succeeded(.freeSpace)
     }
 
     /// The disk was full while bytes were written to it: gives up at least as many, but not of the file that they are for.
@@ -196,6 +196,7 @@ actor CacheBudget {
     private func keepRoomForWriters(_ evictor: any ContentEvictor) async -> Duration {
         var (last, rest): (FreeSpace?, Duration) = (nil, Self.shortestPause)
         while let space = FreeSpace(replica.directory) {
+            withdrawWarningIfPossible()
             let shortage = space.shortage(of: 0)
             // A program that has a file open and writes nothing must not cause twenty wake-ups a second.
             rest = space == last ? min(rest * 2, Self.longestRest) : Self.shortestPause
@@ -281,7 +282,7 @@ actor CacheBudget {
         pass = task
         let freed = await task.value
         if pass == task { pass = nil }
-        noteRoom()
+        withdrawWarningIfPossible()
         return freed
     }
 }

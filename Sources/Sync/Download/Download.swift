@@ -294,15 +294,15 @@ final class Download: Sendable {
         // What a command downloads is charged to no process.
         let reader = request.reason == .reading ? request.processIdentifier : nil
         do throws(FileProviderError) {
-            let room = try await budget.admit(
+            let reservation = try await budget.admit(
                 missing(of: range), for: number, isBackground: { ticket.lane == .background }, evictor: evictor)
-            defer { room.end() }
+            defer { reservation.release() }
             let sink = DownloadSink(
                 identifier: identifier, size: size, descriptor: descriptor,
                 arrived: { range in
                     moves.advance()
                     guard !range.isEmpty else { return }
-                    room.fill(range.upperBound - range.lowerBound)
+                    reservation.fill(range.upperBound - range.lowerBound)
                     self.calls.traffic.receive(range.upperBound - range.lowerBound)
                     if let reader { self.accounting?.charge(range.upperBound - range.lowerBound, to: reader) }
                     self.arrived(range, of: id)
