@@ -73,7 +73,7 @@ package struct DirectoryListings: RemotePart {
 
     /// A directory has to be compared with the remote.
     package func noteIncomplete(_ number: InodeNumber) throws {
-        try db.noteIncomplete(number)
+        try db.noteIncompleteIfListed(number)
     }
 
     /// A directory that has to be compared is being compared now: what is noted from here on is for the next time.

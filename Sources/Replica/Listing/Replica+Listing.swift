@@ -182,7 +182,7 @@ private struct ListedPlaces {
     /// - Parameter newest: the highest number of an item that is not newer.
     init(upTo newest: Int64) { self.newest = newest }
 
-    /// Whether a directory was listed and has not been evicted since, or is a newer item itself of one of which that is true.
+    /// Whether a directory was listed and has not been evicted since, or is new and its parent directory was listed.
     mutating func contains(_ directory: ItemIdentifier, in db: Database) throws -> Bool {
         if let isListed = known[directory] { return isListed }
         // A circle of directories ends here.

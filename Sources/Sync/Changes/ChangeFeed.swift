@@ -38,10 +38,10 @@ actor ChangeFeed: SyncPart {
 
     /// A command wants everything compared.
     private var isThorough = false
-    /// A command wants what has failed tried again in the next round.
-    private var isAsked = false
-    /// The round that runs tries again what has failed, and fails itself when that fails.
-    private var triesAgain = false
+    /// A command wants the directories that could not be compared tried again in the next round.
+    private var retriesFailuresNext = false
+    /// The round that runs tries them again, and fails itself where the answer is malformed.
+    private var retriesFailures = false
     /// The failure of a directory that the present round has left to be compared again alone.
     private var malformed: FileProviderError?
 
@@ -56,7 +56,7 @@ actor ChangeFeed: SyncPart {
     ///
     /// - Parameter isThorough: nothing is believed that may leave something out, and what has failed is tried again.
     func refresh(isThorough: Bool = false) async throws(FileProviderError) {
-        if isThorough { (self.isThorough, isAsked) = (true, true) }
+        if isThorough { (self.isThorough, retriesFailuresNext) = (true, true) }
         do {
             if let current = running {
                 isAskedAgain = true
@@ -146,7 +146,7 @@ actor ChangeFeed: SyncPart {
     private func startRound() -> Task<Void, any Error> {
         if let running { return running }
         isAskedAgain = false
-        (triesAgain, isAsked) = (isAsked, false)
+        (retriesFailures, retriesFailuresNext) = (retriesFailuresNext, false)
         let task = Task {
             defer { self.finishRound() }
             try await self.round()
@@ -157,7 +157,7 @@ actor ChangeFeed: SyncPart {
 
     private func finishRound() {
         running = nil
-        triesAgain = false
+        retriesFailures = false
         if isAskedAgain { _ = startRound() }
     }
 
@@ -197,7 +197,7 @@ actor ChangeFeed: SyncPart {
         guardian.endRound()
         if guardian.warning == nil { try noteSettled() }
         if let stall { throw stall }
-        if triesAgain, let malformed { throw malformed }
+        if retriesFailures, let malformed { throw malformed }
     }
 
     /// Compares directories again from which an item was left out because a local item had its name, or that could not be compared.
@@ -205,7 +205,7 @@ actor ChangeFeed: SyncPart {
     private func compareIncomplete() async throws {
         var comparison = comparison
         let database = replica.database
-        for number in try triesAgain ? database.directoriesToCompare() : database.comparisons().due {
+        for number in try retriesFailures ? database.directoriesToCompare() : database.comparisons().due {
             try await commits.commit { try $0.listings.beginComparing(number) }
             let outcome = try await comparison.compare(number)
             let isDecided = try await removeMissing()
@@ -338,7 +338,7 @@ actor ChangeFeed: SyncPart {
     /// Lets a round that was held because of what it would remove do so, and has the next one try again what has failed.
     func applyHeldRound() {
         guardian.release()
-        isAsked = true
+        retriesFailuresNext = true
     }
 
     private func refreshRoot() async throws {

@@ -137,6 +137,8 @@ extension ReplicaDatabase {
         else {
             return nil
         }
+        // The clock was set back.
+        guard failure.failedAt <= Replica.now else { return nil }
         let error = FileProviderError(FileProviderError.Code(rawValue: failure.code) ?? .cannotSynchronize)
         let backoff = Backoff.isTransient(error) ? Backoff.listing : .refusedRound
         return failure.failedAt.advanced(by: backoff.pause(after: failure.attempts - 1))
