@@ -255,16 +255,18 @@ package struct Keeping {
         defer { try? file.close() }
         if kind == .file, try !item.isAsKept(FileStatus(of: file)) { return }
         if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
+        // The owner can be another than in the source, because only root can give a file away.
+        let status = try FileStatus(of: file)
         // After the owner, because changing that takes capabilities away.
         for (key, value) in item.attributes ?? [:] {
             let name = ExtendedAttributeName.fullName(of: key)
-            if !isOfFolder, name == "security.capability" { continue }
+            if name == "security.capability", !isOfFolder || item.owner != status.owner || item.group != status.group {
+                continue
+            }
             try? file.setExtendedAttribute(name, to: [UInt8](value))
         }
         var permissions = item.permissions ?? (kind == .directory ? 0o755 : 0o644)
         if kind == .file {
-            // The owner can be another than in the source, because only root can give a file away.
-            let status = try FileStatus(of: file)
             if !isOfFolder || item.owner != status.owner { permissions &= ~0o4000 }
             if !isOfFolder || item.group != status.group { permissions &= ~0o2000 }
         }
