@@ -46,7 +46,7 @@ package final class FileLock: Sendable {
 
     private static func lock(_ file: FileDescriptor) throws(Errno) {
         guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else { throw Errno.current }
-        // The number is for humans only.
+        // For users, and for the command that waits for the end of the process. It decides nothing about the lock.
         try? file.setLength(0)
         try? file.writeAll(Array("\(getpid())\n".utf8).span.bytes, at: 0)
     }

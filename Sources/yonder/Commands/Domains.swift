@@ -98,7 +98,10 @@ extension Yonder {
             let daemon = DaemonConnection()
             let processes = daemon.processes
             _ = try await daemon.perform(.shutdown)
-            await processes.waitForEnd()
+            guard await processes.waitForEnd() else {
+                Output.complain("all domains are unmounted, but the daemon has not ended after ten seconds")
+                throw ExitCode(75)
+            }
         }
     }
 }

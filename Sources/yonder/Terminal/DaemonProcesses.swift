@@ -15,14 +15,19 @@ struct DaemonProcesses {
     }
 
     /// Returns when they have ended, which closes their files: then the disk with the state can be unmounted.
-    func waitForEnd() async {
+    ///
+    /// - Returns: false if one of them still runs after ten seconds.
+    func waitForEnd() async -> Bool {
         let deadline = ContinuousClock.now + Self.patience
-        while identifiers.contains(where: Self.isRunning), ContinuousClock.now < deadline {
-            guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return }
+        while identifiers.contains(where: Self.isRunning) {
+            guard ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(10))) != nil else {
+                return false
+            }
         }
+        return true
     }
 
-    /// Whether there is such a process, and it has not ended as one whose parent has not taken note of that.
+    /// Whether there is such a process, and it is no zombie.
     private static func isRunning(_ process: Int32) -> Bool {
         value("State", of: process).map { !$0.hasPrefix("Z") && !$0.hasPrefix("X") } ?? false
     }
