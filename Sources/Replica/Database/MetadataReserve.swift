@@ -191,14 +191,14 @@ final class MetadataReserve: Sendable {
     func addFreePages() {
         let available = available
         guard available < Self.tightBelow || !hasFreePages.exchange(true, ordering: .relaxed), let size else { return }
-        do {
-            for database in databases.withLock({ $0 }) {
-                let pages = database.pages(of: size)
+        for database in databases.withLock({ $0 }) {
+            let pages = database.pages(of: size)
+            do {
                 if available / 2 >= pages { try database.addFreePages(pages) }
+            } catch {
+                // After the next write.
+                hasFreePages.store(false, ordering: .relaxed)
             }
-        } catch {
-            // After the next write.
-            hasFreePages.store(false, ordering: .relaxed)
         }
     }
 
