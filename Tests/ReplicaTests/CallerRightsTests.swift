@@ -83,7 +83,7 @@ import Testing
         #expect(try making(in: "d", by: 8) == nil)
     }
 
-    @Test("CMD-1: an item is renamed, moved, trashed and deleted as the system calls allow it") func taking()
+    @Test("CMD-1: an item is renamed, moved and deleted as the system calls allow it") func taking()
         async throws
     {
         try await list(

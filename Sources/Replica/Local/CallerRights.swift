@@ -32,8 +32,8 @@ package struct CallerRights: Sendable {
         return (caller.belongs(to: group) ? mode >> 3 : mode) & wanted == wanted
     }
 
-    /// Whether the sticky bit of a directory lets the caller take an item out of it.
-    func allowTaking(_ item: InodeRecord, from directory: InodeRecord) -> Bool {
+    /// Whether the sticky bit of a directory lets the caller remove an item from it.
+    func allowRemoving(_ item: InodeRecord, from directory: InodeRecord) -> Bool {
         let isSticky = (directory.permissions ?? permissions) & 0o1000 != 0
         return !isSticky || caller.isPrivileged || owns(item) || owns(directory)
     }

@@ -55,7 +55,7 @@ package struct ItemActions: LocalPart {
         let destination = try parent.map { try item($0).inode.number } ?? origin
         let newName = name ?? moved.name
         guard FileProviderItem.defect(ofFilename: newName) == nil else { throw LocalObstacle.refused(.invalidArgument) }
-        try checkTaking(moved, from: inode(origin), isMoved: destination != origin)
+        try checkRemoving(moved, from: inode(origin), isMoved: destination != origin)
         try names.rename(moved.name, in: origin, to: newName, in: destination, .keep)
         tellKernelOfDeparture(of: moved, from: origin)
         tellKernelOfName(newName, in: destination)
@@ -119,7 +119,7 @@ package struct ItemActions: LocalPart {
         guard let parent = item.parent, item.trashRole == .none else { throw LocalObstacle.refused(.resourceBusy) }
         guard try db.trashArea(of: parent) != .local else { throw LocalObstacle.refused(.notPermitted) }
         let directory = try writableDirectory(parent, isListed: false)
-        try checkTaking(item, from: directory.inode, isMoved: true)
+        try checkRemoving(item, from: directory.inode, isMoved: true)
         try trashMoves.checkTrashing(item)
         var directories = TrashDirectories(db: db, contents: contents, now: now)
         let trash = try directories.trash(of: user, group: group)
@@ -180,7 +180,7 @@ package struct ItemActions: LocalPart {
     private func removeTree(
         _ item: ItemRecord, from directory: InodeRecord, isTrashed: Bool, isListed: Bool = true
     ) throws {
-        try checkTaking(item, from: directory, isMoved: false)
+        try checkRemoving(item, from: directory, isMoved: false)
         var isListed = isListed
         if item.inode.kind == .directory {
             if item.inode.content != .materialized {

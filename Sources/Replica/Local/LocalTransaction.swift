@@ -92,12 +92,12 @@ extension LocalPart {
         }
     }
 
-    /// Verifies that the caller may take an item out of a directory in which it may remove names.
+    /// Verifies that the caller may remove an item from a directory in which it may remove names.
     ///
     /// - Parameter isMoved: whether it gets another directory, so that `..` of a directory changes.
     /// - Throws: ``LocalObstacle``: EPERM, EACCES.
-    func checkTaking(_ item: ItemRecord, from directory: InodeRecord, isMoved: Bool) throws {
-        guard transaction.rights?.allowTaking(item.inode, from: directory) != false else {
+    func checkRemoving(_ item: ItemRecord, from directory: InodeRecord, isMoved: Bool) throws {
+        guard transaction.rights?.allowRemoving(item.inode, from: directory) != false else {
             throw LocalObstacle.refused(.notPermitted)
         }
         if isMoved, item.inode.kind == .directory { try checkRights(CallerRights.Right.writing, in: item.inode) }
