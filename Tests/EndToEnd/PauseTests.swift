@@ -93,6 +93,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "there/file")
                 try await yonder.mountSource()
+                try await yonder.shell("ls")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo here > there/new")
                 for name in ["there/new", "there/file"] {
