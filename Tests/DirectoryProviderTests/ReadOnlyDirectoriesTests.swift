@@ -48,6 +48,24 @@ import Testing
         }
     }
 
+    @Test("FOLDER-8: a change that is not denied gets no rights, and keeps those it has until it ends")
+    func kept() throws {
+        try withDirectory { directory, mode in
+            let directories = ReadOnlyDirectories(isRoot: false)
+            try directories.writing(below: directory, along: [[]], isGranting: false) {
+                let (before, during) = (try mode(), try directories.writing(below: directory, along: [[]], mode))
+                #expect((before, during) == (0o500, 0o700))
+            }
+            #expect(try mode() == 0o500)
+            try directory.setPermissions(0o700)
+            try directories.writing(below: directory, along: [[]], isGranting: false) {
+                try directories.setPermissions(of: directory, to: 0o400)
+                #expect(try mode() == 0o700)
+            }
+            #expect(try mode() == 0o400)
+        }
+    }
+
     @Test("FOLDER-8: permissions that are stored during a change stay", arguments: [0o700, 0o550] as [UInt16])
     func changed(permissions: UInt16) throws {
         try withDirectory { directory, mode in

@@ -56,15 +56,17 @@ extension DirectoryProvider {
         return try await folder.calls.run { [folder] cancellation in
             let writer = FolderWriter(folder: folder, cancellation: cancellation)
             do {
-                do {
-                    return try body(writer, contents)
-                } catch  where Folder.isDenied(error) {
-                    let root = try folder.openRoot()
-                    defer { try? root.close() }
-                    return try folder.readOnlyDirectories.writing(
-                        below: root, along: items.compactMap { folder.path(of: $0) }
-                    ) {
-                        try body(writer, contents)
+                let directories = folder.readOnlyDirectories
+                if directories.isRoot { return try body(writer, contents) }
+                let root = try folder.openRoot()
+                defer { try? root.close() }
+                let paths = items.compactMap { folder.path(of: $0) }
+                // A body that is denied has made nothing yet.
+                return try directories.writing(below: root, along: paths, isGranting: false) {
+                    do {
+                        return try body(writer, contents)
+                    } catch  where Folder.isDenied(error) {
+                        return try directories.writing(below: root, along: paths) { try body(writer, contents) }
                     }
                 }
             } catch {

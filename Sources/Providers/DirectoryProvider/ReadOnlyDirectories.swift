@@ -25,9 +25,9 @@ final class ReadOnlyDirectories: Sendable {
     /// The owner's rights to write and to search.
     private static let rights: UInt16 = 0o300
 
-    private let isRoot: Bool
+    /// Whether this process may write regardless of modes.
+    let isRoot: Bool
 
-    /// - Parameter isRoot: whether this process may write regardless of modes.
     init(isRoot: Bool = Machine.userIdentifier == 0) {
         self.isRoot = isRoot
     }
@@ -45,8 +45,11 @@ final class ReadOnlyDirectories: Sendable {
 
     /// Runs a body that needs all directories on some paths. A directory can be opened only when this user may search the one
     /// above it.
+    ///
+    /// - Parameter isGranting: whether this user gets the rights that are missing. Otherwise none is taken away by another change
+    ///   before the body ends.
     func writing<Value>(
-        below root: FileDescriptor, along paths: [[String]], _ body: () throws -> Value
+        below root: FileDescriptor, along paths: [[String]], isGranting: Bool = true, _ body: () throws -> Value
     ) throws -> Value {
         guard !isRoot else { return try body() }
         var opened: [(key: Key?, directory: FileDescriptor)] = []
@@ -59,11 +62,11 @@ final class ReadOnlyDirectories: Sendable {
         for path in paths {
             var current = try root.duplicateCloseOnExec()
             opened.append((nil, current))
-            opened[opened.count - 1].key = try begin(current)
+            opened[opened.count - 1].key = try begin(current, isGranting: isGranting)
             for name in path {
                 guard let next = try? current.openDirectory(named: name) else { break }
                 opened.append((nil, next))
-                opened[opened.count - 1].key = try begin(next)
+                opened[opened.count - 1].key = try begin(next, isGranting: isGranting)
                 current = next
             }
         }
@@ -91,18 +94,16 @@ final class ReadOnlyDirectories: Sendable {
         }
     }
 
-    private func begin(_ directory: FileDescriptor) throws(Errno) -> Key? {
+    private func begin(_ directory: FileDescriptor, isGranting: Bool = true) throws(Errno) -> Key? {
         try entries.withLock { entries throws(Errno) in
             let status = try FileStatus(of: directory)
             guard status.owner == Machine.userIdentifier else { return nil }
             let key = Key(status)
             // A writable directory counts, too: another change may make it read-only before this one ends.
-            if entries[key] == nil {
-                if status.permissions & Self.rights != Self.rights {
-                    try directory.setPermissions(status.permissions | Self.rights)
-                }
-                entries[key] = Entry(permissions: status.permissions)
+            if isGranting, status.permissions & Self.rights != Self.rights {
+                try directory.setPermissions(status.permissions | Self.rights)
             }
+            if entries[key] == nil { entries[key] = Entry(permissions: status.permissions) }
             entries[key]?.changes += 1
             return key
         }
