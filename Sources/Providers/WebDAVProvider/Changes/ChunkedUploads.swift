@@ -198,16 +198,14 @@ final class ChunkedUploads: Sendable {
 
     /// Makes sure that the server moves no earlier upload to a path, or below it, after a change there that is about to begin.
     ///
-    /// - Parameter size: of the content that is to be written; nil for any other change. The chunks of content of that size
-    ///   are compared when it is sent.
     /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move. Nothing was changed then.
-    func requireNoMove(to path: RemotePath, size: Int64? = nil) async throws {
+    func requireNoMove(to path: RemotePath) async throws {
         guard let uploads else { return }
         let target = client.root.url(of: path).path
         let below = client.root.url(of: path, isDirectory: true).path
         let inProgress = state.withLock { $0.inProgress }
         try await OperationLedger.preparing {
-            for record in journal.records where record.isMoving && record.size != size {
+            for record in journal.records where record.isMoving {
                 guard record.target.utf8.elementsEqual(target.utf8) || record.target.utf8.starts(with: below.utf8),
                     !inProgress.contains(record.target)
                 else { continue }
