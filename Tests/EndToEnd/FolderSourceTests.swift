@@ -204,7 +204,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-11: dates of another user's items stay here",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func anothersDirectory() async throws {
             try await OrdinaryUser.run { user in
                 let source = user.yonder.source.string
@@ -226,7 +226,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-11: a deletion that a mode denies waits until it is permitted, and one that a sticky bit denies is taken back",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func deniedDeletions() async throws {
             try await OrdinaryUser.run { user in
                 let source = user.yonder.source.string
@@ -257,7 +257,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-4: an edit in a directory that the user may not write waits, says why, and is sent when it may be written",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func deniedEdit() async throws {
             try await OrdinaryUser.run { user in
                 let source = user.yonder.source.string
@@ -281,7 +281,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-14: a directory that denies access for a while holds up nothing else, and what was changed in it is noticed",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func deniesAccess() async throws {
             try await OrdinaryUser.run { user in
                 let outcome = try await user.shell(
@@ -297,7 +297,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-14: what is moved into a directory that denies access, or out of it, stays what it is",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func movesWhileDenied() async throws {
             try await OrdinaryUser.run { user in
                 let outcome = try await user.shell(
@@ -314,7 +314,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-14: what is in the user's trash stays while the source's trash denies access",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func trashDeniesAccess() async throws {
             try await OrdinaryUser.run { user in
                 let outcome = try await user.shell(

@@ -50,7 +50,7 @@ extension RealMount {
 
         @Test(
             "CMD-1: a command changes nothing in a directory in which a system call may not",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func deniedByModes() async throws {
             try await OrdinaryUser.run { user in
                 let outcome = try await user.shell(

@@ -106,7 +106,7 @@ extension RealMount {
 
         @Test(
             "ACCESS-4: an ordinary user's mount is not even root's; --allow-other, --dev and --suid are refused with the reason",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func ordinaryUser() async throws {
             try await OrdinaryUser.run { user in
                 for (flag, words) in [

@@ -127,9 +127,7 @@ extension RealMount {
 
         @Test(
             "ACCESS-3: an ordinary user's daemon works with its /proc entries closed to that user",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") {
-                FUSEAvailability.ordinaryUserObstacle == nil
-            })
+            .ordinaryUser)
         func closedToTheUser() async throws {
             try await OrdinaryUser.run { user in
                 #expect(try await user.shell("yonder mount \"$SOURCE\" \"$MOUNT\"").status == 0)

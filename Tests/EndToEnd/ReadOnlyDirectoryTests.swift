@@ -7,7 +7,7 @@ extension RealMount {
     @Suite struct ReadOnlyDirectories {
         @Test(
             "READ-10: what the source denied to read is read as soon as chmod(1) has returned in the mount",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func readAtOnce() async throws {
             try await OrdinaryUser.run { user in
                 let outcome = try await user.shell(
@@ -24,7 +24,7 @@ extension RealMount {
 
         @Test(
             "FOLDER-8: what an ordinary user changes in and around a read-only directory reaches the source",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func stored() async throws {
             try await OrdinaryUser.run { user in
                 func check(_ line: String) async throws {

@@ -54,7 +54,7 @@ extension RealMount {
         @Test(
             "TAKEOVER-1, TAKEOVER-2: programs on an ordinary user's mount do not notice that the daemon is killed",
             .timeLimit(.minutes(70)),
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func ofAnOrdinaryUser() async throws {
             try await OrdinaryUser.run { user in
                 let hash = try await Self.makeLargeFile(user.yonder.source.appending("large").string)

@@ -8,7 +8,7 @@ extension RealMount {
     @Suite struct UnmountedDirectories {
         @Test(
             "MOUNT-9: an ordinary user cannot write to the directory of a domain while nothing is mounted there",
-            .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil })
+            .ordinaryUser)
         func protected() async throws {
             try await OrdinaryUser.run { user in
                 func check(_ line: String, _ status: Int32 = 0) async throws {

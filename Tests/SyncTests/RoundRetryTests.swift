@@ -16,13 +16,18 @@ extension EngineTests {
             }
         }
 
+        /// Lists the root, starts the engine and takes in the remote's changes.
+        private func start(_ fixture: EngineFixture) async throws {
+            try await fixture.list()
+            fixture.engine.start()
+            #expect(await fixture.provider.log.waits(.anchor))
+            try await fixture.engine.refresh()
+        }
+
         @Test("ERROR-6: a round that fails with a transient error is repeated without a request")
         func aRoundIsMadeAgain() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
-                try await fixture.list()
-                fixture.engine.start()
-                #expect(await fixture.provider.log.waits(.anchor))
-                try await fixture.engine.refresh()
+                try await start(fixture)
                 fixture.provider.log.clear()
                 let error = FileProviderError(.providerDomainTemporarilyUnavailable, "status 500")
                 fixture.provider.faults.fail(.changes, with: error, times: 4)
@@ -41,10 +46,7 @@ extension EngineTests {
             ])
         func refusedRounds(code: FileProviderError.Code) async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
-                try await fixture.list()
-                fixture.engine.start()
-                #expect(await fixture.provider.log.waits(.anchor))
-                try await fixture.engine.refresh()
+                try await start(fixture)
                 fixture.provider.faults.fail(.changes, with: FileProviderError(code, "refused"), times: nil)
                 fixture.provider.change { $0.addFile("new", content: RemoteContent("new")) }
                 fixture.engine.signal()
@@ -59,10 +61,7 @@ extension EngineTests {
         @Test("ERROR-6: polls do not shorten the pause after a round that failed, and go on after one that succeeds")
         func pollsWait() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
-                try await fixture.list()
-                fixture.engine.start()
-                #expect(await fixture.provider.log.waits(.anchor))
-                try await fixture.engine.refresh()
+                try await start(fixture)
                 fixture.engine.poll(.every(.milliseconds(20)))
                 let error = FileProviderError(.malformedResponse, "refused")
                 fixture.provider.faults.fail(.changes, with: error, times: nil)

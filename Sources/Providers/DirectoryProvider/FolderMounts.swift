@@ -50,7 +50,7 @@ final class FolderMounts: Sendable {
         /// Why the files of a file system cannot be used.
         var defects: [Place: FileProviderError] = [:]
         /// Where the user was told that a file system does not answer.
-        var isReported: Set<Place> = []
+        var reported: Set<Place> = []
     }
 
     let manager: any FileProviderManager
@@ -230,7 +230,7 @@ final class FolderMounts: Sendable {
         let place = place()
         guard let path = path(to: place), (try? MountTable().mount(at: path)) != nil else { return }
         let text = "the file system on '\(place.name ?? "/")' in the source does not answer: \(failure)"
-        if state.withLock({ $0.isReported.insert(place).inserted }) { manager.report(text) }
+        if state.withLock({ $0.reported.insert(place).inserted }) { manager.report(text) }
         throw FileProviderError(.ubiquitousFileUnavailable, text, errno: .operationNotSupportedByDevice)
     }
 
@@ -279,7 +279,7 @@ final class FolderMounts: Sendable {
             state.defects[record.place] = defect
             state.records[record.place] = record
             state.isSeen.insert(record.place)
-            state.isReported.remove(record.place)
+            state.reported.remove(record.place)
             state.marks[record.identity.device] = record.mark
         }
         isEmpty.store(false, ordering: .relaxed)

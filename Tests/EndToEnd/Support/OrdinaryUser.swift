@@ -33,3 +33,10 @@ struct OrdinaryUser {
         ).run()
     }
 }
+
+extension Trait where Self == ConditionTrait {
+    /// Skips a test of an ordinary user, and says why, where none can mount.
+    static var ordinaryUser: Self {
+        .enabled("\(FUSEAvailability.ordinaryUserObstacle ?? "")") { FUSEAvailability.ordinaryUserObstacle == nil }
+    }
+}
