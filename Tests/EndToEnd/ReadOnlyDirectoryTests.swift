@@ -55,10 +55,10 @@ extension RealMount {
                         """
                         cd "$MOUNT"; mkdir -p p/q/r; echo old > p/q/old; echo gone > p/q/gone; yonder wait --timeout 20
                         echo new > p/q/new; echo changed > p/q/old; rm p/q/gone; mv p/q/r p/r; chmod \(mode) p/q; chmod \(mode) p; cd /
-                        yonder wait --timeout 20; for place in "$SOURCE" "$MOUNT"; do
+                        yonder wait --timeout 20; yonder pause mount; for place in "$SOURCE" "$MOUNT"; do
                             stat -c %a "$place/p" | grep -x \(Int(mode) ?? 0); chmod 700 "$place/p"
                             stat -c %a "$place/p/q" | grep -x \(Int(mode) ?? 0); chmod 700 "$place/p/q"
-                        done; \(settled); rm -r "$MOUNT/p"; yonder wait --timeout 20
+                        done; yonder resume mount; \(settled); rm -r "$MOUNT/p"; yonder wait --timeout 20
                         """)
                 }
                 try await check(
