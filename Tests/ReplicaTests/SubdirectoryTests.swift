@@ -26,4 +26,37 @@ import Testing
             ])
         try replica.close()
     }
+
+    @Test("directories count in their parent's link count as they come, move and go, also when the sets are followed")
+    func counts() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        let caller = LocalCaller(user: 7, group: 8)
+        func change(_ body: (LocalChanges) throws -> Void) throws {
+            _ = try replica.change(open: fixture.open) { try body($0) }
+            let defects = try replica.database.defects()
+            #expect(defects.isEmpty)
+            #expect(try replica.database.readCommitted { try SchemaComparison.differences(in: $0) } == [])
+        }
+        func count(_ number: InodeNumber) throws -> Int? { try replica.database.inode(number)?.subdirectories }
+        try await replica.list([.directory("a"), .directory("b"), .file("f")], open: fixture.open)
+        let a = try #require(try replica.number("a"))
+        try await replica.list([], in: a, open: fixture.open)
+        #expect(try count(.root) == 2)
+        for isFollowed in [false, true] {
+            if isFollowed { try replica.database.localSets.followSets() }
+            try change {
+                _ = try $0.names.create(
+                    "c", in: .root, NewInode(kind: .directory, permissions: 0o755), caller: caller, usualGroup: 9)
+            }
+            #expect(try count(.root) == 3)
+            try change { try $0.names.rename("c", in: .root, to: "d", in: a, .replace) }
+            #expect(try count(.root) == 2)
+            #expect(try count(a) == 1)
+            try change { try $0.names.removeDirectory("d", in: a) }
+            #expect(try count(a) == 0)
+        }
+        try await replica.database.write { try $0.execute(sql: "UPDATE item SET isDirectory = 0 WHERE name = 'b'") }
+        #expect(try replica.database.defects().contains { $0.hasPrefix("is not marked as what it is") })
+    }
 }

@@ -142,7 +142,7 @@ struct ReplicaCheck {
                 invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
                 try db.noteIncompleteIfListed(parent)
             }
-            try db.deleteItem(id)
+            try db.deleteItem(item)
             try db.run(Repair.countLinks, [item.inode.number.rawValue])
             let isNameless = try db.one(
                 "SELECT linkCount = 0 FROM inode WHERE number = ?", [item.inode.number.rawValue], { $0[0] as Bool })

@@ -186,7 +186,7 @@ package struct ReplicaRebuild {
                         // What was written is of no version of the remote's: it is the last one of those again.
                         let base = isDirty ? item : nil
                         try Self.insert(inode, base: base, hasContent: hasContent, columns.inode, in: db)
-                        try Self.insert(item, columns.item, in: db)
+                        try Self.insert(item, isDirectory: isDirectory, columns.item, in: db)
                     }
                 } catch let error as DatabaseError where Self.isAboutRow(error) {
                     // A damaged value: the remote tells of the item again, and its content is set aside.
@@ -263,13 +263,16 @@ package struct ReplicaRebuild {
         try db.insertSalvaged(values, into: "inode")
     }
 
-    private static func insert(_ row: SalvagedRow, _ columns: Set<String>, in db: Database) throws {
+    private static func insert(
+        _ row: SalvagedRow, isDirectory: Bool, _ columns: Set<String>, in db: Database
+    ) throws {
         var values = row.values(in: columns)
-        for name in ["changedFields", "wasSent", "attempts"] {
+        for name in ["changedFields", "wasSent", "attempts", "isDirectory"] {
             values[name] = 0.databaseValue
         }
         for name in ["pendingSince", "nextTry", "conflictOf"] { values[name] = .null }
         try db.insertSalvaged(values, into: "item")
+        if isDirectory { try db.setIsDirectory(of: db.lastInsertedRowID, to: true) }
     }
 
     // MARK: - What is set aside

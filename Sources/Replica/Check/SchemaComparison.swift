@@ -10,6 +10,9 @@ struct SchemaComparison {
         let model = try DatabaseQueue()
         defer { try? model.close() }
         try Schema.migrator.migrate(model)
+        if try DomainKey.setsAreFollowed.bytes(in: db) != nil {
+            try model.write { try $0.execute(sql: Schema.followedSets) }
+        }
         let expected = try model.read { try definitions(in: $0) }
         let present = try definitions(in: db)
         let names = Set(expected.keys).union(present.keys).sorted()

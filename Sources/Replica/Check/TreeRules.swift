@@ -89,6 +89,12 @@ struct TreeRule {
                 """,
             mending: .statement(Repair.countLinks)),
         TreeRule(
+            what: "is not marked as what it is, a directory or none",
+            query: """
+                SELECT item.id FROM item JOIN inode ON inode.number = item.inode
+                WHERE item.isDirectory <> (inode.kind = \(kind: .directory))
+                """, isAboutItems: true, mending: .statement(Repair.markDirectory)),
+        TreeRule(
             what: "has a wrong count of subdirectories",
             query: """
                 SELECT number FROM inode WHERE kind = \(kind: .directory) AND linkCount > 0 AND subdirectories <> (

@@ -1,54 +1,70 @@
 extension Schema {
     /// The histories of the sets of materialized and of pending items: a row for each identifier, the newest change last.
-    /// Triggers write them, so that no statement that changes an item can omit it.
+    /// A row says only that a member changed; its state is read from the tables of items.
+    static let localSets =
+        ([table("materializedChange"), table("pendingChange")] + triggers(onlyIf: isFollowed)).joined(separator: "\n")
+
+    /// The triggers that write the histories, so that no statement that changes an item can omit it.
     ///
-    /// Nothing is written before a provider follows the sets, because it would double the cost of creating a file. A row
-    /// says only that a member changed; its state is read from the tables of items. A row is replaced in two statements,
-    /// because a conflict clause in a trigger is overridden by the one of the statement that fires the trigger.
-    static let localSets = [
-        table("materializedChange"), table("pendingChange"),
-        // Content was added, was removed or changed its length.
-        """
-        CREATE TRIGGER contentChanged AFTER UPDATE OF content, hasContentFile, size ON inode
-        WHEN \(isFollowed) AND NEW.kind IN (1, 2) AND (OLD.content = 2 OR NEW.content = 2)
-            AND (OLD.content <> NEW.content OR OLD.hasContentFile <> NEW.hasContentFile
-                OR OLD.size <> NEW.size AND NEW.kind = 1)
-        BEGIN
-            DELETE FROM materializedChange WHERE identifier IN (
-                SELECT COALESCE(identifier, \(placeholder("item"))) FROM item
-                WHERE inode = NEW.number AND isExcluded = 0);
-            INSERT INTO materializedChange (identifier)
-                SELECT COALESCE(identifier, \(placeholder("item"))) FROM item
-                WHERE inode = NEW.number AND isExcluded = 0;
-        END;
-        """,
-        // A new local item is materialized and pending.
-        trigger("itemMade", on: "INSERT", of: "NEW", when: "NEW.changedFields <> 0 AND NEW.isExcluded = 0"),
-        trigger(
-            "materializedItemGone", on: "DELETE", of: "OLD", in: ["materializedChange"],
-            when: "OLD.isExcluded = 0 AND \(isMaterialized("OLD"))"),
-        trigger(
-            "pendingItemGone", on: "DELETE", of: "OLD", in: ["pendingChange"],
-            when: "OLD.isExcluded = 0 AND OLD.changedFields <> 0"),
-        // An item has another name, parent or identifier.
-        trigger(
-            "materializedItemMoved", on: "UPDATE OF identifier, name, parent, inode, isExcluded", of: "NEW",
-            in: ["materializedChange"], when: "\(isElsewhere) AND \(isMaterialized("NEW"))"),
-        trigger(
-            "pendingItemMoved", on: "UPDATE OF identifier, name, parent, isExcluded, changedFields", of: "NEW",
-            in: ["pendingChange"],
-            when: """
-                (OLD.changedFields <> 0) <> (NEW.changedFields <> 0) OR NEW.changedFields <> 0 AND \(isElsewhere)
-                """),
-        trigger(
-            "materializedItemRenamed", on: "UPDATE OF identifier", of: "OLD", in: ["materializedChange"],
-            when: "OLD.identifier IS NOT NEW.identifier AND \(isMaterialized("NEW"))"),
-        trigger(
-            "pendingItemRenamed", on: "UPDATE OF identifier", of: "OLD", in: ["pendingChange"],
-            when: "OLD.identifier IS NOT NEW.identifier"),
-        deletionTrigger("deletionQueued", on: "INSERT", of: "NEW"),
-        deletionTrigger("deletionDone", on: "DELETE", of: "OLD"),
-    ].joined(separator: "\n")
+    /// They are made when a provider follows the sets for the first time. With a trigger, even one whose condition does not hold,
+    /// an item's insertion or deletion takes more than twice as long: SQLite copies each page that such a statement changes. A
+    /// row is replaced in two statements, because a conflict clause in a trigger is overridden by the one of the statement
+    /// that fires the trigger.
+    static let followedSets = triggers(onlyIf: nil).joined(separator: "\n")
+
+    /// - Parameter condition: of all of them beside their own, as the baseline has them; nil for none.
+    private static func triggers(onlyIf condition: String?) -> [String] {
+        let also = condition.map { "\($0) AND " } ?? ""
+        func trigger(
+            _ name: String, on event: String, of row: String,
+            in tables: [String] = ["materializedChange", "pendingChange"], when ownCondition: String
+        ) -> String {
+            changeTrigger(name, on: event, of: row, in: tables, when: "\(also)(\(ownCondition))")
+        }
+        return [
+            // Content was added, was removed or changed its length.
+            """
+            CREATE TRIGGER contentChanged AFTER UPDATE OF content, hasContentFile, size ON inode
+            WHEN \(also)NEW.kind IN (1, 2) AND (OLD.content = 2 OR NEW.content = 2)
+                AND (OLD.content <> NEW.content OR OLD.hasContentFile <> NEW.hasContentFile
+                    OR OLD.size <> NEW.size AND NEW.kind = 1)
+            BEGIN
+                DELETE FROM materializedChange WHERE identifier IN (
+                    SELECT COALESCE(identifier, \(placeholder("item"))) FROM item
+                    WHERE inode = NEW.number AND isExcluded = 0);
+                INSERT INTO materializedChange (identifier)
+                    SELECT COALESCE(identifier, \(placeholder("item"))) FROM item
+                    WHERE inode = NEW.number AND isExcluded = 0;
+            END;
+            """,
+            // A new local item is materialized and pending.
+            trigger("itemMade", on: "INSERT", of: "NEW", when: "NEW.changedFields <> 0 AND NEW.isExcluded = 0"),
+            trigger(
+                "materializedItemGone", on: "DELETE", of: "OLD", in: ["materializedChange"],
+                when: "OLD.isExcluded = 0 AND \(isMaterialized("OLD"))"),
+            trigger(
+                "pendingItemGone", on: "DELETE", of: "OLD", in: ["pendingChange"],
+                when: "OLD.isExcluded = 0 AND OLD.changedFields <> 0"),
+            // An item has another name, parent or identifier.
+            trigger(
+                "materializedItemMoved", on: "UPDATE OF identifier, name, parent, inode, isExcluded", of: "NEW",
+                in: ["materializedChange"], when: "\(isElsewhere) AND \(isMaterialized("NEW"))"),
+            trigger(
+                "pendingItemMoved", on: "UPDATE OF identifier, name, parent, isExcluded, changedFields", of: "NEW",
+                in: ["pendingChange"],
+                when: """
+                    (OLD.changedFields <> 0) <> (NEW.changedFields <> 0) OR NEW.changedFields <> 0 AND \(isElsewhere)
+                    """),
+            trigger(
+                "materializedItemRenamed", on: "UPDATE OF identifier", of: "OLD", in: ["materializedChange"],
+                when: "OLD.identifier IS NOT NEW.identifier AND \(isMaterialized("NEW"))"),
+            trigger(
+                "pendingItemRenamed", on: "UPDATE OF identifier", of: "OLD", in: ["pendingChange"],
+                when: "OLD.identifier IS NOT NEW.identifier"),
+            deletionTrigger("deletionQueued", on: "INSERT", of: "NEW", when: condition),
+            deletionTrigger("deletionDone", on: "DELETE", of: "OLD", when: condition),
+        ]
+    }
 
     private static func table(_ name: String) -> String {
         """
@@ -59,9 +75,8 @@ extension Schema {
         """
     }
 
-    private static func trigger(
-        _ name: String, on event: String, of row: String,
-        in tables: [String] = ["materializedChange", "pendingChange"], when condition: String
+    private static func changeTrigger(
+        _ name: String, on event: String, of row: String, in tables: [String], when condition: String
     ) -> String {
         let identifier = "COALESCE(\(row).identifier, \(placeholder(row)))"
         let statements = tables.map {
@@ -71,16 +86,18 @@ extension Schema {
             """
         }
         return """
-            CREATE TRIGGER \(name) AFTER \(event) ON item WHEN \(isFollowed) AND (\(condition))
+            CREATE TRIGGER \(name) AFTER \(event) ON item WHEN \(condition)
             BEGIN
             \(statements.joined(separator: "\n"))
             END;
             """
     }
 
-    private static func deletionTrigger(_ name: String, on event: String, of row: String) -> String {
+    private static func deletionTrigger(
+        _ name: String, on event: String, of row: String, when condition: String?
+    ) -> String {
         """
-        CREATE TRIGGER \(name) AFTER \(event) ON deletion WHEN \(isFollowed)
+        CREATE TRIGGER \(name) AFTER \(event) ON deletion\(condition.map { " WHEN \($0)" } ?? "")
         BEGIN
             DELETE FROM pendingChange WHERE identifier = \(row).identifier;
             INSERT INTO pendingChange (identifier) VALUES (\(row).identifier);

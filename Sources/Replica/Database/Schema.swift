@@ -36,6 +36,15 @@ enum Schema {
                     """)
         }
         migrator.registerMigration("0010 late requests") { db in try db.execute(sql: lateRequests) }
+        migrator.registerMigration("0011 triggers") { db in
+            // The baseline's triggers of the sets are there before a provider follows them.
+            for name in try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'trigger'") {
+                try db.execute(sql: "DROP TRIGGER \(name)")
+            }
+            try db.execute(sql: markedDirectories)
+            let isFollowed = "SELECT EXISTS (SELECT 1 FROM domain WHERE key = 'setsAreFollowed')"
+            if try Bool.fetchOne(db, sql: isFollowed) == true { try db.execute(sql: followedSets) }
+        }
         return migrator
     }
 
@@ -49,6 +58,19 @@ enum Schema {
         WHEN (SELECT kind FROM inode WHERE number = NEW.inode) = 2 BEGIN
             UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
             UPDATE item SET isDirectory = 1 WHERE id = NEW.id;
+        END;
+        """
+
+    /// A directory counts in its parent's link count while its row is marked.
+    private static let markedDirectories = """
+        CREATE TRIGGER directoryMarked AFTER UPDATE OF isDirectory ON item WHEN OLD.isDirectory <> NEW.isDirectory BEGIN
+            UPDATE inode SET subdirectories = subdirectories + NEW.isDirectory - OLD.isDirectory
+            WHERE number = NEW.parent;
+        END;
+        CREATE TRIGGER directoryMoved AFTER UPDATE OF parent ON item
+        WHEN OLD.parent IS NOT NEW.parent AND NEW.isDirectory = 1 BEGIN
+            UPDATE inode SET subdirectories = subdirectories - 1 WHERE number = OLD.parent;
+            UPDATE inode SET subdirectories = subdirectories + 1 WHERE number = NEW.parent;
         END;
         """
 

@@ -195,7 +195,7 @@ package struct ItemActions: LocalPart {
             }
         }
         if isListed || item.trash != nil { return try remove(item) }
-        try db.deleteItem(item.id)
+        try db.deleteItem(item)
         try dropName(of: item)
     }
 

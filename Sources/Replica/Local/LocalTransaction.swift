@@ -180,7 +180,7 @@ extension LocalPart {
         try db.queueDeletion(of: item, at: now)
         try db.keepUnanswered(of: item, at: now)
         try db.forgetRenaming(of: item.id)
-        try db.deleteItem(item.id)
+        try db.deleteItem(item)
         try dropName(of: item)
     }
 

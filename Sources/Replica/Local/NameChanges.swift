@@ -262,7 +262,7 @@ package struct NameChanges: LocalPart {
             let name = backup.base.name, let parent = try backup.base.parent.flatMap({ try db.item($0) })?.inode.number,
             let item = try db.item(named: name, in: parent), isNewFile(item, over: backup)
         else { return false }
-        try db.deleteItem(item.id)
+        try db.deleteItem(item)
         try place(backup, named: name, in: parent)
         try setContent(of: backup, to: item)
         return true
@@ -295,7 +295,7 @@ package struct NameChanges: LocalPart {
     /// An item that the remote knows takes the content of one that it does not, which is gone then.
     private func save(_ item: ItemRecord, over target: ItemRecord) throws {
         guard target.capabilities.contains(.allowsWriting) else { throw LocalObstacle.refused(.permissionDenied) }
-        try db.deleteItem(item.id)
+        try db.deleteItem(item)
         try setContent(of: target, to: item)
     }
 

@@ -43,7 +43,11 @@ package struct LocalSets: Sendable {
     /// A provider follows the sets from now on.
     package func followSets() throws {
         guard try database.value(of: .setsAreFollowed) == nil else { return }
-        try database.set(.setsAreFollowed, to: "1")
+        try database.write { db in
+            guard try DomainKey.setsAreFollowed.bytes(in: db) == nil else { return }
+            try DomainKey.setsAreFollowed.set("1", in: db)
+            try db.execute(sql: Schema.followedSets)
+        }
     }
 
     /// The newest moment of a set's history; 0 while nothing has happened.

@@ -43,7 +43,7 @@ package struct ItemRemoval: RemotePart {
             if next.isExcluded { try setAside(next) }
             // Others may have waited for its change, which would have freed a name.
             if !next.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) { noteSomethingToSend() }
-            try db.deleteItem(next.id)
+            try db.deleteItem(next)
             try db.unlink(next.inode.number, at: now)
             if next.inode.linkCount <= 1 { nameless.append(next.inode.number) }
         }

@@ -32,6 +32,7 @@ extension Database {
                 item.role.rawValue,
             ])
         let row = lastInsertedRowID
+        if item.kind == .directory { try setIsDirectory(of: row, to: true) }
         if item.kind == .file { try keepPinned(row, named: item.name, in: item.parent) }
         return row
     }
@@ -55,7 +56,9 @@ extension Database {
                 Data(item.itemVersion.contentVersion), Data(item.itemVersion.metadataVersion), item.documentSize ?? 0,
                 item.contentModificationDate?.nanosecondsSince1970,
             ])
-        return lastInsertedRowID
+        let row = lastInsertedRowID
+        if item.kind == .directory { try setIsDirectory(of: row, to: true) }
+        return row
     }
 
     /// Inserts an item of the trash's own, with its inode: it is excluded, and never pending.
@@ -85,6 +88,7 @@ extension Database {
                 number.rawValue, parent.rawValue, name, Int64(ItemCapabilities.ordinary.rawValue),
                 ItemRecord.newTemplate(), role.rawValue,
             ])
+        if kind == .directory { try setIsDirectory(of: lastInsertedRowID, to: true) }
         return number
     }
 
@@ -132,12 +136,24 @@ extension Database {
                 item.conflictOf,
                 item.favoriteRank, item.tagData, item.isExcluded ? 0 : 1,
             ])
-        return lastInsertedRowID
+        let row = lastInsertedRowID
+        if kind == .directory { try setIsDirectory(of: row, to: true) }
+        return row
     }
 
     /// Deletes an item's row. The caller unlinks its inode (``unlink(_:at:)``) or has given that another item.
-    func deleteItem(_ row: Int64) throws {
-        try run("DELETE FROM item WHERE id = ?", [row])
+    func deleteItem(_ item: ItemRecord) throws {
+        if item.inode.kind == .directory { try setIsDirectory(of: item.id, to: false) }
+        try run("DELETE FROM item WHERE id = ?", [item.id])
+    }
+
+    /// Marks the row of a directory, which counts in its parent's link count from then on; or takes the mark away before
+    /// the row is deleted.
+    ///
+    /// No trigger does this with the insertion or deletion itself: SQLite copies each page that a statement with a trigger
+    /// changes, which takes longer than all indexes of the row.
+    func setIsDirectory(of row: Int64, to isDirectory: Bool) throws {
+        try run("UPDATE item SET isDirectory = ? WHERE id = ?", [isDirectory, row])
     }
 
     /// Moves an item to a row of its own, which no request under way knows: their answers find the old row gone. The
@@ -154,7 +170,8 @@ extension Database {
             FROM item WHERE id = ?
             """, [Displacement.name(forItem: -item.id), item.id])
         let row = lastInsertedRowID
-        try deleteItem(item.id)
+        if item.inode.kind == .directory { try setIsDirectory(of: row, to: true) }
+        try deleteItem(item)
         try setName(of: row, to: item.name)
         return row
     }

@@ -16,6 +16,10 @@ enum Repair {
     /// An item that is shown is not to be deleted.
     static let forgetDeletion = "DELETE FROM deletion WHERE identifier = (SELECT identifier FROM item WHERE id = ?)"
 
+    static let markDirectory = """
+        UPDATE item SET isDirectory = (SELECT kind = \(kind: .directory) FROM inode WHERE number = item.inode) WHERE id = ?
+        """
+
     static let countLinks = """
         UPDATE inode SET linkCount = (SELECT COUNT(*) FROM item WHERE item.inode = inode.number) WHERE number = ?
         """
@@ -83,6 +87,7 @@ extension Database {
                 INSERT INTO item (inode, parent, name, identifier, capabilities)
                 VALUES (\(inode: .root), NULL, '/', 'yonder.root', 255)
                 """, [])
+            try setIsDirectory(of: lastInsertedRowID, to: true)
         }
         return true
     }

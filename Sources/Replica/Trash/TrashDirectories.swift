@@ -123,7 +123,7 @@ struct TrashDirectories {
         guard let trash = try trash(with: files) else { return nil }
         let fileName = Self.informationName(of: name)
         guard let item = try db.item(named: fileName, in: trash.information) else { return nil }
-        try db.deleteItem(item.id)
+        try db.deleteItem(item)
         try db.unlink(item.inode.number, at: now)
         invalidations += [.departure(of: item, from: trash.information), .contents(trash.information)]
         return item.inode.linkCount <= 1 ? item.inode.number : nil
