@@ -65,7 +65,7 @@ package struct Placement: RemotePart {
         let row = try db.insert(item, of: number, in: parent, named: name)
         if let listing = transaction.listing { try db.noteSeen(row, in: listing) }
         if isTrashed { try trash.noteTrashed(newItem: row, as: item, named: name, in: parent) }
-        try setExtendedAttributes(item.extendedAttributes, of: number)
+        for (name, value) in item.extendedAttributes ?? [:] { try db.setExtendedAttribute(name, of: number, to: value) }
         // While a directory is listed for the first time, the kernel gets no negative dentries of it.
         if !transaction.isFirstListing { tellKernel([.entry(parent: parent, name: name)]) }
         // A listing that is under way is not cached yet; one that is here is.

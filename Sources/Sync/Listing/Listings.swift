@@ -237,16 +237,20 @@ actor Listings: SyncPart {
             try provider.enumerator(for: beginning.identifier, request: request)
         }
         defer { enumerator.invalidate() }
+        @Sendable func read(_ page: FileProviderPage) async throws -> ItemPage {
+            try await calls.make(.enumerateItems, for: request, ticket: ticket) { _ in
+                try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: PageValidator.pageSize)
+            }
+        }
+        var ahead: ItemPage?
         while true {
             try Task.checkCancellation()
-            let position = page
             do {
-                let result = try await calls.make(.enumerateItems, for: request, ticket: ticket) { _ in
-                    try await enumerator.enumerateItems(startingAt: position, suggestedPageSize: PageValidator.pageSize)
-                }
+                let result = if let ahead { ahead } else { try await read(page) }
+                ahead = nil
                 var isFirstSeen = false
                 // Before the first page nothing was seen.
-                if restarts > 0 || position != .initial, let first = result.items.first?.itemIdentifier {
+                if restarts > 0 || page != .initial, let first = result.items.first?.itemIdentifier {
                     isFirstSeen = try await replica.wasSeen(first, in: number, listing: beginning.number)
                 }
                 do {
@@ -258,10 +262,18 @@ actor Listings: SyncPart {
                 }
                 // The transaction leaves out what is stale.
                 _ = await replica.ordering.settle(result.items, beginning.observation)
-                let isWhole = result.nextPage == nil && !beginning.isComparison
-                guard try await take(result.items, in: number, beginning, isWhole: isWhole) else { return .unwanted }
-                guard let next = result.nextPage else { return isWhole ? .whole : .toFinish }
+                guard let next = result.nextPage else {
+                    let isWhole = !beginning.isComparison
+                    guard try await take(result.items, in: number, beginning, isWhole: isWhole) else {
+                        return .unwanted
+                    }
+                    return isWhole ? .whole : .toFinish
+                }
+                // The provider reads the next page while this one is stored.
+                async let following = read(next)
+                guard try await take(result.items, in: number, beginning, isWhole: false) else { return .unwanted }
                 page = next
+                ahead = try await following
             } catch let error as FileProviderError where error.code == .pageExpired {
                 restarts += 1
                 guard restarts <= Self.mostRestarts else { throw error }
