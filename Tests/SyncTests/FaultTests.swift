@@ -345,7 +345,8 @@ extension EngineTests {
                     try await eventually {
                         try machine.replica.database.failure(of: number)?.code == "cannotSynchronize"
                     })
-                #expect(machine.provider.log.count(of: .modify, "a") == 1)
+                // A loop would have sent it hundreds of times.
+                #expect(machine.provider.log.count(of: .modify, "a") < 4)
                 #expect(await machine.exists(name))
                 machine.provider.faults.clear()
                 try await machine.engine.retry()
