@@ -128,6 +128,7 @@ import Testing
             // The file itself is where it was.
             let busy = await failure { _ = try await coming?.value }
             #expect(busy?.code == .providerDomainTemporarilyUnavailable)
+            #expect(busy.map { OperationLedger.isOutcomeUnknown(after: $0) } == false)
             let keys = try await bucket.keys().map { String($0.dropFirst(bucket.prefix.count)) }
             #expect(keys == ["b/2", "b/4", "b/made/", "elsewhere", "out"])
             #expect(try await bucket.get(bucket.prefix + "b/2").text == "new")

@@ -25,10 +25,16 @@ extension OperationLedger {
     ) async throws -> Value {
         do {
             return try await body()
-        } catch var error as FileProviderError {
-            error.underlyingErrors.append(NothingSent())
-            throw error
+        } catch let error as FileProviderError {
+            throw nothingSent(error)
         }
+    }
+
+    /// An error of a call that has requested no change, as the error of one of which that is known.
+    package static func nothingSent(_ error: FileProviderError) -> FileProviderError {
+        var error = error
+        error.underlyingErrors.append(NothingSent())
+        return error
     }
 
     /// Looks up the result of a change that the remote has acknowledged.

@@ -94,25 +94,18 @@ final class S3Remote: PathRemote {
     /// - Parameters:
     ///   - isTree: whether the change is about everything below, too.
     ///   - isEmptied: whether nothing is at the path any more when it is done.
-    private func changing<Value: Sendable>(
-        _ path: RemotePath, isTree: Bool, isEmptied: Bool = false, _ body: () async throws -> Value
-    ) async throws -> Value {
-        try await claiming(path, isTree: isTree, isEmptied: isEmptied) {
-            try await mover.settle(over: [tree.key(of: path)])
-            try await client.settleDoubts(over: tree.extents(of: path, isTree: isTree))
-            return try await body()
-        }
-    }
-
+    ///   - newPath: where a rename leads to: the same holds there.
+    ///   - rename: what is to be continued if it was interrupted.
     /// - Throws: `noSuchItem` when the item was moved away meanwhile; `providerDomainTemporarilyUnavailable` when other
-    ///   operations take long, or the new directory was moved away.
-    private func claiming<Value: Sendable>(
-        _ path: RemotePath, isTree: Bool, isEmptied: Bool, to newPath: RemotePath? = nil,
-        _ body: () async throws -> Value
+    ///   operations take long, or the new directory was moved away. Nothing was sent then.
+    private func changing<Value: Sendable>(
+        _ path: RemotePath, isTree: Bool, isEmptied: Bool = false, to newPath: RemotePath? = nil,
+        by rename: MoveRecord? = nil, _ body: () async throws -> Value
     ) async throws -> Value {
-        try await ready()
+        try await OperationLedger.preparing { try await ready() }
         let place = tree.extents(of: path, isTree: isTree)
         let target = newPath.map { tree.extents(of: $0, isTree: isTree) } ?? []
+        let keys = rename.map { [$0.from, $0.to] } ?? [tree.key(of: path)]
         func isRenamed(_ path: RemotePath, _ renamed: [String]) -> Bool {
             renamed.contains { MoveJournal.holds($0, tree.key(of: path)) }
         }
@@ -121,12 +114,20 @@ final class S3Remote: PathRemote {
                 renamed in
                 if isRenamed(path, renamed) { throw S3Tree.missing(path) }
                 if let newPath, isRenamed(newPath, renamed) { throw OperationLedger.Busy() }
+                try await OperationLedger.preparing {
+                    try await S3Failure.translating {
+                        // Also interrupted renames below: hidden copies would be moved, and be visible in the new place.
+                        try await mover.settle(over: keys, but: rename)
+                        try await client.settleDoubts(over: place + target)
+                    }
+                }
                 return try await S3Failure.translating(body)
             }
         } catch is OperationLedger.Busy {
-            throw FileProviderError(
-                .providerDomainTemporarilyUnavailable,
-                "another operation on '\((newPath ?? path).name ?? "/")' is in progress")
+            throw OperationLedger.nothingSent(
+                FileProviderError(
+                    .providerDomainTemporarilyUnavailable,
+                    "another operation on '\((newPath ?? path).name ?? "/")' is in progress"))
         }
     }
 
@@ -295,12 +296,9 @@ final class S3Remote: PathRemote {
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try tree.check(newPath)
         let isTree = kind == .directory
-        return try await claiming(path, isTree: isTree, isEmptied: true, to: newPath) { [self] in
-            let (from, to) = (tree.key(of: path, kind), tree.key(of: newPath, kind))
-            // Also interrupted renames below: hidden copies would be moved, and be visible in the new place.
-            let wanted = MoveRecord(from: from, to: to, stage: .copying, begun: 0)
-            try await mover.settle(over: [from, to], but: wanted)
-            try await client.settleDoubts(over: [path, newPath].flatMap { tree.extents(of: $0, isTree: isTree) })
+        let (from, to) = (tree.key(of: path, kind), tree.key(of: newPath, kind))
+        let rename = MoveRecord(from: from, to: to, stage: .copying, begun: 0)
+        return try await changing(path, isTree: isTree, isEmptied: true, to: newPath, by: rename) { [self] in
             guard let there = try await tree.entry(at: path), there.kind == kind else { throw S3Tree.missing(path) }
             records.sent.carry(tree.key(of: path), to: tree.key(of: newPath))
             try await tree.requireDirectory(newPath.parent)

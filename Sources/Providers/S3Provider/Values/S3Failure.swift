@@ -54,7 +54,9 @@ struct S3Failure: Error {
         } catch is CancellationError {
             throw FileProviderError(.userCancelled)
         } catch is OperationLedger.Busy {
-            throw FileProviderError(.providerDomainTemporarilyUnavailable, "a rename is being finished")
+            // Of a rename that is waited for before anything else.
+            throw OperationLedger.nothingSent(
+                FileProviderError(.providerDomainTemporarilyUnavailable, "a rename is being finished"))
         }
     }
 
