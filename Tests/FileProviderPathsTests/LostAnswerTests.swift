@@ -222,6 +222,26 @@ import Testing
         #expect(sent.candidates("name", size: 3, tag: [9]).map(\.date) == [date])
     }
 
+    @Test("DAV-29: content that was acknowledged when it was sent again is known by its other tag after a SIGKILL, too")
+    func acknowledgedOtherwise() throws {
+        let store = ReportingStore.temporary
+        let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        let first = SentContents(in: store)
+        first.note("small", .digest([2]), size: 3, date: date)
+        first.acknowledge("small", .digest([2]))
+        first.note("small", .digest([2]), size: 3, date: date, acknowledgedTag: [7])
+        first.note("large", .tag([8]), date: nil, acknowledgedTag: [7])
+        first.close()
+        let second = SentContents(in: store)
+        #expect(second.candidates("small", size: 3, tag: [7]).isEmpty)
+        // A date on the remote says nothing against it.
+        for place in ["small", "large"] { second.noteDated(place, tag: [8]) }
+        let found = second.candidates("small", size: 3, tag: [8])
+        #expect(found.map(\.acknowledgedTag) == [[7]] && found.map(\.date) == [nil])
+        #expect(second.acknowledgedTag("large", tag: [8]) == [7] && second.date("large", tag: [8]) == nil)
+        #expect(second.acknowledgedTag("large", tag: [9]) == nil)
+    }
+
     @Test("PATH-10: content that had no answer is not taken for its twin elsewhere, and is known after a move")
     func places() throws {
         let sent = SentContents(in: .temporary)

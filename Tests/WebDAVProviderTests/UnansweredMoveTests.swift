@@ -111,6 +111,70 @@ struct UnansweredMoveTests {
         }
     }
 
+    /// Sends the same content twice over a file, of which the first move is made after the second one.
+    ///
+    /// - Parameter test: gets the file as it was acknowledged, when the first move has given it another tag.
+    private func withLateMove(
+        _ habit: String = "", of size: Int = 3, test: (ProviderSession, FileProviderItem) async throws -> Void
+    ) async throws {
+        try await PlainServer.run("newtags", habit) { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            let file = RemotePath(["file"])
+            let made = try await session.create(ProviderSession.template("file"), content: [1]).item
+            try await server.request(".gateway=0")
+            let bytes = [UInt8](repeating: 2, count: size)
+            let content = try TestContent(bytes)
+            let upload = Task {
+                try await remote.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            }
+            #expect(
+                await eventually {
+                    remote.server.hiddenFiles.sources(ofMovesTo: file).first?.replacement.digest != nil
+                })
+            upload.cancel()
+            _ = try? await upload.value
+            let acknowledged = try await session.modify(made, .contents, content: bytes).item
+            let tag = try await remote.entry(at: file).tag
+            #expect(remote.server.hiddenFiles.sources(ofMovesTo: file).count == 1)
+            try await server.request(".release")
+            #expect(await eventually { (try? await server.state().hidden) == [] })
+            #expect(try await remote.entry(at: file).tag != tag)
+            try await test(session, acknowledged)
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test(
+        "DAV-29: the same content that arrives once more is no conflict with what is changed here since",
+        arguments: ["", "pathtags"], [3, 300 << 10])
+    func arrivesTwice(_ habit: String, _ size: Int) async throws {
+        try await withLateMove(habit, of: size) { session, file async throws in
+            let changed = try await session.modify(file, .contents, content: [3, 3]).item
+            #expect(try await session.fetch(changed.itemIdentifier).bytes == [3, 3])
+        }
+        try await withLateMove(habit, of: size) { session, file async throws in
+            try await session.delete(file)
+            #expect(try await session.list().isEmpty)
+        }
+    }
+
+    @Test(
+        "DAV-29: what another client has written since is a conflict, also if it is as long",
+        arguments: ["", "pathtags"])
+    func othersAreNotTaken(_ habit: String) async throws {
+        try await withLateMove(habit) { session, file async throws in
+            let other = try TestContent([4, 4, 4])
+            _ = try await session.webDAV?.write(
+                other.source, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .always)
+            let error = await #expect(throws: FileProviderError.self) {
+                try await session.modify(file, .contents, content: [3, 3])
+            }
+            #expect(error?.code == .localVersionConflictingWithServer)
+            #expect(try await session.fetch(file.itemIdentifier).bytes == [4, 4, 4])
+        }
+    }
+
     @Test("DAV-29: a move during which the daemon is killed keeps its source, and replaces nothing newer")
     func killed() async throws {
         try await PlainServer.run { server async throws in

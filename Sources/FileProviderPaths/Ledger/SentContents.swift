@@ -33,7 +33,9 @@ package final class SentContents: Sendable {
         package var mark: Mark
         /// Nil where the tag says enough.
         package var size: Int64?
-        package var date: FileTimestamp
+        package var date: FileTimestamp?
+        /// The tag with which the same content was acknowledged when it was sent again; nil if it was not.
+        package var acknowledgedTag: [UInt8]?
         /// Tags of other contents that had its place and its size.
         fileprivate var strangers: Set<[UInt8]> = []
 
@@ -81,12 +83,19 @@ package final class SentContents: Sendable {
 
     /// An upload is about to be sent, or had no response.
     ///
-    /// - Parameter date: nil is nothing to be recognized by.
+    /// - Parameters:
+    ///   - date: nil is nothing to be recognized for, without the next parameter.
+    ///   - acknowledgedTag: with which the same content was acknowledged when it was sent again.
     /// - Returns: whether this is the only upload that the record is of.
     @discardableResult
-    package func note(_ place: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?) -> Bool {
-        guard let date else { return false }
-        return note(Content(place: Array(place.utf8), mark: mark, size: size, date: date))
+    package func note(
+        _ place: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?, acknowledgedTag: [UInt8]? = nil
+    ) -> Bool {
+        guard date != nil || acknowledgedTag != nil else { return false }
+        return note(
+            Content(
+                place: Array(place.utf8), mark: mark, size: size, date: date, acknowledgedTag: acknowledgedTag,
+                strangers: acknowledgedTag.map { [$0] } ?? []))
     }
 
     @discardableResult
@@ -173,8 +182,23 @@ package final class SentContents: Sendable {
 
     /// The content with a tag has a date of its own on the remote, which is not taken for the one that it was sent with.
     package func noteDated(_ place: String, tag: [UInt8]) {
-        forget(place, .tag(tag))
-        settle(place, tag: tag, as: nil)
+        let bytes = Array(place.utf8)
+        let (changed, isForgotten) = state.withLock { state -> ([Content], Bool) in
+            var contents = state.contents[bytes] ?? []
+            for index in contents.indices {
+                // Content that was sent again is still to be recognized, but not for its date.
+                if contents[index].acknowledgedTag != nil {
+                    contents[index].date = nil
+                } else {
+                    contents[index].strangers.insert(tag)
+                }
+            }
+            if !contents.isEmpty { state.contents[bytes] = contents }
+            let isForgotten = contents.contains { $0.mark == .tag(tag) && $0.acknowledgedTag == nil }
+            return (contents.filter { $0.acknowledgedTag != nil }, isForgotten)
+        }
+        for content in changed { kept.set(content.key, content) }
+        if isForgotten { forget(place, .tag(tag)) }
     }
 
     /// Whether nothing is recorded, as is usual: nothing has to be looked for then.
@@ -183,6 +207,11 @@ package final class SentContents: Sendable {
     /// The date of the content with a tag; nil for all other contents.
     package func date(_ place: String, tag: [UInt8]) -> FileTimestamp? {
         state.withLock { $0.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.date }
+    }
+
+    /// The tag with which the content with another tag was acknowledged; nil for all other contents.
+    package func acknowledgedTag(_ place: String, tag: [UInt8]) -> [UInt8]? {
+        state.withLock { $0.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.acknowledgedTag }
     }
 
     /// The contents without a known tag that a file may hold.

@@ -21,6 +21,9 @@ public struct RemoteEntry: Hashable, Sendable {
     public var attributes: RemoteAttributes
     /// Whether the remote permits changes of it; nil if the remote does not say.
     public var isWritable: Bool?
+    /// The tag with which the same content was acknowledged: an earlier upload of it, which had no answer, was carried out later.
+    /// Nil for any other file.
+    package var acknowledgedTag: [UInt8]?
     /// Whether the remote's trash, if it has one, keeps the item when it is deleted.
     package var isTrashable = true
 

@@ -98,7 +98,7 @@ final class PathWriter: Sendable {
             return try await tree.locate(parent) { [self] directory in
                 let path = directory.appending(item.filename)
                 guard let entry = try await tree.entry(at: path), tree.mayBe(entry, identifier),
-                    entry.kind != .file || PathItems.hasTag(of: entry.version, change.base),
+                    entry.kind != .file || entry.hasContent(of: change.base),
                     try await tree.identities.identify(entry, in: parent, at: directory) == identifier
                 else { throw error }
                 return try await apply(change, to: entry, at: path, in: parent)
@@ -118,7 +118,7 @@ final class PathWriter: Sendable {
             guard entry.kind == .file else {
                 throw FileProviderError(.cannotSynchronize, "'\(entry.name)' is no file on the remote")
             }
-            if !PathItems.hasTag(of: entry.version, change.base) {
+            if !entry.hasContent(of: change.base) {
                 // The response to an earlier upload may have been lost.
                 guard let sent = contents, try await has(entry, at: path, contentOf: sent) else {
                     throw conflict(entry, identifier, in: parent)
@@ -228,7 +228,7 @@ final class PathWriter: Sendable {
                 let entry = try await remote.entry(at: path)
                 guard tree.mayBe(entry, identifier) else { return paths.noteVanished(version: version) }
                 let parent = try tree.parent(of: identifier, at: path)
-                if entry.kind != .directory, !PathItems.hasTag(of: entry.version, base.contentVersion) {
+                if entry.kind != .directory, !entry.hasContent(of: base.contentVersion) {
                     throw rejection(entry, identifier, in: parent)
                 }
                 let condition: RemoteCondition

@@ -17,6 +17,7 @@ HABITs:
   readonly    permits no PUT
   inner=PATH  is behind a proxy that changes the paths of requests alone: every reference begins with PATH
   pathtags    the ETag of a file depends on its path
+  newtags     each PUT makes another ETag, also of the same content
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing. With 0 for MS it is done
@@ -55,6 +56,7 @@ moves = {"status": 0}
 counts = {}
 locked = threading.Event()
 dates = {}
+writes = {}
 refused = []
 sessions = {}
 connections = {"open": 0, "busy": 0, "most": 0, "all": 0}
@@ -187,7 +189,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     @staticmethod
     def tag(place):
         place_part = place.encode() if "pathtags" in habits else b""
-        return '"%s"' % hashlib.sha1(place_part + files[place]).hexdigest()
+        write_part = str(writes[place]).encode() if "newtags" in habits else b""
+        return '"%s"' % hashlib.sha1(place_part + write_part + files[place]).hexdigest()
 
     def described(self, place):
         href = habits.get("inner", "") + urllib.parse.quote(place)
@@ -294,6 +297,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock:
             is_new = self.place not in files
             files[self.place], dates[self.place] = content, time.time()
+            writes[self.place] = counts["PUT"]
         return is_new
 
     def do_PUT(self):
@@ -359,6 +363,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             moved = target + one[len(place):]
             files[moved] = files.pop(one)
             dates[moved] = dates.pop(one, 0)
+            writes[moved] = writes.pop(one, 0)
 
     @classmethod
     def move_later(cls, place, target, pause):

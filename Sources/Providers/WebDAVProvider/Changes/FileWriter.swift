@@ -19,7 +19,7 @@ struct FileWriter: Sendable {
         _ contents: ContentSource, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         try await server.connect()
-        try await server.requireNoMove(to: path, of: contents)
+        let earlier = try await server.requireNoMove(to: path, of: contents)
         if server.hasIdentifiers {
             contents.growing?.giveUp()
             return try await replace(contents, at: path, attributes, if: condition)
@@ -35,7 +35,12 @@ struct FileWriter: Sendable {
             contents.growing?.giveUp()
             return try await create(contents, at: path, attributes, capabilities)
         }
-        return try await writeHidden(contents, to: path, attributes, if: condition, capabilities)
+        let entry = try await writeHidden(contents, to: path, attributes, if: condition, capabilities)
+        // A move that is made only now gives the file another tag.
+        for move in earlier where move.mark != .tag(entry.tag) {
+            server.lostUploads.note(move.mark, of: contents, at: path, attributes, acknowledgedTag: entry.tag)
+        }
+        return entry
     }
 
     /// Sends the content under a hidden name, and moves it to its path.
@@ -85,7 +90,7 @@ struct FileWriter: Sendable {
         // A move that is made late replaces what is newer, unless the server checks what it replaces.
         var replacement: HiddenFiles.Replacement?
         if !isCheckedByMove {
-            replacement = HiddenFiles.Replacement(names: path.names, size: contents.size)
+            replacement = HiddenFiles.Replacement(names: path.names, size: contents.size, mark: mark)
             if case .digest(let digest) = mark { replacement?.digest = digest }
         }
         do {

@@ -61,9 +61,14 @@ extension WebDAVServer {
     /// Deleting the source of the move would not prevent it: some servers remove the target before they look for the source.
     ///
     /// - Parameter contents: what is to be written; nil for any other change. The move of the same content does no harm.
+    /// - Returns: what the moves of the same content do that may be made later.
     /// - Throws: `providerDomainTemporarilyUnavailable` as long as the server may make such a move. Nothing was changed then.
-    func requireNoMove(to path: RemotePath, of contents: ContentSource? = nil) async throws {
+    @discardableResult
+    func requireNoMove(
+        to path: RemotePath, of contents: ContentSource? = nil
+    ) async throws -> [HiddenFiles.Replacement] {
         try await OperationLedger.preparing {
+            var same: [HiddenFiles.Replacement] = []
             for (hidden, replacement) in hiddenFiles.sources(ofMovesTo: path) {
                 guard try await lookUp(hidden) != nil else {
                     hiddenFiles.remove(hidden)
@@ -72,10 +77,12 @@ extension WebDAVServer {
                 if let contents, let digest = replacement.digest, replacement.names == path.names,
                     replacement.size == contents.size, await contents.digest() == digest
                 {
+                    same.append(replacement)
                     continue
                 }
                 throw unansweredMove(to: replacement.names.last)
             }
+            return same
         }
     }
 

@@ -33,6 +33,8 @@ final class HiddenFiles: Sendable {
         var size: Int64
         /// SHA-256 of the content; nil where it is not known.
         var digest: [UInt8]?
+        /// What the content is recognized by at the target; nil where nothing is known.
+        var mark: SentContents.Mark?
     }
 
     private let records: SurvivingRecords<Record>

@@ -15,15 +15,21 @@ struct LostUploads: Sendable {
 
     /// Records an upload that is about to be sent: its content may be at its path, or arrive there later.
     ///
-    /// - Parameter mark: what the content is recognized by; nil records nothing.
+    /// - Parameters:
+    ///   - mark: what the content is recognized by; nil records nothing.
+    ///   - acknowledgedTag: for an earlier upload, the tag with which the same content was acknowledged since.
     /// - Returns: whether this is the only upload that the record is of.
+    @discardableResult
     func note(
-        _ mark: SentContents.Mark?, of content: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes
+        _ mark: SentContents.Mark?, of content: ContentSource, at path: RemotePath, _ attributes: RemoteAttributes,
+        acknowledgedTag: [UInt8]? = nil
     ) -> Bool {
         guard let mark else { return false }
         var size: Int64?
         if case .tag = mark {} else { size = content.size }
-        return contents.note(Self.place(path), mark, size: size, date: attributes.contentModificationDate)
+        return contents.note(
+            Self.place(path), mark, size: size, date: attributes.contentModificationDate,
+            acknowledgedTag: acknowledgedTag)
     }
 
     func acknowledge(_ mark: SentContents.Mark?, at path: RemotePath) {
@@ -55,12 +61,13 @@ struct LostUploads: Sendable {
 
     private static func place(_ path: RemotePath) -> String { path.names.joined(separator: "/") }
 
-    /// The entry with the local date, if the file's upload had no response.
+    /// The entry with the local date, and the tag of the same content, if the file's upload had no response.
     func recognized(_ entry: RemoteEntry, at path: RemotePath) async throws -> RemoteEntry {
         guard entry.kind == .file, let size = entry.size, !contents.isEmpty else { return entry }
         var own = entry
         let place = Self.place(path)
         let candidates = contents.candidates(place, size: size, tag: entry.tag)
+        own.acknowledgedTag = contents.acknowledgedTag(place, tag: entry.tag)
         if candidates.isEmpty {
             // Another task may have recognized it since the entry was read.
             if let date = contents.date(place, tag: entry.tag) { own.attributes.contentModificationDate = date }
@@ -69,7 +76,7 @@ struct LostUploads: Sendable {
         let seconds = entry.attributes.contentModificationDate?.seconds
         var found = candidates.first { seconds.map(SentContents.Mark.seconds) == $0.mark }
         if found == nil, candidates.contains(where: { if case .digest = $0.mark { true } else { false } }) {
-            guard let there = try await bytes(at: path) else { return entry }
+            guard let there = try await bytes(at: path) else { return own }
             // The file has changed since the listing.
             guard Int64(there.count) == size else {
                 throw FileProviderError(
@@ -79,10 +86,13 @@ struct LostUploads: Sendable {
             found = candidates.first { $0.mark == mark }
         }
         // In this order: a task that finds the candidate settled finds its date.
-        if let found { contents.note(place, .tag(entry.tag), date: found.date) }
+        if let found {
+            contents.note(place, .tag(entry.tag), date: found.date, acknowledgedTag: found.acknowledgedTag)
+        }
         contents.settle(place, tag: entry.tag, as: found)
-        guard let found else { return entry }
-        own.attributes.contentModificationDate = found.date
+        guard let found else { return own }
+        own.acknowledgedTag = found.acknowledgedTag
+        if let date = found.date { own.attributes.contentModificationDate = date }
         return own
     }
 
