@@ -6,8 +6,10 @@ extension SyncEngine {
     /// Warnings for the user.
     package var warnings: Warnings { context.warnings }
 
-    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed.
+    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of a full disk when
+    /// there is space.
     package func currentWarnings() throws -> [String] {
+        budget.withdrawWarningIfPossible()
         // In this order: a conflict that is found meanwhile keeps its warning.
         let reported = warnings.conflictCopies
         if !reported.isEmpty {

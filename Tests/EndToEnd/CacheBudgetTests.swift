@@ -188,7 +188,7 @@ extension RealMount {
                 for name in ["one", "two", "three"] {
                     try yonder.write(Array(repeating: 1, count: 50 << 20), to: name)
                 }
-                for name in ["small", "smaller"] { try yonder.write(Array(repeating: 2, count: 100_000), to: name) }
+                try yonder.write(Array(repeating: 2, count: 100_000), to: "small")
                 try await yonder.mountSource()
                 func isFull() async throws -> Bool {
                     try await yonder.status().warnings.contains { $0.hasPrefix("the disk is full") }
@@ -206,12 +206,8 @@ extension RealMount {
                 for command in ["unpin", "evict"] {
                     _ = try await yonder.yonder(command, yonder["one"], yonder["two"], yonder["three"])
                 }
-                #expect(
-                    try await eventually {
-                        _ = try await yonder.yonder("evict", yonder["smaller"])
-                        _ = try await Command.run("cat", yonder["smaller"])
-                        return try await !isFull()
-                    })
+                // Nothing has to be fetched or evicted for that.
+                #expect(try await eventually { try await !isFull() })
             }
         }
     }

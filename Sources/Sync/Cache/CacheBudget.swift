@@ -41,9 +41,11 @@ actor CacheBudget {
     /// How many need that nothing is given up but for lack of room.
     private var holds = 0
     private nonisolated let isOver = Mutex(false)
-    private let reservations = SpaceReservations()
-    /// The most bytes that did not fit; nil since so many would.
-    private var refused: Int64?
+    private nonisolated let reservations = SpaceReservations()
+    /// The most bytes that did not fit, of fetches that no process waited for (true) and of others.
+    private nonisolated let refused = Mutex<[Bool: Int64]>([:])
+    private nonisolated let freeSpace: @Sendable () -> FreeSpace?
+    private let pause: @Sendable (Duration) async -> Void
     private nonisolated let signal = WakeSignal()
     private nonisolated let writing = WakeSignal()
 
@@ -52,10 +54,20 @@ actor CacheBudget {
     private static let patience = Duration.seconds(1)
     /// How long the fetches that have reserved space may make no progress.
     private static let patienceWithOthers = Duration.seconds(10)
+    private static let pauseBetweenLooks = Duration.milliseconds(20)
     private static let longestSleep = Duration.seconds(3600)
     private static let pauseWithoutRoom = Duration.seconds(5)
 
-    init(replica: Replica, accessTimes: AccessTimes, warnings: Warnings, limits: CacheLimits) {
+    /// - Parameters:
+    ///   - freeSpace: of the disk with the content; nil for the file system's.
+    ///   - pause: lets time pass while a fetch waits for space.
+    init(
+        replica: Replica, accessTimes: AccessTimes, warnings: Warnings, limits: CacheLimits,
+        freeSpace: (@Sendable () -> FreeSpace?)? = nil,
+        pause: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+    ) {
+        self.freeSpace = freeSpace ?? { FreeSpace(replica.directory) }
+        self.pause = pause
         self.replica = replica
         self.accessTimes = accessTimes
         self.warnings = warnings
@@ -140,46 +152,59 @@ actor CacheBudget {
         _ bytes: Int64, for number: InodeNumber, isBackground: @Sendable () -> Bool, evictor: any ContentEvictor
     ) async throws(FileProviderError) -> SpaceReservations.Reservation {
         func shortage() -> Int64 {
-            let needed = bytes + reservations.bytes
-            return FreeSpace(replica.directory)?.shortage(of: needed, isBackground: isBackground()) ?? 0
+            let needed = bytes.saturatingAdd(reservations.bytes)
+            return freeSpace()?.shortage(of: needed, isBackground: isBackground()) ?? 0
         }
-        var (hasTrimmed, deadline) = (false, ContinuousClock.now)
+        var (hasTrimmed, patience) = (false, Duration.zero)
         var reserved: Int64 = 0
         while case let short = shortage(), short > 0 {
+            // Nothing is evicted for a fetch that is not wanted any more.
+            if Task.isCancelled { throw FileProviderError(.userCancelled) }
             guard hasTrimmed else {
                 hasTrimmed = true
                 // A file that was still open frees its space when it is closed.
-                if await trim(except: number, evictor, while: { $0 < short }) > 0 { deadline = .now + Self.patience }
+                if await trim(except: number, evictor, while: { $0 < short }) > 0 { patience = Self.patience }
                 continue
             }
             // Other fetches may end before they have filled all that they have reserved.
-            if short <= reservations.bytes, reservations.bytes != reserved {
-                reserved = reservations.bytes
-                deadline = .now + Self.patienceWithOthers
+            if short <= reservations.bytes {
+                if reservations.bytes != reserved {
+                    (reserved, patience) = (reservations.bytes, Self.patienceWithOthers)
+                }
+            } else if reserved > 0, reservations.bytes == 0 {
+                // They have filled it: what they have fetched may be evicted now.
+                (reserved, hasTrimmed) = (0, false)
+                continue
             }
-            if Task.isCancelled { throw FileProviderError(.userCancelled) }
-            guard ContinuousClock.now < deadline else {
-                refused = max(refused ?? 0, bytes)
-                warnings.report(Self.fullDisk, of: .freeSpace)
+            guard patience > .zero else {
+                let lane = isBackground()
+                refused.withLock {
+                    $0[lane] = max($0[lane] ?? 0, bytes)
+                    warnings.report(Self.fullDisk, of: .freeSpace)
+                }
                 throw FileProviderError.posix(
                     .noSpace, "the disk is full: what can be evicted makes no room for \(bytes) bytes more")
             }
-            try? await Task.sleep(for: .milliseconds(20))
+            patience -= Self.pauseBetweenLooks
+            await pause(Self.pauseBetweenLooks)
         }
-        withdrawWarningIfPossible()
         return reservations.reserve(bytes)
     }
 
     private static let fullDisk =
         "the disk is full: not everything that is read or kept downloaded fits; 'yonder evict' and 'yonder unpin' free space"
 
-    /// Withdraws the warning of a full disk when all that was refused would fit.
-    private func withdrawWarningIfPossible() {
-        guard let bytes = refused, let space = FreeSpace(replica.directory),
-            space.shortage(of: bytes + reservations.bytes, isBackground: true) <= 0
-        else { return }
-        refused = nil
-        warnings.succeeded(.freeSpace)
+    /// Withdraws the warning of a full disk when all that was refused would fit. From any thread.
+    nonisolated func withdrawWarningIfPossible() {
+        refused.withLock { refused in
+            guard !refused.isEmpty, let space = freeSpace() else { return }
+            let fits = refused.allSatisfy { isBackground, bytes in
+                space.shortage(of: bytes.saturatingAdd(reservations.bytes), isBackground: isBackground) <= 0
+            }
+            guard fits else { return }
+            refused = [:]
+            warnings.succeeded(.freeSpace)
+        }
     }
 
     /// The disk was full while bytes were written to it: gives up at least as many, but not of the file that they are for.
@@ -195,8 +220,7 @@ actor CacheBudget {
     /// - Returns: how long it is not looked at again when no program writes.
     private func keepRoomForWriters(_ evictor: any ContentEvictor) async -> Duration {
         var (last, rest): (FreeSpace?, Duration) = (nil, Self.shortestPause)
-        while let space = FreeSpace(replica.directory) {
-            withdrawWarningIfPossible()
+        while let space = freeSpace() {
             let shortage = space.shortage(of: 0)
             // A program that has a file open and writes nothing must not cause twenty wake-ups a second.
             rest = space == last ? min(rest * 2, Self.longestRest) : Self.shortestPause
@@ -282,7 +306,6 @@ actor CacheBudget {
         pass = task
         let freed = await task.value
         if pass == task { pass = nil }
-        withdrawWarningIfPossible()
         return freed
     }
 }

@@ -8,6 +8,11 @@ struct FreeSpace: Hashable {
     /// A fiftieth, at least 64 MiB and at most 1 GiB; of a small file system never more than a tenth.
     private var reserve: Int64
 
+    init(available: Int64, reserve: Int64) {
+        self.available = available
+        self.reserve = reserve
+    }
+
     init?(_ directory: FilePath) {
         guard let statistics = try? FileSystemStatistics(of: directory) else { return nil }
         let unit = Int64(clamping: statistics.blockSize)
