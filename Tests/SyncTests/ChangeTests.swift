@@ -225,6 +225,47 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-8: a feed of ever new changes holds nothing up", .timeLimit(.minutes(1)))
+        func everNewChanges() async throws {
+            try await Machine.run(isInteractive: false, fill: tree) { machine async throws in
+                machine.provider.faults.add(.everNewChanges, to: .changes)
+                machine.engine.signal()
+                let database = machine.replica.database
+                let anchor = try database.bytes(of: .syncAnchor)
+                #expect(
+                    try await eventually { try database.entries(of: .root, after: 0, limit: 100).count > 20 })
+                #expect(try database.bytes(of: .syncAnchor) != anchor)
+                #expect(try await machine.read("d/inner") == "inner")
+                try await machine.write("text", to: "mine")
+                #expect(
+                    await eventually(within: .seconds(10)) {
+                        machine.provider.tree.entries()["mine"]?.content == "text"
+                    })
+                // Another round is asked for, and is not begun after the end.
+                let waiting = Task { try await machine.engine.refresh() }
+                await machine.engine.feed.stop()
+                _ = await waiting.result
+            }
+        }
+
+        @Test(
+            "NAME-8: what a feed without end reports as deleted is removed, and the next round goes on from there",
+            .timeLimit(.minutes(1)))
+        func deletionInEverNewChanges() async throws {
+            try await run { fixture in
+                await fixture.engine.feed.endReports(after: .zero)
+                fixture.provider.faults.add(.everNewChanges, to: .changes)
+                fixture.provider.changeSilently { $0.delete("a") }
+                try await fixture.engine.refresh()
+                #expect(try !fixture.names().contains("a"))
+                let anchor = try fixture.replica.database.bytes(of: .syncAnchor)
+                #expect(try await eventually { try fixture.replica.database.bytes(of: .syncAnchor) != anchor })
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                #expect(fixture.engine.warnings.texts == [])
+            }
+        }
+
         @Test("NAME-6: no change makes an item of an identifier of the system, or takes one out of its directory")
         func identifiersOfTheSystemAreNoItems() async throws {
             try await run { fixture in
@@ -367,4 +408,8 @@ extension EngineTests {
             }
         }
     }
+}
+
+extension ChangeFeed {
+    fileprivate func endReports(after time: Duration) { longestReport = time }
 }

@@ -34,6 +34,8 @@ public final class FaultScript: Sendable {
         case sameAnchorMoreComing
         /// Every batch of changes is empty, has a new anchor and declares more changes.
         case endlessChanges
+        /// Every batch of changes has another new file in the root, and declares more changes.
+        case everNewChanges
         /// A batch of changes, or the current anchor, has this anchor.
         case anchor(SyncAnchor)
         /// A change is applied and the call throws: the response was lost.

@@ -39,6 +39,11 @@ struct InMemoryEnumerator: FileProviderEnumerator {
 
     func enumerateChanges(from anchor: SyncAnchor, suggestedBatchSize: Int) async throws -> ChangeBatch {
         try await perform(.changes) { effects in
+            for case .everNewChanges in effects {
+                provider.changeSilently {
+                    _ = $0.addFile("\(UInt64.random(in: 0...UInt64.max))", content: RemoteContent("new"))
+                }
+            }
             let tree = provider.tree
             let isDocument = tree[container]?.kind == .file
             guard container == .workingSet || isDocument else { throw FileProviderError(.featureUnsupported) }
@@ -56,6 +61,7 @@ struct InMemoryEnumerator: FileProviderEnumerator {
             for effect in effects {
                 switch effect {
                 case .sameAnchorMoreComing: (batch.anchor, batch.moreComing) = (anchor, true)
+                case .everNewChanges: batch.moreComing = true
                 case .anchor(let other): batch.anchor = other
                 default: break
                 }

@@ -8,6 +8,7 @@ actor ChangeFeed: SyncPart {
     private let request = FileProviderRequest(reason: .synchronization)
     private var running: Task<Void, any Error>?
     private var isAskedAgain = false
+    private var isStopped = false
     private var lastRound: (end: ContinuousClock.Instant, took: Duration)?
     /// After a round nothing but a command asks for another for so many times as long.
     private static let pauseInRounds = 10
@@ -31,6 +32,8 @@ actor ChangeFeed: SyncPart {
     private static let leastTrust = Duration.seconds(30)
     private var lastComparisonOfAll: ContinuousClock.Instant?
     private var comparingAllTook = Duration.zero
+    /// After this time a round ends although the feed says that more changes are coming, and the next one goes on from there.
+    var longestReport = Duration.seconds(600)
     /// What is wrong with a feed that says that more changes are coming and makes no progress.
     private var stall: FileProviderError?
     /// Whether the present round has decided about all that is missing, although a directory could not be compared.
@@ -138,6 +141,7 @@ actor ChangeFeed: SyncPart {
     }
 
     func stop() {
+        isStopped = true
         running?.cancel()
     }
 
@@ -145,6 +149,7 @@ actor ChangeFeed: SyncPart {
 
     private func startRound() -> Task<Void, any Error> {
         if let running { return running }
+        guard !isStopped else { return Task { throw FileProviderError(.domainDisabled) } }
         isAskedAgain = false
         (retriesFailures, retriesFailuresNext) = (retriesFailuresNext, false)
         let task = Task {
@@ -259,6 +264,7 @@ actor ChangeFeed: SyncPart {
         }
         var vanished: Set<ItemIdentifier> = []
         var check = CycleCheck(from: anchor)
+        let begun = ContinuousClock.now
         while true {
             let start = anchor
             let observation = replica.ordering.observe()
@@ -286,11 +292,23 @@ actor ChangeFeed: SyncPart {
                 stall = error
                 break
             }
+            // A busy remote may report without end. While removals are held, the anchor stays: the next round asks for the same.
+            if .now - begun >= longestReport {
+                isAskedAgain = try await remove(vanished, reportedUpTo: anchor)
+                return true
+            }
         }
-        if !vanished.isEmpty, try await removeVanished(vanished) {
-            let reached = anchor
-            try await commits.commit { try $0.changes.noteAnchor(reached) }
-        }
+        _ = try await remove(vanished, reportedUpTo: anchor)
+        return true
+    }
+
+    /// Removes what the provider reports as deleted, and notes how far it has reported.
+    ///
+    /// - Returns: whether it was removed; see ``removeVanished(_:knownUpTo:)``.
+    private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor) async throws -> Bool {
+        guard try await removeVanished(vanished) else { return false }
+        // Otherwise the last batch has noted it.
+        if !vanished.isEmpty { try await commits.commit { try $0.changes.noteAnchor(anchor) } }
         return true
     }
 
