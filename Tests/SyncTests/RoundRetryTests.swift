@@ -109,5 +109,28 @@ extension EngineTests {
                 #expect(fixture.engine.warnings.texts == [])
             }
         }
+
+        @Test("ERROR-6: a command asks once for a directory that the remote cannot list")
+        func malformedDirectoryOfAPolledRemote() async throws {
+            func fill(_ tree: inout RemoteTree) {
+                tree.addDirectory("d", identifier: "d")
+                tree.addFile("f", in: "d", content: RemoteContent("f"))
+            }
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await EngineFixture.run(options: options, fill: fill) { fixture async throws in
+                try await fixture.list("d")
+                let error = FileProviderError(.malformedResponse, "no listing")
+                fixture.provider.faults.fail(.enumerate, of: "d", with: error, times: nil)
+                for _ in 0..<2 {
+                    fixture.provider.log.clear()
+                    #expect(await failure { try await fixture.engine.refresh() }?.code == .malformedResponse)
+                    #expect(fixture.provider.log.count(of: .enumerate, "d") == 1)
+                }
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                #expect(fixture.engine.warnings.texts == [])
+            }
+        }
     }
 }

@@ -47,6 +47,8 @@ actor ChangeFeed: SyncPart {
     private var retriesFailures = false
     /// The failure of a directory that the present round has left to be compared again alone.
     private var malformed: FileProviderError?
+    /// The directories that could not be compared in the present round.
+    private var left: Set<InodeNumber> = []
 
     static let batchSize = 1000
 
@@ -190,7 +192,7 @@ actor ChangeFeed: SyncPart {
         newestAtBeginning = try replica.database.newestItem()
         newestBefore = newestBefore ?? newestAtBeginning
         try await refreshRoot()
-        malformed = nil
+        (malformed, left) = (nil, [])
         areMissingDecided = false
         do {
             try await takeNews()
@@ -210,7 +212,9 @@ actor ChangeFeed: SyncPart {
     private func compareIncomplete() async throws {
         var comparison = comparison
         let database = replica.database
-        for number in try retriesFailures ? database.directoriesToCompare() : database.comparisons().due {
+        let due = try retriesFailures ? database.directoriesToCompare() : database.comparisons().due
+        // The comparison of everything has just asked for these.
+        for number in due where !left.contains(number) {
             try await commits.commit { try $0.listings.beginComparing(number) }
             let outcome = try await comparison.compare(number)
             let isDecided = try await removeMissing()
@@ -226,6 +230,7 @@ actor ChangeFeed: SyncPart {
     /// - Throws: a failure that may pass by itself: the round is repeated.
     private func settle(_ comparison: DirectoryComparison) throws {
         malformed = malformed ?? comparison.malformed
+        left.formUnion(comparison.left)
         if let passing = comparison.passing {
             areMissingDecided = true
             throw passing
