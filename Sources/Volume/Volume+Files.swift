@@ -340,7 +340,8 @@ extension Volume {
     }
 
     /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
-    /// must not take it for zeros.
+    /// must not take it for zeros; so does a file that is open for writing, unless the kernel accesses the content file itself:
+    /// the kernel may have stores through a mapping that it has not written back.
     package func seek(
         to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
     ) throws(VolumeError) -> Int64 {
@@ -348,7 +349,7 @@ extension Volume {
         guard inode.kind == .file else { throw .refused(.invalidArgument) }
         let size = attributes(for: inode).size
         guard offset >= 0, offset < size else { throw .refused(.noSuchAddressOrDevice) }
-        if inode.content == .materialized, size > 0 {
+        if inode.content == .materialized, !mayHaveUnwrittenPages(inode.number) {
             let found = try known {
                 let descriptor = try replica.openContent(of: inode.number)
                 defer { try? descriptor.close() }
@@ -357,6 +358,10 @@ extension Volume {
             return found
         }
         return extent == .data ? offset : size
+    }
+
+    private func mayHaveUnwrittenPages(_ number: InodeNumber) -> Bool {
+        files.isOpenForWriting(number) && files.file(number)?.withState { $0.backing } == nil
     }
 
     /// The quota of the remote if it is known, else the free space of the replica's file system. Writes need space on

@@ -79,5 +79,23 @@ extension RealMount {
                 #expect(try await blocks(yonder.source.appending("empty").string) == 0)
             }
         }
+
+        @Test("READ-6: a file that is open for writing has no holes: a store through a mapping is copied")
+        func mapped() async throws {
+            try await Installation.mounted { yonder async throws in
+                try await yonder.shell("truncate -s 1M sparse")
+                let copy = try await yonder.shell(
+                    """
+                    python3 -c '
+                    import mmap, os, subprocess
+                    file = os.open("sparse", os.O_RDWR)
+                    mapping = mmap.mmap(file, 1 << 20)
+                    mapping[500000:500006] = b"stored"
+                    subprocess.run(["cp", "--sparse=always", "sparse", "copy"], check=True)
+                    print(open("copy", "rb").read()[500000:500006])'
+                    """)
+                #expect(copy == "b'stored'\n")
+            }
+        }
     }
 }

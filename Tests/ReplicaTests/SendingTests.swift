@@ -1,6 +1,7 @@
 import FileProvider
 import ReplicaTestSupport
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica
@@ -212,6 +213,31 @@ import Testing
         #expect(unanswered.contains { $0.matches(redated) })
         redated.contentModificationDate = FileTimestamp(seconds: 1_700_000_000)
         #expect(!unanswered.contains { $0.matches(redated) })
+    }
+
+    @Test("SEND-5: a date that is set while a file is open for writing hides no store through a mapping")
+    func datedWhileOpen() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.file("file", size: 0, version: "1")], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let caller = LocalCaller(user: 0, group: 0)
+        let date = FileTimestamp(seconds: 1_600_000_000)
+        var dated = LocalAttributes()
+        dated.modifiedAt = .at(date)
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: false, caller: caller)
+        }
+        let contents = try ContentStore(in: replica.directory)
+        // Until change times can tell writing from what was before.
+        #expect(try await eventually { try contents.status(of: number).stamp != ContentStamp.unknown })
+        let before = try contents.status(of: number).stamp
+        _ = try replica.change(open: fixture.open) {
+            try $0.attributes.setAttributes(of: number, to: dated, caller: caller)
+        }
+        #expect(try contents.status(of: number).stamp == before)
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
+        #expect(try replica.database.inode(number)?.modifiedAt == date)
     }
 
     @Test(

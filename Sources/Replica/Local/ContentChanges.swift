@@ -123,12 +123,16 @@ package struct ContentChanges: LocalPart {
     }
 
     /// Keeps the content file's time the same as the row's, so that only writing makes them differ.
+    ///
+    /// Precondition: the content was compared. The content file of one that is open for writing is left alone: the kernel may have written
+    /// back a mapping since the comparison, which only the file's change time tells.
     func setContentTime(of number: InodeNumber, to time: FileTimestamp) throws {
         guard let file = try db.inode(number), file.kind == .file, file.content == .materialized,
             try db.hasContentFile(number)
         else { return }
+        // Where change times are too coarse to tell, the content counts as written, with the file's modification time.
+        if let stamp = file.contentStamp, stamp != ContentStamp.unknown { return }
         try contents.setModificationTime(of: number, to: time)
-        if file.contentStamp != nil { try db.setContentStamp(of: number, to: contents.status(of: number).stamp) }
     }
 
     private func checkWritable(_ number: InodeNumber) throws {
