@@ -52,20 +52,32 @@ extension FileDescriptor {
     /// (FICLONERANGE), else through memory in large pieces. `copy_file_range` without shared blocks would copy page
     /// by page and leave small folios in the page cache, which slow down random reads.
     ///
+    /// - Parameter gate: passed by each write to this file, and by no read of the source, which may hang.
     /// - Returns: the number of bytes copied; fewer than `count` only at the end of the source.
     package func copy(
-        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
+        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64,
+        through gate: WriteGate = WriteGate()
     ) throws(Errno) -> Int64 {
-        if yonder_clone_range(source.rawValue, sourceOffset, rawValue, offset, count) == 0 { return count }
         var done: Int64 = 0
+        // In pieces, because the gate waits for one when it is closed, and the kernel may have to write the source to the disk first. It reads
+        // only a source on the file system of this file.
+        while done < count {
+            let length = min(count - done, Self.clonePiece)
+            let isCloned = try gate.pass {
+                yonder_clone_range(source.rawValue, sourceOffset + done, rawValue, offset + done, length) == 0
+            }
+            guard isCloned else { break }
+            done += length
+        }
         while done < count {
             switch try source.extent(at: sourceOffset + done, limit: count - done) {
             case .hole(0): return done
             case .hole(let length):
-                try clear(from: offset + done, count: length)
+                try gate.pass { () throws(Errno) in try clear(from: offset + done, count: length) }
                 done += length
             case .data(let length):
-                let copied = try copyBytes(from: source, at: sourceOffset + done, to: offset + done, count: length)
+                let copied = try copyBytes(
+                    from: source, at: sourceOffset + done, to: offset + done, count: length, through: gate)
                 done += copied
                 if copied < length { return done }
             }
@@ -124,7 +136,7 @@ extension FileDescriptor {
     }
 
     private func copyBytes(
-        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64
+        from source: FileDescriptor, at sourceOffset: Int64, to offset: Int64, count: Int64, through gate: WriteGate
     ) throws(Errno) -> Int64 {
         var done: Int64 = 0
         var failure: Errno?
@@ -139,7 +151,9 @@ extension FileDescriptor {
                 }
                 if got == 0 { return }
                 do {
-                    try writeAll(UnsafeRawBufferPointer(rebasing: piece[..<got]).bytes, at: offset + done)
+                    try gate.pass { () throws(Errno) in
+                        try writeAll(UnsafeRawBufferPointer(rebasing: piece[..<got]).bytes, at: offset + done)
+                    }
                 } catch {
                     failure = error as? Errno
                     return
@@ -152,6 +166,7 @@ extension FileDescriptor {
     }
 
     private static let copyPiece: Int64 = 1 << 20
+    private static let clonePiece: Int64 = 64 << 20
 
     /// The next offset that holds data, or a hole, at or after an offset. (lseek)
     ///
