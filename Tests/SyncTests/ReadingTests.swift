@@ -1,6 +1,8 @@
 import FileProvider
 import FileProviderTesting
 import Replica
+import Syscalls
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -165,6 +167,35 @@ extension EngineTests {
                 #expect(await failure { _ = try await fixture.read("f") }?.code == .timedOut)
                 #expect(fixture.engine.connection.state == .online)
                 #expect(try await fixture.read("f") == Array("hello".utf8))
+            }
+        }
+
+        @Test(
+            "READ-12: bytes that come after their fetch was given up do not overwrite what was written since",
+            arguments: [true, false])
+        func lateBytesOverwriteNothing(isInterrupted: Bool) async throws {
+            try await EngineFixture.run(
+                patience: isInterrupted ? .seconds(30) : .milliseconds(200),
+                fill: { $0.addFile("f", content: RemoteContent("hello"), identifier: "f") }
+            ) { fixture in
+                try await fixture.list()
+                // The next fetch goes on in the same content file.
+                fixture.open.insert(try fixture.number("f"))
+                let gate = Gate()
+                fixture.provider.faults.add(.blockFetch(gate), to: .fetch, times: 1)
+                let reader = Task { await failure { _ = try await fixture.read("f") } }
+                #expect(await eventually { gate.waiting == 1 })
+                if isInterrupted { reader.cancel() }
+                #expect(await reader.value?.code == (isInterrupted ? .userCancelled : .timedOut))
+                #expect(try await fixture.read("f") == Array("hello".utf8))
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+
+                let file = try fixture.replica.openContentForWriting(of: fixture.number("f"))
+                defer { try? file.close() }
+                try file.writeAll(Array("local".utf8).span.bytes, at: 0)
+                gate.open()
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).first?.isRunning == false })
+                #expect(try file.readBytes(at: 0, count: 10) == Array("local".utf8))
             }
         }
 

@@ -18,6 +18,13 @@ struct ContentTransfer {
         let wanted = (range ?? 0..<content.size).clamped(to: 0..<content.size)
         var length = wanted.upperBound - wanted.lowerBound
         for case .cutFetch(let count) in effects { length = min(length, count) }
+        for case .blockFetch(let gate) in effects {
+            try await Task.detached {
+                try await gate.pass()
+                try sink.write(content[wanted], at: wanted.lowerBound)
+            }.value
+            return item
+        }
         var done: Int64 = 0
         while done < length {
             let start = wanted.lowerBound + done

@@ -16,6 +16,9 @@ public final class FaultScript: Sendable {
         case hold(Gate)
         /// A fetch or an upload waits at the gate after this number of bytes.
         case holdTransfer(after: Int64, Gate)
+        /// A fetch writes its bytes when the gate is open, on a thread that does not learn of a cancellation, as in a blocking
+        /// read.
+        case blockFetch(Gate)
         /// A fetch or an upload throws after this number of bytes; an upload leaves the remote unchanged.
         case failTransfer(after: Int64, any Error)
         /// A fetch ends successfully after this number of bytes.
@@ -129,7 +132,7 @@ public final class FaultScript: Sendable {
         }
         for rule in rules {
             switch rule.effect {
-            case .hold(let gate), .holdTransfer(_, let gate): gate.open()
+            case .hold(let gate), .holdTransfer(_, let gate), .blockFetch(let gate): gate.open()
             default: break
             }
         }

@@ -1,6 +1,7 @@
 import FileProvider
 import Replica
 import Synchronization
+import Syscalls
 import SystemPackage
 
 /// The transfer of one version of a file's content, for all its readers: the running fetches, and the readers that
@@ -53,11 +54,19 @@ final class Download: Sendable {
         /// Its place among the calls, which gets better when a process comes to wait for it.
         var ticket: CallLanes.Ticket
         var task: Task<Void, Never>?
+        let gate = WriteGate()
         var arrived = ByteRanges()
         /// It is being cancelled because its last reader left: its failure does not concern later readers.
         var isEnding = false
         /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
         var overflow: FileProviderError?
+
+        /// Cancels the fetch, which writes nothing from now on.
+        func stop() {
+            // First, so that the answer of the call is the cancellation, and not the refusal of a write.
+            task?.cancel()
+            gate.close()
+        }
     }
 
     private struct State {
@@ -180,15 +189,15 @@ final class Download: Sendable {
     }
 
     private func end(with error: any Error, if mayEnd: ([Int: Waiter]) -> Bool) -> Bool {
-        let ended: ([Int: Waiter], [Task<Void, Never>])? = state.withLock { state in
+        let ended: ([Int: Waiter], [Fetch])? = state.withLock { state in
             guard mayEnd(state.waiters) else { return nil }
             state.isOver = true
             defer { state.waiters = [:] }
-            return (state.waiters, state.fetches.values.compactMap(\.task))
+            return (state.waiters, Array(state.fetches.values))
         }
-        guard let (waiters, tasks) = ended else { return false }
+        guard let (waiters, fetches) = ended else { return false }
         for waiter in waiters.values { waiter.end.give(.failure(error)) }
-        tasks.forEach { $0.cancel() }
+        fetches.forEach { $0.stop() }
         return true
     }
 
@@ -221,14 +230,14 @@ final class Download: Sendable {
 
     /// A reader was interrupted. With the last one the transfer is cancelled.
     private func leave(_ id: Int) {
-        let (waiter, tasks) = state.withLock { state -> (Waiter?, [Task<Void, Never>]) in
+        let (waiter, fetches) = state.withLock { state -> (Waiter?, [Fetch]) in
             let waiter = state.waiters.removeValue(forKey: id)
             guard waiter != nil, state.waiters.isEmpty else { return (waiter, []) }
             for id in state.fetches.keys { state.fetches[id]?.isEnding = true }
-            return (waiter, state.fetches.values.compactMap(\.task))
+            return (waiter, Array(state.fetches.values))
         }
         waiter?.end.give(.failure(CancellationError()))
-        tasks.forEach { $0.cancel() }
+        fetches.forEach { $0.stop() }
         if waiter != nil { idleSoon() }
     }
 
@@ -249,8 +258,11 @@ final class Download: Sendable {
                 let id = state.nextID
                 // The task's first step waits for this lock, so it always finds itself in the table.
                 let ticket = CallLanes.Ticket(ProviderCalls.lane(of: request))
-                state.fetches[id] = Fetch(range: range, ticket: ticket)
-                state.fetches[id]?.task = Task { await self.fetch(range, id: id, ticket: ticket, request: request) }
+                var fetch = Fetch(range: range, ticket: ticket)
+                fetch.task = Task { [gate = fetch.gate] in
+                    await self.fetch(range, id: id, ticket: ticket, gate: gate, request: request)
+                }
+                state.fetches[id] = fetch
             }
         }
     }
@@ -264,7 +276,7 @@ final class Download: Sendable {
     }
 
     private func fetch(
-        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, gate: WriteGate, request: FileProviderRequest
     ) async {
         let cause = request.cause
         let isNews = state.withLock { state in
@@ -274,20 +286,24 @@ final class Download: Sendable {
         }
         if isNews { onEvent(self, .begins(for: cause)) }
         let wasBackground = ticket.lane == .background
-        var failure = await fetchOnce(range, id: id, ticket: ticket, request: request)
+        var failure = await fetchOnce(range, id: id, ticket: ticket, gate: gate, request: request)
         // A process waits for it now, and gets more of the disk. Or the disk ran full meanwhile: what can be spared goes.
         if failure?.errno == .noSpace, !Task.isCancelled {
             var isRepeated = wasBackground && ticket.lane == .foreground
             if !isRepeated {
                 isRepeated = await budget.makeRoom(missing(of: range), for: number, evictor: evictor)
             }
-            if isRepeated { failure = await fetchOnce(range, id: id, ticket: ticket, request: request) }
+            if isRepeated {
+                failure = await fetchOnce(range, id: id, ticket: ticket, gate: gate, request: request)
+            }
         }
+        // Before another fetch may complete the file, which can be written from then on.
+        gate.close()
         ended(id, failure)
     }
 
     private func fetchOnce(
-        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, request: FileProviderRequest
+        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, gate: WriteGate, request: FileProviderRequest
     ) async -> FileProviderError? {
         let isAll = range == 0..<size
         let moves = CallProgress()
@@ -298,7 +314,7 @@ final class Download: Sendable {
                 missing(of: range), for: number, isBackground: { ticket.lane == .background }, evictor: evictor)
             defer { reservation.release() }
             let sink = DownloadSink(
-                identifier: identifier, size: size, descriptor: descriptor,
+                identifier: identifier, size: size, descriptor: descriptor, gate: gate,
                 arrived: { range in
                     moves.advance()
                     guard !range.isEmpty else { return }
@@ -345,7 +361,7 @@ final class Download: Sendable {
         // Why none of what came can be kept.
         var end: Event?
         var failure = outcome
-        let (served, losers, useless) = state.withLock { state -> ([Waiter], [Waiter], [Task<Void, Never>]) in
+        let (served, losers, useless) = state.withLock { state -> ([Waiter], [Waiter], [Fetch]) in
             guard let fetch = state.fetches.removeValue(forKey: id) else { return ([], [], []) }
             state.activity += 1
             if let overflow = fetch.overflow {
@@ -358,7 +374,7 @@ final class Download: Sendable {
             guard end == nil else {
                 state.isOver = true
                 defer { state.waiters = [:] }
-                return ([], Array(state.waiters.values), state.fetches.values.compactMap(\.task))
+                return ([], Array(state.waiters.values), Array(state.fetches.values))
             }
             for range in fetch.arrived.ranges { state.trusted.insert(range) }
             let served = state.takeServed()
@@ -371,7 +387,7 @@ final class Download: Sendable {
         if let failure {
             for waiter in losers { waiter.end.give(.failure(failure)) }
         }
-        useless.forEach { $0.cancel() }
+        useless.forEach { $0.stop() }
         if let end { onEvent(self, end) }
         pump()
         if isRunning, hasMuchUnrecorded { onEvent(self, .advanced) }
@@ -405,8 +421,7 @@ final class Download: Sendable {
         }
     }
 
-    /// Bytes of a fetch are on the disk. Those of a fetch that has ended, because it ignored its cancellation, are
-    /// dropped.
+    /// Bytes of a fetch are on the disk. Those whose write overlapped the end of the fetch are dropped.
     private func arrived(_ range: Range<Int64>, of id: Int) {
         let served = state.withLock { state -> [Waiter] in
             guard state.fetches[id] != nil else { return [] }

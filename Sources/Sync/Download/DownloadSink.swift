@@ -7,6 +7,8 @@ struct DownloadSink: ContentSink {
     let identifier: ItemIdentifier
     let size: Int64
     let descriptor: FileDescriptor
+    /// Closed at the end of the fetch: a call that ignores its cancellation must not overwrite what was written here since.
+    let gate: WriteGate
     /// Bytes are on the disk; none, when a copy has ended early.
     let arrived: @Sendable (Range<Int64>) -> Void
     /// The provider gave bytes outside the file.
@@ -16,13 +18,13 @@ struct DownloadSink: ContentSink {
 
     func write(_ bytes: RawSpan, at offset: Int64) throws {
         let range = try check(offset, Int64(bytes.byteCount))
-        try descriptor.writeAll(bytes, at: offset)
+        try gate.pass { () throws(Errno) in try descriptor.writeAll(bytes, at: offset) }
         arrived(range)
     }
 
     func write(from source: FileDescriptor, at offset: Int64, count: Int64) throws {
         let range = try check(offset, count)
-        let copied = try descriptor.copy(from: source, at: offset, to: offset, count: count)
+        let copied = try descriptor.copy(from: source, at: offset, to: offset, count: count, through: gate)
         arrived(range.lowerBound..<range.lowerBound + copied)
         guard copied == count else {
             throw FileProviderError(

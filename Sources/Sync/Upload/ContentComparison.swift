@@ -25,7 +25,7 @@ struct ContentComparison: SyncPart {
         let content = ContentSource(descriptor: try replica.makeScratchFile(), size: size)
         let (progress, traffic) = (CallProgress(), calls.traffic)
         let sink = DownloadSink(
-            identifier: remote.itemIdentifier, size: size, descriptor: content.descriptor,
+            identifier: remote.itemIdentifier, size: size, descriptor: content.descriptor, gate: WriteGate(),
             // A call that was given up may write on: it keeps the file open.
             arrived: { [content] range in
                 withExtendedLifetime(content) { progress.advance() }
