@@ -188,13 +188,17 @@ import Testing
                 budget.withdrawWarningIfPossible()
                 return warnings.texts.contains { $0.hasPrefix("the disk is full") }
             }
-            #expect(await failure { _ = try await admit(100, to: budget, disk) }?.errno == .noSpace)
+            func isRefused(_ bytes: Int64, isBackground: Bool = false) async -> Bool {
+                let error = await failure { _ = try await admit(bytes, to: budget, disk, isBackground: isBackground) }
+                return error?.errno == .noSpace
+            }
+            #expect(await isRefused(100))
             #expect(isWarned())
             // A process waits for this one: the second reserve need not be free.
             disk.change(by: 50)
             #expect(!isWarned())
-            let background = await failure { _ = try await admit(50, to: budget, disk, isBackground: true) }
-            #expect(background?.errno == .noSpace && isWarned())
+            #expect(await isRefused(50, isBackground: true))
+            #expect(isWarned())
             disk.change(by: 49)
             #expect(isWarned())
             disk.change(by: 1)
