@@ -27,6 +27,30 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CONFLICT-7: what was moved here into directories that the remote removes is moved there, too",
+            arguments: [false, true], [false, true])
+        func itemsMovedIntoRemovedDirectoriesAreMoved(isTold: Bool, isWritten: Bool) async throws {
+            try await Machine.run(fill: { tree in
+                tree.addFile("f", content: RemoteContent("text"), identifier: "f")
+                var directory = ItemIdentifier.rootContainer
+                for name in ["x", "y", "z", "u", "v"] {
+                    directory = tree.addDirectory(name, in: directory, identifier: ItemIdentifier(name))
+                }
+            }) { machine in
+                let path = "x/y/z/u/v/g"
+                try await machine.rename("f", to: path)
+                if isWritten { try await machine.write("written", to: path) }
+                machine.provider.change { $0.delete("x") }
+                // The order in which one batch removes them is not the same each time.
+                if isTold { try await machine.ingest() }
+                try await machine.drain()
+                try await expectSettled(machine)
+                #expect(machine.provider.tree.identifier(at: path) == "f")
+                #expect(machine.provider.tree.entries()[path]?.content == (isWritten ? "written" : "text"))
+            }
+        }
+
         @Test("FOLDER-2: an item that moves into an unlisted directory keeps its place")
         func anItemMovedIntoAnUnlistedDirectoryKeepsItsPlace() async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in

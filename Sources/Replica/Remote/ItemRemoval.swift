@@ -94,7 +94,8 @@ package struct ItemRemoval: RemotePart {
 
     /// The removed directory that contains an item.
     private struct Removed {
-        /// Nil above the item with which the removal begins.
+        /// The placeholder of a directory that is new here: what the remote has was moved into it. Nil above the item with which
+        /// the removal begins.
         var identifier: ItemIdentifier?
         /// Whether it, or one above it, was restored from the trash here, and the remote does not know of that.
         var isRestored = false
@@ -114,7 +115,7 @@ package struct ItemRemoval: RemotePart {
     }
 
     private func below(_ item: ItemRecord, in removed: Removed) -> Removed {
-        Removed(identifier: item.identifier, isRestored: removed.isRestored || isRestored(item))
+        Removed(identifier: item.identifier ?? item.placeholder, isRestored: removed.isRestored || isRestored(item))
     }
 
     private func isRestored(_ item: ItemRecord) -> Bool {

@@ -1,0 +1,43 @@
+import FileProvider
+import ReplicaTestSupport
+import Testing
+
+@testable import Replica
+
+/// What was moved here into directories that the remote removes.
+@Suite struct MovedIntoRemovedTests {
+    @Test(
+        "CONFLICT-2: what was moved here into directories that the remote removes stays the item that it was, in any order",
+        arguments: [["z", "y", "x"], ["y", "x", "z"], ["x", "y", "z"]], [false, true])
+    func staysWhatItWas(order: [String], isWritten: Bool) async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        try await replica.list([.directory("x"), .file("f", size: 0)], open: fixture.open)
+        let outer = try #require(try replica.number("x"))
+        try await replica.list([.directory("y", in: "x")], in: outer, open: fixture.open)
+        let middle = try #require(try replica.number("y"))
+        try await replica.list([.directory("z", in: "y")], in: middle, open: fixture.open)
+        let inner = try #require(try replica.number("z"))
+        try await replica.list([], in: inner, open: fixture.open)
+        let number = try #require(try replica.number("f"))
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.rename("f", in: .root, to: "g", in: inner, .replace)
+            guard isWritten else { return }
+            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
+            try $0.contents.endWriting(number)
+        }
+        for identifier in order {
+            _ = try await replica.ingest(open: fixture.open) {
+                try $0.changes.vanish([ItemIdentifier(identifier)])
+            }
+        }
+        let item = try #require(try replica.database.item(ItemIdentifier("f")))
+        #expect(item.inode.number == number && item.parent == inner && item.name == "g")
+        #expect(item.changedFields.contains(.parentItemIdentifier))
+        for directory in [outer, middle, inner] {
+            let made = try #require(try replica.database.item(ofInode: directory))
+            #expect(made.identifier == nil)
+        }
+        #expect(try replica.names() == ["x"])
+    }
+}
