@@ -4,6 +4,8 @@ import Replica
 import TestSupport
 import Testing
 
+@testable import Sync
+
 extension EngineTests {
     /// Conflict copies are few, whatever a remote makes of what is sent to it.
     @Suite struct ConflictCopyTests {
@@ -176,6 +178,58 @@ extension EngineTests {
                 let contents = machine.provider.tree.entries().values.map(\.content)
                 #expect(Set(contents) == ["mine!", "their"])
                 #expect(try machine.replica.database.conflictCopies().count == 1)
+            }
+        }
+
+        @Test(
+            "CONFLICT-1: what is written here while others' bytes replace those that were sent is kept beside them",
+            arguments: ["a", "new"])
+        func replacedWhileItIsWritten(path: String) async throws {
+            try await Machine.run(fill: { tree in
+                if path == "a" { tree.addFile("a", content: RemoteContent("first"), identifier: "a") }
+            }) { machine in
+                let gate = Gate()
+                let kind: ProviderCallKind = path == "a" ? .modify : .create
+                machine.provider.faults.add(.holdTransfer(after: 8, gate), to: kind, times: 1)
+                machine.provider.faults.add(.shouldFetchContent(RemoteContent("theirs")), to: kind, times: 1)
+                let number = try await machine.open(path)
+                try machine.put("11111111", into: number)
+                try machine.engine.noteWrittenFiles()
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                try machine.put("22222222", into: number)
+                gate.open()
+                try await sending.value
+                try await machine.close(number)
+                try await machine.drain()
+                let contents = machine.provider.tree.entries().values.map(\.content)
+                #expect(Set(contents) == ["theirs", "22222222"])
+                #expect(try await machine.read(path) == "theirs")
+                #expect(try machine.replica.database.conflictCopies().count == 1)
+                #expect(try await machine.complaints() == [])
+            }
+        }
+
+        @Test("SEND-15: others' bytes in place of those that were sent are shown", arguments: ["a", "renamed"])
+        func replacedWhileItIsChanged(path: String) async throws {
+            try await Machine.run(fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
+                machine in
+                let gate = machine.provider.faults.hold(.modify, of: "a", times: 1)
+                machine.provider.faults.add(.shouldFetchContent(RemoteContent("theirs")), to: .modify, times: 1)
+                try await machine.write("ours", to: "a")
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                if path == "a" {
+                    try await machine.setPermissions(of: "a", to: 0o600)
+                } else {
+                    try await machine.rename("a", to: path)
+                }
+                gate.open()
+                try await sending.value
+                try await machine.drain()
+                #expect(try await machine.read(path) == "theirs")
+                #expect(machine.provider.tree.entries().mapValues(\.content) == [path: "theirs"])
+                #expect(try await machine.complaints() == [])
             }
         }
 

@@ -61,6 +61,8 @@ package struct UploadAnswers: RemotePart {
     ///
     /// - Parameters:
     ///   - stillPending: what the provider did not store. Attributes among it are kept here from now on.
+    ///   - shouldFetchContent: whether the remote has other bytes than those that were sent: they are shown, and what was written
+    ///     here meanwhile is in conflict with them.
     ///   - datesMakeVersions: as the provider's features say.
     package func acknowledge(
         _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
@@ -118,9 +120,11 @@ package struct UploadAnswers: RemotePart {
             isNameAnswered && !sent.item.isTrashed && current.ownName.utf8.elementsEqual(sent.item.filename.utf8)
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         let isDated = datesMakeVersions && !shouldFetchContent && isOnlyDated(sent, item, current.base)
-        // The local content is still based on the version that it replaced, even if the remote has a newer one. A version that
-        // differs only in the date that was sent has the same content.
-        let isBaseOld = changed.contains(.contents) && !sent.fields.contains(.contents) && !isDated
+        // The local content is still based on the version that it replaced, even if the remote has a newer one: what is written
+        // here must not replace bytes that nobody here has seen. A version that differs only in the date that was sent has the
+        // same content.
+        let isBaseOld =
+            shouldFetchContent || changed.contains(.contents) && !sent.fields.contains(.contents) && !isDated
         try db.acknowledge(
             current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
             held: current.heldFields.subtracting(sent.fields).union(held))
@@ -136,7 +140,9 @@ package struct UploadAnswers: RemotePart {
             && sent.fields.contains(.parentItemIdentifier) && !stillPending.contains(.parentItemIdentifier)
         if isElsewhereInTrash { try db.forgetChangedPlace(of: current.id) }
         if sent.fields.contains(.contents), isSameContent {
-            try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
+            // Bytes that the remote does not have belong to no version, not even to one that it had before.
+            try db.setContentVersion(
+                of: current.inode.number, to: shouldFetchContent ? [] : item.itemVersion.contentVersion)
         } else if isDated, isHere(sent.base, current.inode) {
             try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         }
@@ -148,9 +154,6 @@ package struct UploadAnswers: RemotePart {
             // A directory that is not known here comes with the news of the move.
             let parent = try db.item(item.parentItemIdentifier)?.inode.number ?? acknowledged.parent
             try placement.update(acknowledged, with: item, parent: parent)
-        }
-        if shouldFetchContent, isSameContent, let item = try db.item(id: current.id), item.changedFields.isEmpty {
-            try ContentVersions(transaction: transaction).showNewest(of: item)
         }
         var stored = sent.fields.subtracting(stillPending)
         if sent.isMovedAside { stored.subtract([.filename, .parentItemIdentifier]) }

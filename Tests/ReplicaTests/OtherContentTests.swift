@@ -1,0 +1,83 @@
+import FileProvider
+import ReplicaTestSupport
+import Testing
+
+@testable import Replica
+
+/// The remote has other bytes than those that were sent to it: it made them itself, or another program wrote them.
+@Suite struct OtherContentTests {
+    private static let caller = LocalCaller(user: 0, group: 0)
+
+    /// Empties a file of 100 bytes, of which the remote had version 1, and records the answer that the remote has 70 bytes.
+    ///
+    /// - Parameters:
+    ///   - version: of those bytes.
+    ///   - isWrittenAgain: whether the file was written again while it was sent.
+    ///   - change: what else is changed here meanwhile.
+    /// - Returns: the item after that, and the inode that it had before.
+    private func send(
+        answering version: String, isWrittenAgain: Bool = false, _ fixture: ReplicaFixture, _ replica: Replica,
+        meanwhile change: (LocalChanges, InodeNumber) throws -> Void = { _, _ in }
+    ) async throws -> (item: ItemRecord, number: InodeNumber) {
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("file"))
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: true, caller: Self.caller)
+            try $0.contents.endWriting(number)
+        }
+        var prepared = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
+        // Content whose stamp is not known counts as written since.
+        if !isWrittenAgain { prepared.contentStamp = try replica.contentStatus(of: number).stamp }
+        let sent = prepared
+        _ = try replica.change(open: fixture.open) { try change($0, number) }
+        var answer = FileProviderItem.file("file", size: 70, version: version)
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: true)
+        }
+        return (try #require(try replica.database.item(ItemIdentifier("file"))), number)
+    }
+
+    @Test(
+        "SEND-15: the remote's bytes are shown, whatever else is changed here meanwhile, and also where it had them before",
+        arguments: [false, true], ["1", "2"])
+    func isShown(isChangedMeanwhile: Bool, version: String) async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        let (item, _) = try await send(answering: version, fixture, replica) { changes, number in
+            guard isChangedMeanwhile else { return }
+            var attributes = LocalAttributes()
+            attributes.permissions = 0o600
+            _ = try changes.attributes.setAttributes(of: number, to: attributes, caller: Self.caller)
+        }
+        #expect(item.inode.content == .dataless && item.inode.size == 70)
+        #expect(item.inode.contentVersion == Array(version.utf8))
+        #expect(item.base.version.contentVersion == Array(version.utf8))
+        #expect(!item.changedFields.contains(.contents))
+        #expect(item.changedFields.contains(.permissions) == isChangedMeanwhile)
+    }
+
+    @Test("CONFLICT-1: what is written while other bytes come to be on the remote is not based on those")
+    func isNoBase() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        let (item, number) = try await send(answering: "2", isWrittenAgain: true, fixture, replica)
+        #expect(item.changedFields.contains(.contents))
+        #expect(item.inode.number == number && item.inode.size == 0)
+        #expect(item.base.version.contentVersion == Array("1".utf8) && item.base.size == 100)
+    }
+
+    @Test("SEND-15: other bytes under one of two names leave the content of the other name, which is still to be sent")
+    func ofOneOfTwoNames() async throws {
+        let fixture = try ReplicaFixture()
+        let replica = try fixture.replica()
+        let (item, number) = try await send(answering: "2", fixture, replica) { changes, number in
+            _ = try changes.names.link(number, as: "other", in: .root)
+        }
+        #expect(item.inode.number != number && item.inode.content == .dataless && item.inode.size == 70)
+        let other = try #require(try replica.database.item(ofInode: number))
+        #expect(other.name == "other" && other.changedFields.contains(.contents))
+        #expect(other.inode.content == .materialized && other.inode.linkCount == 1)
+    }
+}
