@@ -32,7 +32,8 @@ extension FolderWriter {
         guard let status = try status(of: entry), try hasContent(entry, status, contents) else {
             throw FileProviderError.noSuchItem(item.itemIdentifier)
         }
-        return try answer(entry, try apply(fields, of: item, to: entry, expecting: status))
+        let (pending, stored) = try apply(fields, of: item, to: entry, expecting: status)
+        return try answer(entry, pending, stored: stored)
     }
 
     private func modify(
@@ -71,7 +72,7 @@ extension FolderWriter {
                 return try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
             }
             if moves { try move(from: old, to: new, status) }
-            return (try apply(fields, of: item, to: new, expecting: status), nil)
+            return try apply(fields, of: item, to: new, expecting: status)
         }
         takenName = nil
         if moves {

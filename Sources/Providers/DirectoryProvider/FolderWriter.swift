@@ -91,9 +91,9 @@ struct FolderWriter {
     private func adopt(
         _ entry: NamedEntry, _ status: FileStatus, _ template: FileProviderItem, _ fields: ItemFields
     ) throws -> ItemChange {
-        let pending = try apply(fields, of: template, to: entry, expecting: status)
+        let (pending, stored) = try apply(fields, of: template, to: entry, expecting: status)
         try entry.directory.synchronize(asDirectory: true)
-        return try answer(entry, pending)
+        return try answer(entry, pending, stored: stored)
     }
 
     // MARK: - Helpers
@@ -154,21 +154,40 @@ struct FolderWriter {
     }
 
     /// Sets attributes of the file with a name.
-    ///
-    /// - Parameter status: the expected file; ENOENT if the name refers to another one.
     func apply(
-        _ fields: ItemFields, of item: FileProviderItem, to entry: NamedEntry, expecting status: FileStatus? = nil
+        _ fields: ItemFields, of item: FileProviderItem, to entry: NamedEntry
     ) throws(Errno) -> ItemFields {
         let file = try entry.directory.openReference(named: entry.name)
         defer { try? file.close() }
+        let kind = try FileStatus(of: file).kind
+        return try folder.setAttributes(fields, of: item, to: file, kind)
+    }
+
+    /// Sets attributes of a file whose content was looked at.
+    ///
+    /// - Parameter status: of the file at that time; ENOENT if the name refers to another one.
+    /// - Returns: the fields that were not stored, and the version of the content that was looked at; nil for what has none.
+    func apply(
+        _ fields: ItemFields, of item: FileProviderItem, to entry: NamedEntry, expecting status: FileStatus
+    ) throws(Errno) -> (pending: ItemFields, stored: [UInt8]?) {
+        let file = try entry.directory.openReference(named: entry.name)
+        defer { try? file.close() }
         let now = try FileStatus(of: file)
-        if let status, !now.isSameFile(as: status) { throw .noSuchFileOrDirectory }
-        return try folder.setAttributes(fields, of: item, to: file, now.kind)
+        guard now.isSameFile(as: status) else { throw .noSuchFileOrDirectory }
+        guard now.kind == .regular else { return (try folder.setAttributes(fields, of: item, to: file, now.kind), nil) }
+        guard now.isUnchanged(from: status) else {
+            // Another program has written it. With the sent date its bytes would look like those that are here.
+            let pending = try folder.setAttributes(
+                fields.subtracting(.contentModificationDate), of: item, to: file, now.kind)
+            return (pending, FolderItems.version(of: status).contentVersion)
+        }
+        let pending = try folder.setAttributes(fields, of: item, to: file, now.kind)
+        return (pending, try contentVersion(of: file))
     }
 
     /// The answer for the file with a name.
     ///
-    /// - Parameter stored: the version of the stored content; nil if none was stored. If another program has written
+    /// - Parameter stored: the version of the content that was stored or compared; nil if there is none. If another program has written
     ///   to the file since, its content must be fetched.
     func answer(_ entry: NamedEntry, _ pending: ItemFields, stored: [UInt8]? = nil) throws -> ItemChange {
         guard let item = try item(at: entry) else { throw Errno.noSuchFileOrDirectory }
