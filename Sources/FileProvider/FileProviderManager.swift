@@ -66,9 +66,9 @@ public protocol FileProviderManager: Sendable {
     /// Returns those of the identifiers that are known. If the database cannot be read, returns all of them.
     func knownIdentifiers(among identifiers: [ItemIdentifier]) -> Set<ItemIdentifier>
 
-    /// Returns the content version that an item last had on the remote, also that of an item whose deletion is pending;
-    /// nil for an unknown item.
-    func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]?
+    /// Returns the version that an item last had on the remote, also that of an item whose deletion is pending; nil for an
+    /// unknown item.
+    func knownVersion(of identifier: ItemIdentifier) -> ItemVersion?
 
     /// Returns the directories whose listing is materialized. The provider reports the changes in these directories.
     func materializedDirectories() -> [ItemIdentifier]
@@ -145,7 +145,7 @@ extension FileProviderManager {
 
     public func visitPendingItems(_ visit: (FileProviderItem) -> Bool) throws {}
     public func remoteTrashPath(of identifier: ItemIdentifier) -> [String]? { nil }
-    public func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]? { nil }
+    public func knownVersion(of identifier: ItemIdentifier) -> ItemVersion? { nil }
     public func enumeratorForMaterializedItems() -> any FileProviderEnumerator { UnsupportedSet() }
     public func enumeratorForPendingItems() -> any FileProviderEnumerator { UnsupportedSet() }
 

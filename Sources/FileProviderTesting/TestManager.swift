@@ -156,8 +156,8 @@ public final class TestManager: FileProviderManager {
         state.withLock { state in Set(identifiers.filter { state.items[$0] != nil }) }
     }
 
-    public func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]? {
-        state.withLock { $0.items[identifier]?.itemVersion.contentVersion }
+    public func knownVersion(of identifier: ItemIdentifier) -> ItemVersion? {
+        state.withLock { $0.items[identifier]?.itemVersion }
     }
 
     private func known(_ isIncluded: (FileProviderItem) -> Bool) -> [KnownItem] {

@@ -141,8 +141,8 @@ final class DomainManager: FileProviderManager {
         known { try replica.database.remoteItems.knownIdentifiers(among: identifiers) } ?? Set(identifiers)
     }
 
-    func knownContentVersion(of identifier: ItemIdentifier) -> [UInt8]? {
-        known { try replica.database.remoteItems.contentVersion(of: identifier) } ?? nil
+    func knownVersion(of identifier: ItemIdentifier) -> ItemVersion? {
+        known { try replica.database.remoteItems.version(of: identifier) } ?? nil
     }
 
     func materializedDirectories() -> [ItemIdentifier] {

@@ -295,7 +295,7 @@ final class PathMap: Sendable {
 
     func wrote(_ identifier: ItemIdentifier, version: [UInt8]) -> Bool {
         state.withLock { $0.written[identifier]?.version == version }
-            || manager.knownContentVersion(of: identifier) == version
+            || manager.knownVersion(of: identifier)?.contentVersion == version
     }
 }
 

@@ -109,14 +109,17 @@ package struct RemoteItems: Sendable {
         }
     }
 
-    /// The content version that the provider last gave to an item, also to one that is still to be deleted on the remote.
-    package func contentVersion(of identifier: ItemIdentifier) throws -> [UInt8]? {
+    /// The version that the provider last gave to an item, also to one that is still to be deleted on the remote.
+    package func version(of identifier: ItemIdentifier) throws -> ItemVersion? {
         try database.query { db in
             try db.one(
                 """
-                SELECT baseContentVersion FROM item WHERE identifier = ?1
-                UNION ALL SELECT baseContentVersion FROM deletion WHERE identifier = ?1
-                """, [identifier.rawValue], { [UInt8]($0[0] as Data) })
+                SELECT baseContentVersion, baseMetadataVersion FROM item WHERE identifier = ?1
+                UNION ALL SELECT baseContentVersion, baseMetadataVersion FROM deletion WHERE identifier = ?1
+                """, [identifier.rawValue],
+                {
+                    ItemVersion(contentVersion: [UInt8]($0[0] as Data), metadataVersion: [UInt8]($0[1] as Data))
+                })
         }
     }
 
