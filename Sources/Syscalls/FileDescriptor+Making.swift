@@ -95,8 +95,13 @@ extension FileDescriptor {
     /// - Parameter check: called before each name; its error ends the removal.
     /// - Throws: EXDEV at a mount; names before it are removed.
     package func removeContents(checking check: () throws -> Void) throws {
+        try remove(names(), checking: check)
+    }
+
+    /// As ``removeContents(checking:)``, for some names of the directory.
+    package func remove(_ names: [[UInt8]], checking check: () throws -> Void) throws {
         let device = try FileStatus(of: self).device
-        for name in try names() {
+        for name in names {
             try check()
             let text = name.map(CChar.init(bitPattern:)) + [0]
             if unlinkat(rawValue, text, 0) == 0 || Errno.current == .noSuchFileOrDirectory { continue }

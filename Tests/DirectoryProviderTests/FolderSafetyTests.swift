@@ -105,6 +105,19 @@ import Testing
         }
     }
 
+    @Test("CONFLICT-2: the removal of leftovers spares a file that was made since they were listed")
+    func madeAfterTheLeftoversWereListed() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        _ = try directory.makeFile(HiddenName.make(), [1])
+        let open = try FileDescriptor.openDirectory(directory.path)
+        defer { try? open.close() }
+        let leftovers = try open.names()
+        _ = try directory.makeFile("new", [2])
+        try open.remove(leftovers) {}
+        #expect(try names(directory.path.string) == ["new"])
+    }
+
     @Test func uploadsWithoutNamelessFilesUseHiddenNames() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("old".utf8), to: "there")

@@ -81,10 +81,12 @@ extension FolderWriter {
         defer { try? directory.close() }
         guard try FileStatus(of: directory).isSameFile(as: place.status) else { return }
         // Hidden files of a crash do not count.
-        guard try directory.names().allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
+        let names = try directory.names()
+        guard names.allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
             throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
         }
-        try directory.removeContents(checking: cancellation.check)
+        // These alone: another program may have made a file since.
+        try directory.remove(names, checking: cancellation.check)
         try place.directory.removeDirectory(named: name)
     }
 
