@@ -85,6 +85,71 @@ import Testing
         }
     }
 
+    @Test(
+        "FOLDER-3, CONFLICT-1: no change of an item whose name went in the source reaches a link that was never listed",
+        arguments: ["snapshot", ".Trash-4711/files"], [false, true])
+    func aLinkThatWasNeverListed(directory: String, isMadeLater: Bool) async throws {
+        for change in ["rm docs/f", "echo new > docs/new && mv docs/new docs/f"] {
+            try await FolderRemote.run { remote, session in
+                let link = "mkdir -p \(directory) && ln docs/f \(directory)/f"
+                let steps = ["mkdir docs && printf shared > docs/f", isMadeLater ? "true" : link]
+                func run(_ steps: [String]) async throws {
+                    let line = (["cd \"$1\""] + steps).joined(separator: " && ")
+                    #expect(try await Command.shell(line, remote.root.string).status == 0)
+                }
+                try await run(steps)
+                let item = try await session.find("docs/f")
+                try await run([isMadeLater ? link : "true", change])
+                func expectGone(_ item: FileProviderItem, _ fields: ItemFields, _ content: [UInt8]? = nil) async {
+                    let code = await failureCode { _ = try await session.modify(item, fields, content: content) }
+                    #expect(code == .noSuchItem, "\(change): \(fields)")
+                }
+                await expectGone(item, .contents, [1])
+                var changed = item
+                changed.filename = "g"
+                await expectGone(changed, .filename)
+                if directory == "snapshot" {
+                    changed = item
+                    changed.parentItemIdentifier = try await session.find("snapshot").itemIdentifier
+                    await expectGone(changed, .parentItemIdentifier)
+                }
+                try await session.delete(item)
+                #expect(try String(contentsOfFile: remote["\(directory)/f"], encoding: .utf8) == "shared")
+            }
+        }
+    }
+
+    @Test("FOLDER-2: a file that is moved into an unlisted directory is followed if all its other links are known")
+    func movedAway() async throws {
+        for isLinked in [false, true] {
+            try await FolderRemote.run { remote, session in
+                for directory in ["docs", "never"] { try await remote.makeDirectory(directory) }
+                try await remote.write(Array("shared".utf8), to: "docs/f")
+                if isLinked { try link(remote, "docs/f", as: "two") }
+                let item = try await session.find("docs/f")
+                try await remote.rename("docs/f", to: "never/f")
+                #expect(try await session.item(item.itemIdentifier).itemIdentifier == item.itemIdentifier)
+                try await session.delete(item)
+                #expect(!FileManager.default.fileExists(atPath: remote["never/f"]))
+                #expect(FileManager.default.fileExists(atPath: remote["two"]) == isLinked)
+            }
+        }
+    }
+
+    @Test("FOLDER-2: a link in a moved directory is followed, and not one that was never listed")
+    func movedWithItsDirectory() async throws {
+        try await FolderRemote.run { remote, session in
+            for directory in ["docs", "never", "snapshot"] { try await remote.makeDirectory(directory) }
+            try await remote.write(Array("shared".utf8), to: "docs/f")
+            try link(remote, "docs/f", as: "snapshot/f")
+            let item = try await session.find("docs/f")
+            try await remote.rename("docs", to: "never/docs")
+            try await session.delete(item)
+            #expect(!FileManager.default.fileExists(atPath: remote["never/docs/f"]))
+            #expect(FileManager.default.fileExists(atPath: remote["snapshot/f"]))
+        }
+    }
+
     @Test("a link that is renamed in the source is the same item") func aRenamedLinkIsTheSameItem() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")

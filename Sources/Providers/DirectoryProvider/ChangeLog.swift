@@ -25,11 +25,17 @@ final class ChangeLog: Sendable {
         var places: [Place] = []
         /// Paths from which a file was moved, until they have been examined.
         var movedAway: Set<Place> = []
+        /// Paths whose move was examined, until the system knows the result.
+        var examinedMoves: Set<Place> = []
+        /// The position up to which the system knows the changes.
+        var known = 0
         /// Paths that could not be examined in the round of changes under way.
         var postponed: Set<Place> = []
     }
 
     private let state = Mutex(State())
+    /// Logs what was changed before the call.
+    let catchUp = Mutex<(@Sendable () -> Void)?>(nil)
     private let capacity: Int
 
     init(capacity: Int = 65_536) {
@@ -75,7 +81,20 @@ final class ChangeLog: Sendable {
 
     /// Whether a file was moved from a path since the last call of this function.
     func takeMovedAway(_ place: Place) -> Bool {
-        state.withLock { $0.movedAway.remove(place) != nil }
+        state.withLock { state in
+            guard state.movedAway.remove(place) != nil else { return false }
+            state.examinedMoves.insert(place)
+            return true
+        }
+    }
+
+    /// Whether a path has a change that the system does not know yet, and no file was moved away from it.
+    func isRemoved(_ place: Place) -> Bool {
+        catchUp.withLock { $0 }?()
+        return state.withLock { state in
+            !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
+                && state.places.dropFirst(max(0, state.known - state.first)).contains(place)
+        }
     }
 
     /// Whether there is a path from which a file was moved and that has not been examined.
@@ -95,6 +114,7 @@ final class ChangeLog: Sendable {
         return state.withLock { state in
             let end = state.first + state.places.count
             guard life == state.life, position >= state.first, position <= end else { return nil }
+            (state.known, state.examinedMoves) = (position, [])
             let stop = min(end, position + limit)
             var seen: Set<Place> = []
             let places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }

@@ -6,7 +6,6 @@ import SystemPackage
 package final class DirectoryProvider: FileProviderReplicatedExtension {
     package let features: ProviderFeatures
     let folder: Folder
-    private let log = ChangeLog()
     let watcher: FolderWatcher?
     private static let chunk: Int64 = 1 << 20
 
@@ -17,7 +16,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
     package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {
         folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)
         // inotify does not report changes by other machines on a network mount, so it is compared.
-        watcher = folder.isOnNetwork ? nil : try? FolderWatcher(log: log, folder: folder)
+        watcher = folder.isOnNetwork ? nil : try? FolderWatcher(folder: folder)
         features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,
@@ -60,7 +59,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         switch container {
         case .workingSet:
             guard watcher != nil else { throw FileProviderError(.featureUnsupported) }
-            return FolderChanges(folder: folder, log: log, watcher: watcher)
+            return FolderChanges(folder: folder, watcher: watcher)
         case .trashContainer:
             guard features.trash else { throw FileProviderError(.featureUnsupported, "a source that is not written") }
             return FolderTrashEnumerator(folder: folder, watcher: watcher)

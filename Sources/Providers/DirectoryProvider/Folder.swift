@@ -34,6 +34,7 @@ final class Folder: Sendable {
     let isReadOnly: Bool
     let manager: any FileProviderManager
     let calls = BlockingCalls()
+    let log = ChangeLog()
     let leftoverAge: Int64
     private let state = Mutex(State())
     /// The identity of the source directory.
@@ -138,22 +139,14 @@ final class Folder: Sendable {
             return place
         }
         if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
-        if let trashed = try findTrashedIfThere(identifier), !isOfAnotherLink(trashed) { return trashed }
+        if let trashed = try findTrashedIfThere(identifier) { return trashed }
         for path in mounts.names(toMountOf: identifier) {
             if let place = try find(identifier, at: path) { return place }
         }
         for walked in index.paths(of: identifier, walk: walk) {
-            if let place = try find(identifier, at: walked), !isOfAnotherLink(place) { return place }
+            if let place = try find(identifier, at: walked), isMoved(place) { return place }
         }
         return nil
-    }
-
-    /// Whether a name of a file belongs to another item: what was found by the file alone may be a hard link that is known as such.
-    private func isOfAnotherLink(_ place: borrowing Place) -> Bool {
-        guard let name = place.name, let known = manager.identifier(ofChildNamed: name, in: place.parent) else {
-            return false
-        }
-        return known != place.identifier && FolderItems.file(of: known) == FolderItems.file(of: place.identifier)
     }
 
     /// The location of an item if it has this name in this directory, else nil.

@@ -4,8 +4,8 @@ import SystemPackage
 /// Reports the changes in watched directories.
 struct FolderChanges: FileProviderEnumerator {
     let folder: Folder
-    let log: ChangeLog
     let watcher: FolderWatcher?
+    private var log: ChangeLog { folder.log }
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         ItemPage(items: [])

@@ -98,10 +98,18 @@ struct FolderItems: Sendable {
         Self.file(of: identifier) == file(status)
     }
 
+    /// The metadata version of a file with several hard links ends with their number (``linkCount(of:)``).
     static func version(of status: FileStatus) -> ItemVersion {
-        ItemVersion(
+        let links = status.kind == .directory || status.linkCount < 2 ? "" : ".\(status.linkCount)"
+        return ItemVersion(
             contentVersion: "\(status.size).\(status.modified.seconds).\(status.modified.nanoseconds)",
-            metadataVersion: "\(status.changed.seconds).\(status.changed.nanoseconds)")
+            metadataVersion: "\(status.changed.seconds).\(status.changed.nanoseconds)\(links)")
+    }
+
+    /// The number of hard links of a file when it had a version.
+    static func linkCount(of version: ItemVersion) -> UInt32 {
+        let parts = version.metadataVersion.split(separator: UInt8(ascii: "."))
+        return parts.count > 2 ? UInt32(String(decoding: parts[2], as: UTF8.self)) ?? 1 : 1
     }
 }
 

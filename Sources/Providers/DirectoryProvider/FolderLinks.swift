@@ -61,14 +61,55 @@ extension Folder {
     func siblings(of item: FileProviderItem) -> [FileProviderItem] {
         guard item.kind != .directory, let place = try? findIfThere(item.itemIdentifier), place.status.linkCount > 1
         else { return [] }
-        let file = items.file(place.status)
-        let most = min(Int(place.status.linkCount) + 8, Self.mostSiblings)
-        let others = (0..<most).map { FolderItems.identifier(file, link: $0) }.filter { $0 != item.itemIdentifier }
-        return manager.knownIdentifiers(among: others).compactMap { other in
+        return knownSiblings(of: place).compactMap { other in
             guard let place = try? findIfThere(other) else { return nil }
             return self.item(at: place)
         }
     }
 
+    /// The other links of a file that the system knows.
+    private func knownSiblings(of place: borrowing Place) -> Set<ItemIdentifier> {
+        let file = items.file(place.status)
+        let own = place.identifier
+        let most = min(Int(place.status.linkCount) + 8, Self.mostSiblings)
+        return manager.knownIdentifiers(
+            among: (0..<most).map { FolderItems.identifier(file, link: $0) }.filter { $0 != own })
+    }
+
     private static let mostSiblings = 256
+
+    /// Whether a name that was found by its file alone is the new name of the item, and not another hard link of the file.
+    /// If in doubt it is not: the item is gone then, and no change of it reaches the other link.
+    func isMoved(_ place: borrowing Place) -> Bool {
+        guard place.status.kind != .directory, let name = place.name else { return true }
+        let here = ChangeLog.Place(name, in: place.parent)
+        if let known = manager.identifier(ofChildNamed: name, in: place.parent), known != place.identifier,
+            FolderItems.file(of: known) == FolderItems.file(of: place.identifier)
+        {
+            return false
+        }
+        let before = knownPlace(of: place.identifier)
+        // A directory above it was moved.
+        if before == here { return true }
+        // A move leaves the number of links, and all but the moved one must be known: any of the others could be this one.
+        let count = place.status.linkCount
+        guard count == manager.knownVersion(of: place.identifier).map(FolderItems.linkCount) ?? 1 else { return false }
+        if count > 1 {
+            let others = knownSiblings(of: place).filter { isTaken($0, nil, by: here) }
+            guard others.count == Int(count) - 1 else { return false }
+        }
+        // The number that is known does not include a link that was made since.
+        return before.map { !log.isRemoved($0) } ?? true
+    }
+
+    /// The name of an item as last known.
+    private func knownPlace(of identifier: ItemIdentifier) -> ChangeLog.Place? {
+        guard let path = manager.remotePath(of: identifier), let name = path.last else { return nil }
+        var directory = ItemIdentifier.rootContainer
+        for component in path.dropLast() {
+            guard let next = manager.identifier(ofChildNamed: component, in: directory) else { return nil }
+            directory = next
+        }
+        return ChangeLog.Place(name, in: directory)
+    }
 }

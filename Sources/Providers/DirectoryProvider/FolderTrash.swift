@@ -45,12 +45,13 @@ extension Folder {
     }
 
     /// As ``findTrashed(_:at:)`` and ``findTrashed(_:)``. An item that the system does not know in the trash is not looked for
-    /// where this user's own denies access.
+    /// where this user's own denies access, and may be a hard link (``isMoved(_:)``).
     func findTrashedIfThere(_ identifier: ItemIdentifier) throws -> Place? {
         let known = manager.remoteTrashPath(of: identifier)
         do {
             if let known, let place = try findTrashed(identifier, at: known) { return place }
-            return try findTrashed(identifier)
+            if let place = try findTrashed(identifier), isMoved(place) { return place }
+            return nil
         } catch Errno.permissionDenied where known == nil {
             return nil
         }

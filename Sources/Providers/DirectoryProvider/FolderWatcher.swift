@@ -15,9 +15,9 @@ final class FolderWatcher: Sendable {
     }
 
     private let inotify: Inotify
-    private let log: ChangeLog
     private let folder: Folder
     private var manager: any FileProviderManager { folder.manager }
+    private var log: ChangeLog { folder.log }
     private let watches = Mutex(Watches())
     /// Events that are read and not in the log.
     private let gathered = Mutex<[Inotify.Event]>([])
@@ -27,10 +27,15 @@ final class FolderWatcher: Sendable {
     private static let mostGathered = 4096
     private static let comparingMilliseconds: Int32 = 10_000
 
-    init(log: ChangeLog, folder: Folder) throws(Errno) {
+    init(folder: Folder) throws(Errno) {
         inotify = try Inotify()
-        self.log = log
         self.folder = folder
+        log.catchUp.withLock { catchUp in
+            catchUp = { [weak self] in
+                // The thread does not see these events any more.
+                if let self, self.catchUp() { manager.signalEnumerator() }
+            }
+        }
         let thread = Thread { [self] in run() }
         thread.name = "yonder-inotify"
         thread.start()
@@ -122,15 +127,21 @@ final class FolderWatcher: Sendable {
     }
 
     /// Logs what was changed before the call, unless it caused more events than are gathered at once.
-    func catchUp() {
-        gathered.withLock { events in
+    ///
+    /// - Returns: whether there are changes of which the watcher's thread does not tell the system.
+    @discardableResult
+    func catchUp() -> Bool {
+        let hasMore = gathered.withLock { events in
+            let before = events.count
             while events.count <= Self.mostGathered {
                 let next = inotify.next()
                 if next.isEmpty { break }
                 events += next
             }
+            return events.count > before
         }
         takeGathered()
+        return hasMore
     }
 
     private func takeGathered() {

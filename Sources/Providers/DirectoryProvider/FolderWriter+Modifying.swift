@@ -16,7 +16,12 @@ extension FolderWriter {
     private func find(_ item: FileProviderItem, _ fields: ItemFields) throws -> Folder.Place? {
         if let place = try folder.findIfThere(item.itemIdentifier) { return place }
         guard !fields.isDisjoint(with: [.filename, .parentItemIdentifier]) else { return nil }
-        return try folder.place(of: item.itemIdentifier, named: item.filename, in: item.parentItemIdentifier)
+        if let place = try folder.place(of: item.itemIdentifier, named: item.filename, in: item.parentItemIdentifier),
+            folder.isMoved(place)
+        {
+            return place
+        }
+        return nil
     }
 
     /// New content replaces the file of an item. After a lost response the new file exists, and the item does not.
