@@ -21,10 +21,12 @@ final class ParkedRequests: Sendable {
     ///   - worksUnlisted: whether the request may succeed without the listing that it requires, when the remote is
     ///     unreachable or rejects the credentials; `attempt` is then called with ``Attempt/unlisted``.
     ///   - attempt: asks the volume.
+    ///   - undo: takes back what an attempt has counted for the kernel, when the request was interrupted during the attempt.
     ///   - succeed: sends the answer.
     func answer<Held: Reply & ~Copyable, Answer>(
         _ request: Request, _ reply: consuming Held, worksUnlisted: Bool = false,
         attempt: @escaping @Sendable (Attempt) throws(VolumeError) -> Answer,
+        undo: @escaping @Sendable (Answer) -> Void = { _ in },
         succeed: @escaping @Sendable (consuming Held, Answer) -> Void
     ) {
         let prerequisite: Prerequisite
@@ -43,7 +45,7 @@ final class ParkedRequests: Sendable {
         }
         let waiting = WaitingRequest(
             caller: caller, parked: parked, pending: pending, worksUnlisted: worksUnlisted, attempt: attempt,
-            succeed: succeed)
+            undo: undo, succeed: succeed)
         wait(for: prerequisite, waiting, round: 1)
     }
 
@@ -53,10 +55,12 @@ final class ParkedRequests: Sendable {
         let pending: PendingCancellation
         let worksUnlisted: Bool
         let attempt: @Sendable (Attempt) throws(VolumeError) -> Answer
+        let undo: @Sendable (Answer) -> Void
         let succeed: @Sendable (consuming Held, Answer) -> Void
 
         func finish(_ answer: Answer) {
-            if let reply = parked.take() { succeed(reply, answer) }
+            guard let reply = parked.take() else { return undo(answer) }
+            succeed(reply, answer)
         }
 
         func fail(_ error: Errno) { parked.take()?.fail(error) }

@@ -114,6 +114,8 @@ extension VolumeFileSystem {
                 // the file, and opens it.
                 throw .refused(.staleNFSFileHandle)
             }
+        } undo: { [self] made in
+            undo(made.attributes, isWriting: flags.canWrite, registry, request)
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
@@ -127,6 +129,8 @@ extension VolumeFileSystem {
             try volume.createUnnamed(
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry, request: request.number)
+        } undo: { [self] made in
+            undo(made.attributes, isWriting: flags.canWrite, registry, request)
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
@@ -136,14 +140,19 @@ extension VolumeFileSystem {
         _ reply: consuming CreateReply, _ attributes: Attributes, _ grant: OpenGrant, isWriting: Bool,
         _ registry: (any PassthroughRegistry)?, _ request: Request
     ) {
-        let request = request.number
-        volume.noteLookup(of: [attributes.node], request: request)
+        volume.noteLookup(of: [attributes.node], request: request.number)
         let isOpen = reply.succeed(
             Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
             backing: grant.backing)
         guard !isOpen else { return }
-        volume.undoOpen(attributes.node, wasWriting: isWriting, registry: registry, request: request)
-        volume.forget(attributes.node, lookups: 1, undoing: request)
+        undo(attributes, isWriting: isWriting, registry, request)
+        volume.forget(attributes.node, lookups: 1, undoing: request.number)
+    }
+
+    private func undo(
+        _ attributes: Attributes, isWriting: Bool, _ registry: (any PassthroughRegistry)?, _ request: Request
+    ) {
+        volume.undoOpen(attributes.node, wasWriting: isWriting, registry: registry, request: request.number)
     }
 
     func write(

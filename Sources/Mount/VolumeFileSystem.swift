@@ -107,16 +107,20 @@ final class VolumeFileSystem: FileSystem {
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead,
             allowsPassthrough: flags.allowsPassthrough)
         let registry = passthrough.registry
+        let undo: @Sendable (OpenGrant) -> Void = { [volume] _ in
+            volume.undoOpen(
+                node.rawValue, wasWriting: intent.isWriting, registry: registry, request: request.number)
+        }
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
                 request: request.number)
-        } succeed: { [volume] reply, grant in
+        } undo: { grant in
+            undo(grant)
+        } succeed: { reply, grant in
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
-            guard !isOpen else { return }
-            volume.undoOpen(
-                node.rawValue, wasWriting: intent.isWriting, registry: registry, request: request.number)
+            if !isOpen { undo(grant) }
         }
     }
 

@@ -1,0 +1,102 @@
+import Synchronization
+import SystemPackage
+import Testing
+import Volume
+
+@testable import FUSE
+@testable import Mount
+
+/// Requests that wait, without a kernel.
+@Suite struct ParkedRequestsTests {
+    /// The errors and answers that the kernel gets, and the handler of the interruption.
+    private final class Kernel: Sendable {
+        private struct State {
+            var answers: [Int] = []
+            var errors: [Errno] = []
+            var handler: (@Sendable () -> Void)?
+        }
+
+        private let state = Mutex(State())
+
+        var answers: [Int] { state.withLock { $0.answers } }
+        var errors: [Errno] { state.withLock { $0.errors } }
+
+        func take(_ answer: Int) { state.withLock { $0.answers.append(answer) } }
+        func take(_ error: Errno) { state.withLock { $0.errors.append(error) } }
+        func watch(_ handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
+        func interrupt() { state.withLock { $0.handler }?() }
+    }
+
+    private struct Answering: ~Copyable, Reply {
+        let kernel: Kernel
+
+        consuming func succeed(_ answer: Int) { kernel.take(answer) }
+        consuming func fail(_ error: Errno) { kernel.take(error) }
+        mutating func onInterrupt(_ handler: @escaping @Sendable () -> Void) { kernel.watch(handler) }
+    }
+
+    /// Fulfils a prerequisite when the test says so, also after the cancellation.
+    private final class Provider: Provisioning {
+        private struct Nothing: Cancellation {
+            func cancel() {}
+        }
+
+        private let completion = Mutex<(@Sendable (Errno?) -> Void)?>(nil)
+
+        func provide(
+            _ prerequisite: Prerequisite, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
+        ) -> any Cancellation {
+            self.completion.withLock { $0 = completion }
+            return Nothing()
+        }
+
+        func end(_ error: Errno? = nil) { completion.withLock { $0 }?(error) }
+    }
+
+    private let kernel = Kernel()
+    private let provider = Provider()
+
+    /// A request whose first attempt needs something and whose second has an answer, and what was undone of it.
+    ///
+    /// - Parameter during: runs during each attempt.
+    private func run(during: @escaping @Sendable (Attempt) -> Void = { _ in }) -> [Int] {
+        let undone = Undone()
+        let request = Request(caller: Caller(processID: 1, userID: 2, groupID: 3), unique: 1, number: nil)
+        ParkedRequests(provisioning: provider).answer(request, Answering(kernel: kernel)) {
+            attempt throws(VolumeError) -> Int in
+            during(attempt)
+            if attempt == .first { throw .needs(.room) }
+            return 7
+        } undo: { answer in
+            undone.add(answer)
+        } succeed: { reply, answer in
+            reply.succeed(answer)
+        }
+        provider.end()
+        return undone.answers
+    }
+
+    private final class Undone: Sendable {
+        private let state = Mutex<[Int]>([])
+
+        var answers: [Int] { state.withLock { $0 } }
+
+        func add(_ answer: Int) { state.withLock { $0.append(answer) } }
+    }
+
+    @Test("a request is answered when its prerequisite is fulfilled") func answers() {
+        #expect(run() == [])
+        #expect(kernel.answers == [7])
+        #expect(kernel.errors == [])
+    }
+
+    @Test("ERROR-2: what an attempt has opened is closed again when its caller was killed meanwhile")
+    func interrupted() {
+        let undone = run { [kernel] attempt in
+            if attempt != .first { kernel.interrupt() }
+        }
+        #expect(undone == [7])
+        #expect(kernel.answers == [])
+        #expect(kernel.errors == [.interrupted])
+    }
+}
