@@ -100,7 +100,7 @@ final class ParkedRequests: Sendable {
     private func follow<Held: Reply & ~Copyable, Answer>(
         _ request: WaitingRequest<Held, Answer>, from prerequisite: Prerequisite, round: Int
     ) {
-        switch Self.outcome(of: request.attempt, .first) {
+        switch Self.outcome(of: request.attempt, .outdated) {
         case .success(let answer): request.finish(answer)
         case .failure(.refused(let error)): request.fail(error)
         case .failure(.needs(let newest)) where newest != prerequisite: wait(for: newest, request, round: round + 1)
@@ -126,6 +126,8 @@ enum Attempt: Sendable {
     case first
     /// The prerequisite was just fulfilled.
     case provided
+    /// The remote does not have the prerequisite any more.
+    case outdated
     /// The required listing cannot be had.
     case unlisted
 

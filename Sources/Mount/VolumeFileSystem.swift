@@ -105,16 +105,17 @@ final class VolumeFileSystem: FileSystem {
     func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
         let intent = OpenIntent(
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead,
-            allowsPassthrough: flags.allowsPassthrough)
+            isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough)
         let registry = passthrough.registry
+        let size = intent.isAppending ? try? volume.attributes(of: node.rawValue).size : nil
         let undo: @Sendable (OpenGrant) -> Void = { [volume] _ in
             volume.undoOpen(
                 node.rawValue, wasWriting: intent.isWriting, registry: registry, request: request.number)
         }
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
-                request: request.number)
+                knownSize: attempt == .first ? nil : size, request: request.number)
         } undo: { grant in
             undo(grant)
         } succeed: { reply, grant in

@@ -17,13 +17,19 @@ package struct OpenIntent: Hashable, Sendable {
     package var isWriting: Bool
     package var isTruncating: Bool
     package var isReading: Bool
+    /// Whether the kernel writes at the end of the file as it knows it (`O_APPEND`).
+    package var isAppending: Bool
     /// Whether the kernel may read and write the content file itself, unless the file is open in another way already.
     package var allowsPassthrough: Bool
 
-    package init(isWriting: Bool, isTruncating: Bool, isReading: Bool = true, allowsPassthrough: Bool = true) {
+    package init(
+        isWriting: Bool, isTruncating: Bool, isReading: Bool = true, isAppending: Bool = false,
+        allowsPassthrough: Bool = true
+    ) {
         self.isWriting = isWriting
         self.isTruncating = isTruncating
         self.isReading = isReading
+        self.isAppending = isAppending
         self.allowsPassthrough = allowsPassthrough
     }
 
@@ -43,11 +49,14 @@ extension Volume {
     ///
     /// - Parameters:
     ///   - registry: registers backing files; nil without passthrough.
+    ///   - knownSize: the file's size when the request came, if it has waited since; nil if it has not.
     ///   - request: counted once, also if the kernel sends it again. A backing file that was registered for a process
     ///     that was killed before it had stored the ID stays registered until the unmount.
+    /// - Throws: ESTALE for an append if the size has changed while it waited: the kernel would write at the old end. It looks
+    ///   the name up after the error, takes the new size from that answer, and opens the file again (do_filp_open).
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?,
-        request: RequestNumber? = nil
+        knownSize: Int64? = nil, request: RequestNumber? = nil
     ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         if intent.isReading { try checkReadable(number) }
@@ -65,6 +74,11 @@ extension Volume {
             }
             let grant = try decide(
                 file, isWriting: intent.isWriting, registry: intent.allowsPassthrough ? registry : nil)
+            if intent.isAppending, intent.isWriting, !intent.isTruncating {
+                let size = try attributes(of: node).size
+                // A request that is sent again may have waited in another process.
+                if size != knownSize ?? size || request?.isResent == true { throw .refused(.staleNFSFileHandle) }
+            }
             observer.didOpenFile(number)
             return grant
         } catch {

@@ -208,6 +208,29 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "OPEN-7: an append that waits for content goes to the end of the version that comes meanwhile",
+            arguments: FarRemote.Kind.installed.filter { $0 != .s3 }, [100_000, 300_000])
+        func appendsToTheNewestVersion(kind: FarRemote.Kind, size: Int) async throws {
+            try await FarRemote.run(kind) { remote, yonder in
+                let folder = try #require(remote.folder).string
+                // A fetch gets the old version to its end: the server has the file open.
+                let made = try await yonder.run(
+                    "head -c 200000 /dev/zero > \"$1\"/f && touch -d '1 hour ago' \"$1\"/f", folder)
+                #expect(made.status == 0)
+                try await remote.mount(yonder, "--limit-down", "64K", "--poll", "1")
+                let outcome = try await yonder.run(
+                    """
+                    cd "$1" && stat f > /dev/null && { printf end >> f & append=$!; sleep 0.7
+                    tr '\\0' b < /dev/zero | head -c \(size) > "$2"/.new && mv "$2"/.new "$2"/f
+                    wait $append && yonder wait > /dev/null && head -c \(size) f | tr -d b | wc -c && tail -c +\(size + 1) f; }
+                    """, yonder.mount.string, folder)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                #expect(outcome.output == "0\nend")
+                #expect(try await yonder.conflicts().isEmpty)
+            }
+        }
+
         private func expectConflictCopy(in yonder: Installation, _ text: String) async throws {
             #expect(try await eventually { try await yonder.conflicts()["file"] != nil })
             try await yonder.expectSent()

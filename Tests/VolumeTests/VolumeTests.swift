@@ -151,6 +151,26 @@ import Volume
         #expect(try read().count == Int(size))
     }
 
+    @Test("OPEN-7: an append to a file that gets another size while it waits is opened anew", arguments: [20, 20_000])
+    func appendToAnotherSize(_ size: Int64) async throws {
+        try await replica.list([.file("a", size: 10_000, version: "1")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        func open(knownSize: Int64?, request: RequestNumber? = nil) throws(VolumeError) -> OpenGrant {
+            try volume.open(
+                a.node, for: OpenIntent(isWriting: true, isTruncating: false, isReading: false, isAppending: true),
+                caller: caller, registry: nil, knownSize: knownSize, request: request)
+        }
+        #expect(prerequisite { try open(knownSize: nil) } == .whole(of: number(a)))
+        try await replica.change([.file("a", size: size, version: "2")], open: fixture.open)
+        try await replica.fill(number(a))
+        #expect(errno { try open(knownSize: 10_000) } == .staleNFSFileHandle)
+        let resent = RequestNumber(rawValue: 1, isResent: true)
+        #expect(errno { try open(knownSize: nil, request: resent) } == .staleNFSFileHandle)
+        #expect(!volume.openInodes.isOpen(number(a)))
+        #expect(try open(knownSize: size) == .cached)
+        volume.close(a.node, wasWriting: true, registry: nil)
+    }
+
     @Test("how a file is served is decided at its first open and kept to the last close") func opensAgree() async throws
     {
         try await replica.list([.file("a")], open: fixture.open)
