@@ -121,26 +121,67 @@ import Testing
         #expect(plan([pending]).steps.count == 1)
         pending.nameHolder = .item(99, [.filename])
         #expect(plan([pending]) == Planner.Plan())
-        // An item that the remote has can be moved aside.
-        pending.item.identifier = "known"
-        #expect(plan([pending]).blocked.map(\.operation) == [.moveAside(row: pending.item.id)])
         pending.nameHolder = .deletion(7)
-        #expect(plan([pending]).blocked.count == 1)
+        #expect(plan([pending]) == Planner.Plan())
         pending.isNameHolderInUse = true
         #expect(plan([pending]).next == now.advanced(by: .milliseconds(200)))
     }
 
+    @Test("SEND-7: items are moved aside only where they wait for each other in a circle") func circlesAreFound()
+        async throws
+    {
+        let new = try await newFile()
+        /// Items that each wait for the name of the next one.
+        func chain(_ count: Int64) -> [PendingEntry] {
+            (1...count).map { row in
+                var pending = new
+                (pending.item.id, pending.item.identifier) = (row, ItemIdentifier("\(row)"))
+                (pending.item.name, pending.item.base.name) = ("n\(row + 1)", "n\(row)")
+                (pending.item.base.parent, pending.nameHolder) = (.rootContainer, .item(row + 1, [.filename]))
+                return pending
+            }
+        }
+        func asides(_ rows: [Int64]) -> [SyncOperation] { rows.map { .moveAside(row: $0) } }
+        var items = chain(10_000)
+        // The last one waits for an item that is not in the snapshot, for its next try, for nothing, or for a deletion.
+        let last = items.count - 1
+        #expect(plan(items) == Planner.Plan())
+        items[last].state = PendingState(since: before(10), attempts: 1, nextTry: now.advanced(by: .seconds(20)))
+        #expect(plan(items) == Planner.Plan(next: now.advanced(by: .seconds(20))))
+        (items[last].state, items[last].nameHolder) = (new.state, nil)
+        #expect(plan(items).steps.map(\.operation) == [.modification(row: items[last].item.id)])
+        let removal = try await removal()
+        items[last].nameHolder = .deletion(removal.deletion.id)
+        #expect(plan(items, [removal]).steps.map(\.operation) == [.deletion(removal.deletion.id)])
+        // All of them are one circle, or some wait for a circle that they are not in.
+        items[last].nameHolder = .item(1, [.filename])
+        #expect(plan(items).steps.map(\.operation) == asides([1]))
+        items[last].nameHolder = .item(items[last].item.id - 1, [.filename])
+        #expect(plan(items).steps.map(\.operation) == asides([items[last].item.id - 1]))
+        // Another item can be sent meanwhile, but a circle is left alone while one of its items is being sent.
+        items = chain(3)
+        items[2].nameHolder = .item(1, [.filename])
+        #expect(plan([new] + items).steps.map(\.operation) == asides([1]) + [.creation(row: new.item.id)])
+        #expect(plan(items) { $0.identifiers.contains("3") } == Planner.Plan())
+        // One that was moved aside is not moved again.
+        items[0].item.base.name = CircularWaits.asideName(1)
+        #expect(plan(items).steps.map(\.operation) == asides([2]))
+    }
+
     @Test func whatHoldsANameAndWaitsForItsDirectoryIsMovedAside() async throws {
+        // A new directory waits for the name of an item that is to be in it.
         var new = try await newFile()
+        new.item.inode.kind = .directory
         var holder = try await newFile()
         holder.item.id = new.item.id + 1
         holder.item.identifier = "holder"
-        holder.item.base.name = "name"
-        holder.directory = nil
+        (holder.item.base.name, holder.item.base.parent) = ("name", "old")
+        holder.item.changedFields = [.parentItemIdentifier]
+        (holder.directory, holder.directoryRow) = (nil, new.item.id)
         holder.asideDirectory = .rootContainer
         new.nameHolder = .item(holder.item.id, [.parentItemIdentifier])
         let aside = SyncOperation.moveAside(row: holder.item.id)
-        #expect(plan([new, holder]).blocked.map(\.operation) == [aside])
+        #expect(plan([new, holder]).steps.map(\.operation) == [aside])
         // No item waits for it.
         #expect(plan([holder]) == Planner.Plan())
         // The name belongs to a directory that is to be deleted once the item is not in it any more.
@@ -149,9 +190,9 @@ import Testing
         waiting.isDirectoryWaiting = true
         new.nameHolder = .deletion(removal.deletion.id)
         #expect(plan([new, holder], [waiting]) == Planner.Plan())
-        holder.ancestors = [removal.deletion.identifier]
-        #expect(plan([new, holder], [waiting]).blocked.map(\.operation) == [aside])
-        holder.item.base.name = Planner.asideName(holder.item.id)
+        holder.item.base.parent = removal.deletion.identifier
+        #expect(plan([new, holder], [waiting]).steps.map(\.operation) == [aside])
+        holder.item.base.name = CircularWaits.asideName(holder.item.id)
         #expect(plan([new, holder], [waiting]) == Planner.Plan())
     }
 

@@ -69,6 +69,50 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-7: names are swapped although another upload has not ended") func swapsDoNotWaitForOthers()
+            async throws
+        {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                let gate = machine.provider.faults.hold(.create, times: 1)
+                try await machine.write("large", to: "n")
+                #expect(await eventually(within: .seconds(20)) { gate.waiting == 1 })
+                try await machine.rename("a", to: "b", .exchange)
+                #expect(
+                    await eventually(within: .seconds(20)) {
+                        let tree = machine.provider.tree
+                        return tree["a"]?.filename == "b" && tree["b"]?.filename == "a"
+                    })
+                #expect(gate.waiting == 1)
+                gate.open()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                try await expectSettled(machine)
+            }
+        }
+
+        @Test("SEND-7: an item keeps its name on the remote while another, that has the new name, cannot be renamed")
+        func nothingIsMovedAsideForAFailedRename() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.fail(
+                    .modify, of: "b", with: FileProviderError(.cannotSynchronize, "it is locked"), times: nil)
+                try await machine.rename("b", to: "c2")
+                try await machine.rename("a", to: "b")
+                let row = try await machine.item("c2").id
+                #expect(
+                    await eventually(within: .seconds(20)) {
+                        (try? machine.replica.database.attempts(ofItem: row)) ?? 0 > 0
+                    })
+                // Only the failed one is held back: all else that can be sent is sent in this time.
+                #expect(try await !machine.engine.waitUntilSynced(within: .seconds(2)))
+                #expect(machine.provider.tree["a"]?.filename == "a")
+                machine.provider.faults.clear()
+                try await machine.engine.send(try await machine.number("c2"))
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
+                // One rename: it was not moved aside.
+                #expect(machine.provider.log.count(of: .modify, "a") == 1)
+                try await expectSettled(machine)
+            }
+        }
+
         @Test(
             "SEND-7: what moves into a new directory gives up the name that the directory waits for",
             arguments: [

@@ -9,6 +9,8 @@ package struct PendingEntry: Sendable {
     package var state: PendingState
     /// The directory that the item is in; nil while the provider has not got that.
     package var directory: ItemIdentifier?
+    /// The row of the directory that the item is in.
+    package var directoryRow: Int64?
     /// While the provider has not got the directory that the item is in: one that it has, and that stays, nearest to where the item
     /// is there.
     package var asideDirectory: ItemIdentifier?
@@ -29,6 +31,17 @@ package struct PendingEntry: Sendable {
     package init(item: ItemRecord, state: PendingState) {
         self.item = item
         self.state = state
+    }
+
+    /// What has to be sent before: the directory that the item is in, or what has its name on the remote.
+    package var predecessors: [PendingMark] {
+        if directory == nil { return directoryRow.map { [.item($0)] } ?? [] }
+        switch nameHolder {
+        case .deletion(let id): return [.deletion(id)]
+        case .item(let row, let changes):
+            return changes.isDisjoint(with: [.filename, .parentItemIdentifier]) ? [] : [.item(row)]
+        case nil: return []
+        }
     }
 }
 
@@ -172,7 +185,8 @@ private struct PendingReader {
         if item.inode.number == .root {
             pending.directory = .rootContainer
         } else if let parent = item.parent {
-            pending.directory = try db.item(ofInode: parent)?.identifier
+            let directory = try db.item(ofInode: parent)
+            (pending.directory, pending.directoryRow) = (directory?.identifier, directory?.id)
         }
         if pending.directory == nil, item.identifier != nil, let parent = item.base.parent {
             pending.asideDirectory = try remainingDirectory(from: parent)

@@ -5,7 +5,7 @@ import Replica
 ///
 /// A parent is created before what it holds; a name is used once the item that had it on the remote is gone from there; a
 /// directory is deleted after all it contained, and its time is set after all it contains. Where these rules make items wait for
-/// each other, one of them is moved aside.
+/// each other in a circle, one of them is moved aside.
 struct Planner: Sendable {
     /// Why an item's changes can be sent, or not.
     enum Readiness: Hashable, Sendable {
@@ -27,9 +27,6 @@ struct Planner: Sendable {
 
     struct Plan: Hashable, Sendable {
         var steps: [Step] = []
-        /// Items that wait for names, or hold some and wait for their directories: when nothing else is possible, they wait for
-        /// each other.
-        var blocked: [Step] = []
         /// When to plan again, as far as only time is waited for.
         var next: FileTimestamp?
 
@@ -78,61 +75,34 @@ struct Planner: Sendable {
     /// The plan for what a snapshot contains.
     func plan(_ snapshot: PendingSnapshot, at now: FileTimestamp, isBusy: (Footprint) -> Bool) -> Plan {
         var plan = Plan()
+        var waits = CircularWaits()
+        func add(_ operation: SyncOperation, _ footprint: Footprint) {
+            if !isBusy(footprint) { plan.steps.append(Step(operation: operation, footprint: footprint)) }
+        }
         for removal in snapshot.removals {
             switch readiness(of: removal, at: now) {
-            case .ready:
-                let step = Step(operation: .deletion(removal.deletion.id), footprint: footprint(of: removal))
-                if !isBusy(step.footprint) { plan.steps.append(step) }
+            case .ready: add(.deletion(removal.deletion.id), footprint(of: removal))
             case .notBefore(let time): plan.wait(until: time)
-            case .waits, .waitsForName, .nothing: break
+            case .waits, .waitsForName: waits.add(removal)
+            case .nothing: break
             }
         }
-        // The items and the deletions that have the names that new items wait for.
-        var holders: Set<Int64> = []
-        var deletions: Set<Int64> = []
         for pending in snapshot.items {
-            let item = pending.item
             switch readiness(of: pending, at: now) {
-            case .ready:
-                let step = Step(operation: Self.operation(for: item), footprint: footprint(of: pending))
-                if !isBusy(step.footprint) { plan.steps.append(step) }
+            case .ready: add(Self.operation(for: pending.item), footprint(of: pending))
             case .notBefore(let time): plan.wait(until: time)
-            case .waitsForName:
-                let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
-                if item.identifier != nil {
-                    // An item that is aside has no name that another waits for.
-                    if item.base.name != Self.asideName(item.id), !isBusy(step.footprint) { plan.blocked.append(step) }
-                } else {
-                    switch pending.nameHolder {
-                    case .item(let row, _): holders.insert(row)
-                    case .deletion(let row): deletions.insert(row)
-                    case nil: break
-                    }
-                }
-            case .waits, .nothing: break
+            case .waits, .waitsForName: waits.add(pending)
+            case .nothing: break
             }
         }
-        let emptied = Set(
-            snapshot.removals.lazy.map(\.deletion).filter { deletions.contains($0.id) }.map(\.identifier))
-        for pending in snapshot.items where pending.asideDirectory != nil && readiness(of: pending, at: now) == .waits {
-            let item = pending.item
-            guard holders.contains(item.id) || !pending.ancestors.isDisjoint(with: emptied),
-                item.base.name != Self.asideName(item.id)
-            else { continue }
-            let step = Step(operation: .moveAside(row: item.id), footprint: footprint(of: pending))
-            // Before items that only wait for the names of others.
-            if !isBusy(step.footprint) { plan.blocked.insert(step, at: 0) }
-        }
-        for offer in snapshot.offers {
-            let step = Step(operation: .creation(row: offer.row), footprint: Footprint(offer))
-            if !isBusy(step.footprint) { plan.steps.append(step) }
-        }
+        let asides = waits.itemsToMoveAside { isBusy(footprint(of: $0)) }
+        // They are first, because others wait for them.
+        plan.steps =
+            asides.map { Step(operation: .moveAside(row: $0.item.id), footprint: footprint(of: $0)) } + plan.steps
+        for offer in snapshot.offers { add(.creation(row: offer.row), Footprint(offer)) }
         if plan.steps.isEmpty, let next = snapshot.nextOffer { plan.wait(until: next) }
         return plan
     }
-
-    /// A name that no program gives a file.
-    static func asideName(_ row: Int64) -> String { ".yonder-aside-\(row)" }
 
     static func operation(for item: ItemRecord) -> SyncOperation {
         item.identifier == nil ? .creation(row: item.id) : .modification(row: item.id)

@@ -120,7 +120,7 @@ actor Uploads: SyncPart {
         let plan = try planner.plan(from: replica, at: .distantFuture, limit: .max, offered: &offered) {
             ordering.isClaimed($0)
         }
-        return (plan.steps.isEmpty ? Array(plan.blocked.prefix(1)) : plan.steps).map(\.operation)
+        return plan.steps.map(\.operation)
     }
 
     /// Runs one operation to its end.
@@ -139,8 +139,6 @@ actor Uploads: SyncPart {
     /// While programs are busy, what has become due is collected for this long.
     private static let busyPause = Duration.milliseconds(100)
     private static let longestPauseBetweenPlans = Duration.seconds(1)
-    /// For how long another change may be waited for before items that wait for each other are moved aside.
-    private static let patienceWithOthers = Duration.seconds(5)
     /// How often files that are open for writing are looked at: the kernel writes them without telling.
     private static let writtenInterval = Duration.seconds(5)
 
@@ -195,9 +193,6 @@ actor Uploads: SyncPart {
         }
         // What ran may have another identifier by now, and so be no more what is busy: it is planned when it has ended.
         queue = plan.steps.filter { running[$0.operation] == nil }
-        // What waits for longer does not free a name soon: something that has failed, or is being written.
-        let isNothingDue = plan.next.map { $0 > now.advanced(by: Self.patienceWithOthers) } ?? true
-        if queue.isEmpty, running.isEmpty, isNothingDue, let blocked = plan.blocked.first { queue = [blocked] }
         if let next = plan.next { sleep(until: next) }
     }
 
@@ -249,11 +244,8 @@ actor Uploads: SyncPart {
             switch step.operation {
             case .creation(let row), .modification(let row):
                 if try await offer(row, id) { return }
-                guard let pending = try replica.pendingItem(row) else { return }
-                let now: FileTimestamp = isInteractive ? .distantFuture : Replica.now
-                var planner = planner
-                planner.isHurried = true
-                guard case .ready(let fields) = planner.readiness(of: pending, at: now) else { return }
+                guard let pending = try replica.pendingItem(row), case .ready(let fields) = readiness(of: pending)
+                else { return }
                 // The item, or a directory above it, may have been renamed since the plan.
                 let footprint = planner.footprint(of: pending)
                 guard footprint == step.footprint || ordering.claim(footprint, for: id),
@@ -261,12 +253,14 @@ actor Uploads: SyncPart {
                 else { return }
                 try await send(prepared, id)
             case .moveAside(let row):
+                // A rename here may have ended the circle since it was planned.
                 guard let pending = try replica.pendingItem(row),
+                    [.waits, .waitsForName].contains(readiness(of: pending)),
                     ordering.claim(planner.footprint(of: pending), for: id)
                 else { return }
                 try await send(
                     replica.prepare(
-                        row, fields: [.filename, .parentItemIdentifier], as: Planner.asideName(row),
+                        row, fields: [.filename, .parentItemIdentifier], as: CircularWaits.asideName(row),
                         in: pending.directory == nil ? pending.asideDirectory : nil), id)
             case .deletion(let row):
                 // A reimport may have given up its directory since it was planned.
@@ -282,6 +276,13 @@ actor Uploads: SyncPart {
         } catch {
             warnings.report("\(step.operation) cannot be prepared: \(error)")
         }
+    }
+
+    /// Whether an item that was planned can be sent now. Its delay is over.
+    private func readiness(of pending: PendingEntry) -> Planner.Readiness {
+        var planner = planner
+        planner.isHurried = true
+        return planner.readiness(of: pending, at: isInteractive ? .distantFuture : Replica.now)
     }
 
     private func send(_ prepared: SentChange?, _ id: OrderingState.OperationID) async throws {
