@@ -79,6 +79,8 @@ extension SyncEngine {
                 if let refusal = refusalWhileHeld { throw refusal }
                 if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
             }
+            // Again each time, because what has to be sent before it changes.
+            if let mark = current { try await uploads.prefer(mark) }
             return false
         }
     }

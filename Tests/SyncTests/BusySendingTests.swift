@@ -42,6 +42,23 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-11: what a caller waits for is sent before all others, and its directory before it")
+        func whatIsWaitedForIsFirst() async throws {
+            var options = InMemoryProvider.Options()
+            options.concurrentCalls = 1
+            try await Machine.run(options: options, isInteractive: false) { machine async throws in
+                machine.provider.faults.delay(.create, by: .milliseconds(50))
+                machine.engine.pause(.user)
+                for number in 0..<100 { try await machine.write("\(number)", to: "n\(number)") }
+                try await machine.makeDirectory("new")
+                try await machine.write("important", to: "new/letter")
+                machine.engine.pause(nil)
+                try await machine.engine.send(try await machine.number("new/letter"))
+                #expect(machine.provider.tree.entries()["new/letter"]?.content == "important")
+                #expect(machine.provider.log.count(of: .create) < 50)
+            }
+        }
+
         @Test("SEND-11: what was changed before the clock was set back is waited for") func theClockWasSetBack()
             async throws
         {

@@ -223,17 +223,82 @@ import Testing
             let replica = machine.replica
             var asked = 0
             let snapshot = try replica.pendingSnapshot(
-                PendingQuery(now: now, limit: 10, offersAfter: 0, hasOnlyOffers: false),
+                PendingQuery(now: now, limit: 10, start: PendingPosition(), hasOnlyOffers: false),
                 isDue: { _, _ in true },
                 isRemovalDue: { _ in
                     asked += 1
                     return true
                 }, canBeSent: { _ in true }, canBeRemoved: { _ in true })
-            #expect(snapshot.removals.count == 10)
-            #expect(asked == 10)
-            var offered: Int64 = 0
-            let steps = try Planner().plan(from: replica, at: now, limit: 512, offered: &offered) { _ in false }.steps
+            // The date of the root is to be sent, too.
+            #expect(snapshot.removals.count + snapshot.items.count == 10)
+            #expect(asked == snapshot.removals.count)
+            var position = PendingPosition()
+            let steps = try Planner().plan(from: replica, at: now, limit: 512, position: &position) { _ in false }.steps
             #expect(steps.count == 512)
+        }
+    }
+
+    // MARK: - Turns
+
+    /// The operations of a plan that can be sent without any delay.
+    private func operations(
+        of machine: Machine, limit: Int, position: inout PendingPosition
+    ) throws -> [SyncOperation] {
+        try Planner().plan(from: machine.replica, at: now, limit: limit, position: &position) { _ in false }
+            .steps.map(\.operation)
+    }
+
+    @Test("SEND-4: every item has its turn, although those before it are due again") func itemsHaveTurns()
+        async throws
+    {
+        try await Machine.run { machine in
+            var wanted: Set<SyncOperation> = []
+            for number in 0..<5 {
+                try await machine.write("text", to: "n\(number)")
+                wanted.insert(.creation(row: try await machine.item("n\(number)").id))
+            }
+            var position = PendingPosition()
+            var planned: Set<SyncOperation> = []
+            for _ in 0..<3 { planned.formUnion(try operations(of: machine, limit: 2, position: &position)) }
+            #expect(planned == wanted)
+        }
+    }
+
+    @Test("SEND-4: a new item does not wait for all deletions") func deletionsLeaveRoom() async throws {
+        try await Machine.run { tree in
+            for number in 0..<9 {
+                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+            }
+        } _: { machine in
+            for number in 0..<9 { try await machine.remove("f\(number)") }
+            var position = PendingPosition()
+            #expect(try operations(of: machine, limit: 8, position: &position).count == 8)
+            try await machine.write("text", to: "n")
+            let new = SyncOperation.creation(row: try await machine.item("n").id)
+            let planned = try operations(of: machine, limit: 8, position: &position)
+            #expect(planned.count == 8)
+            #expect(planned.firstIndex(of: new) == 1)
+        }
+    }
+
+    @Test("SEND-4: a circle is found although many items that can be sent are between its members")
+    func circlesAreFoundInPlans() async throws {
+        let names = ["a"] + (0..<8).map { "f\($0)" } + ["z"]
+        try await Machine.run { tree in
+            for name in names {
+                tree.addFile(name, content: RemoteContent(name), identifier: ItemIdentifier(name))
+            }
+        } _: { machine in
+            for name in names { try await machine.write("new", to: name) }
+            try await machine.rename("a", to: "z", .exchange)
+            let rows = [try await machine.item("z").id, try await machine.item("a").id]
+            for row in rows {
+                var position = PendingPosition()
+                position.items = row - 1
+                let planned = try operations(of: machine, limit: 2, position: &position)
+                #expect(planned.count == 3)
+                #expect(planned.first == .moveAside(row: row))
+            }
         }
     }
 }

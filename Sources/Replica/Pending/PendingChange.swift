@@ -18,7 +18,7 @@ extension ReplicaDatabase {
 
     /// The item of a row, when it has changes that wait.
     package func pendingItem(_ row: Int64) throws -> (item: ItemRecord, state: PendingState)? {
-        try pendingItems(after: row - 1, limit: 1).first { $0.item.id == row }
+        try read { db in try db.pendingItem(row) }
     }
 
     /// The item of a row, or nil.
@@ -211,6 +211,14 @@ extension Database {
                 nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)))
             return (item, state)
         }
+    }
+
+    func pendingItem(_ row: Int64) throws -> (item: ItemRecord, state: PendingState)? {
+        try pendingItems(after: row - 1, limit: 1).first { $0.item.id == row }
+    }
+
+    func pendingDeletion(_ id: Int64) throws -> PendingDeletion? {
+        try pendingDeletions(after: id - 1, limit: 1).first { $0.id == id }
     }
 
     func pendingDeletions(after id: Int64, limit: Int) throws -> [PendingDeletion] {

@@ -66,8 +66,16 @@ package struct PendingSnapshot: Sendable {
     package var offers: [ReadyOffer] = []
     /// When the first item that could not be offered is tried again.
     package var nextOffer: FileTimestamp?
-    /// The row after which the next turn of offers begins.
-    package var lastOffer: Int64 = 0
+    /// Where the next snapshot begins.
+    package var next = PendingPosition()
+
+    package init() {}
+}
+
+/// The rows after which snapshots begin: each one continues where the one before it ended, so that every item has its turn.
+package struct PendingPosition: Hashable, Sendable {
+    package var items: Int64 = 0
+    package var offers: Int64 = 0
 
     package init() {}
 }
@@ -77,14 +85,13 @@ package struct PendingQuery {
     package var now: FileTimestamp
     /// Enough entries that can be sent.
     package var limit: Int
-    /// Offers begin after this row.
-    package var offersAfter: Int64
+    package var start: PendingPosition
     package var hasOnlyOffers: Bool
 
-    package init(now: FileTimestamp, limit: Int, offersAfter: Int64, hasOnlyOffers: Bool) {
+    package init(now: FileTimestamp, limit: Int, start: PendingPosition, hasOnlyOffers: Bool) {
         self.now = now
         self.limit = limit
-        self.offersAfter = offersAfter
+        self.start = start
         self.hasOnlyOffers = hasOnlyOffers
     }
 
@@ -92,8 +99,9 @@ package struct PendingQuery {
 }
 
 extension Replica {
-    /// Reads what waits to be sent, in one transaction: the deletions first, the ones that were made first before others,
-    /// then the items in the order of their rows. It ends when enough of it can be sent.
+    /// Reads what waits to be sent, in one transaction: the deletions, the ones that were made first before others, and the items in
+    /// the order of their rows. It ends when enough of it can be sent; while items can be sent, half of it are deletions at most. What an
+    /// item waits for is read with it.
     ///
     /// - Parameters:
     ///   - isDue: whether an item's time has come. Nothing more is read of one that has to wait.
@@ -106,28 +114,61 @@ extension Replica {
             var reader = PendingReader(db: db, contents: contents)
             var snapshot = PendingSnapshot()
             var count = 0
-            if !query.hasOnlyOffers {
-                var id: Int64 = 0
-                while count < query.limit {
-                    let batch = try db.pendingDeletions(after: id, limit: PendingQuery.batch)
-                    for deletion in batch where count < query.limit && isRemovalDue(deletion) {
-                        let removal = try reader.removal(deletion)
-                        snapshot.removals.append(removal)
-                        if canBeRemoved(removal) { count += 1 }
+            var seen: Set<PendingMark> = []
+            func add(_ item: ItemRecord, _ state: PendingState) throws {
+                seen.insert(.item(item.id))
+                guard isDue(item, state) else { return }
+                let pending = try reader.item(item, state)
+                snapshot.items.append(pending)
+                if canBeSent(pending) { count += 1 }
+            }
+            func add(_ deletion: PendingDeletion) throws {
+                seen.insert(.deletion(deletion.id))
+                guard isRemovalDue(deletion) else { return }
+                let removal = try reader.removal(deletion)
+                snapshot.removals.append(removal)
+                if canBeRemoved(removal) { count += 1 }
+            }
+            var lastDeletion: Int64 = 0
+            func addDeletions(upTo limit: Int) throws {
+                while count < limit {
+                    let batch = try db.pendingDeletions(after: lastDeletion, limit: PendingQuery.batch)
+                    for deletion in batch where count < limit {
+                        try add(deletion)
+                        lastDeletion = deletion.id
                     }
-                    guard batch.count == PendingQuery.batch, let last = batch.last else { break }
-                    id = last.id
+                    guard batch.count == PendingQuery.batch else { break }
                 }
-                var row: Int64 = 0
-                while count < query.limit {
-                    let batch = try db.pendingItems(after: row, limit: PendingQuery.batch)
-                    for (item, state) in batch where count < query.limit && isDue(item, state) {
-                        let pending = try reader.item(item, state)
-                        snapshot.items.append(pending)
-                        if canBeSent(pending) { count += 1 }
+            }
+            func addItems(after first: Int64, through last: Int64) throws {
+                snapshot.next.items = first
+                while count < query.limit, snapshot.next.items < last {
+                    let batch = try db.pendingItems(after: snapshot.next.items, limit: PendingQuery.batch)
+                        .prefix { $0.item.id <= last }
+                    for (item, state) in batch where count < query.limit {
+                        try add(item, state)
+                        snapshot.next.items = item.id
                     }
-                    guard batch.count == PendingQuery.batch, let last = batch.last else { break }
-                    row = last.item.id
+                    guard batch.count == PendingQuery.batch else { break }
+                }
+            }
+            if !query.hasOnlyOffers {
+                try addDeletions(upTo: query.limit / 2)
+                try addItems(after: query.start.items, through: .max)
+                if count < query.limit { try addItems(after: 0, through: query.start.items) }
+                if count < query.limit { snapshot.next.items = 0 }
+                try addDeletions(upTo: query.limit)
+                // Changes that wait for each other are seen as such only together, wherever their rows are.
+                var index = 0
+                while index < snapshot.items.count {
+                    for mark in snapshot.items[index].predecessors where seen.insert(mark).inserted {
+                        switch mark {
+                        case .item(let row): if let found = try db.pendingItem(row) { try add(found.item, found.state) }
+                        case .deletion(let id): if let found = try db.pendingDeletion(id) { try add(found) }
+                        case .reimport: break
+                        }
+                    }
+                    index += 1
                 }
             }
             try reader.readOffers(query, count, &snapshot)
@@ -139,9 +180,7 @@ extension Replica {
     package func pendingItem(_ row: Int64) throws -> PendingEntry? {
         try database.read { db in
             var reader = PendingReader(db: db, contents: contents)
-            return try db.pendingItems(after: row - 1, limit: 1).first { $0.item.id == row }.map {
-                try reader.item($0.item, $0.state)
-            }
+            return try db.pendingItem(row).map { try reader.item($0.item, $0.state) }
         }
     }
 
@@ -149,7 +188,7 @@ extension Replica {
     package func pendingRemoval(_ id: Int64) throws -> PendingRemoval? {
         try database.read { db in
             var reader = PendingReader(db: db, contents: contents)
-            return try db.pendingDeletions(after: id - 1, limit: 1).first { $0.id == id }.map { try reader.removal($0) }
+            return try db.pendingDeletion(id).map { try reader.removal($0) }
         }
     }
 }
@@ -234,12 +273,12 @@ private struct PendingReader {
     mutating func readOffers(_ query: PendingQuery, _ count: Int, _ snapshot: inout PendingSnapshot) throws {
         let limit = min(query.limit - count, PendingQuery.batch)
         guard limit > 0, try !db.isMarkingReimport() else { return }
-        var offers = try db.readyOffers(after: query.offersAfter, at: query.now, limit: limit)
-        if offers.isEmpty, query.offersAfter > 0 {
+        var offers = try db.readyOffers(after: query.start.offers, at: query.now, limit: limit)
+        if offers.isEmpty, query.start.offers > 0 {
             offers = try db.readyOffers(after: 0, at: query.now, limit: limit)
         }
         snapshot.offers = offers
-        snapshot.lastOffer = offers.last?.row ?? 0
+        snapshot.next.offers = offers.last?.row ?? 0
         if count == 0, offers.isEmpty { snapshot.nextOffer = try db.nextOffer(after: query.now) }
     }
 

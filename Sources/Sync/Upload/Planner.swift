@@ -48,9 +48,10 @@ struct Planner: Sendable {
 
     /// Reads what a plan is made of, in one transaction, and makes the plan.
     ///
-    /// - Parameter offered: the row up to which items were offered in the present turn.
+    /// - Parameter position: where the plan begins; then where the next one begins.
     func plan(
-        from replica: Replica, at now: FileTimestamp, limit: Int, offered: inout Int64, isBusy: (Footprint) -> Bool
+        from replica: Replica, at now: FileTimestamp, limit: Int, position: inout PendingPosition,
+        isBusy: (Footprint) -> Bool
     ) throws -> Plan {
         var undue = Plan()
         func isDue(_ time: FileTimestamp?) -> Bool {
@@ -58,7 +59,7 @@ struct Planner: Sendable {
             return time == nil
         }
         let snapshot = try replica.pendingSnapshot(
-            PendingQuery(now: now, limit: limit, offersAfter: offered, hasOnlyOffers: isReadOnly),
+            PendingQuery(now: now, limit: limit, start: position, hasOnlyOffers: isReadOnly),
             isDue: { !$0.isToBeOffered && isDue(heldBack($0, $1, at: now)) },
             isRemovalDue: { !$0.parent.isPlaceholder && isDue(heldBack($0, at: now)) },
             canBeSent: { pending in
@@ -66,7 +67,7 @@ struct Planner: Sendable {
                 return !isBusy(footprint(of: pending))
             },
             canBeRemoved: { readiness(of: $0, at: now) == .ready([]) && !isBusy(footprint(of: $0)) })
-        offered = snapshot.lastOffer
+        position = snapshot.next
         var plan = plan(snapshot, at: now, isBusy: isBusy)
         if let time = undue.next { plan.wait(until: time) }
         return plan
@@ -76,30 +77,36 @@ struct Planner: Sendable {
     func plan(_ snapshot: PendingSnapshot, at now: FileTimestamp, isBusy: (Footprint) -> Bool) -> Plan {
         var plan = Plan()
         var waits = CircularWaits()
-        func add(_ operation: SyncOperation, _ footprint: Footprint) {
-            if !isBusy(footprint) { plan.steps.append(Step(operation: operation, footprint: footprint)) }
+        func steps(_ operation: SyncOperation, _ footprint: Footprint) -> [Step] {
+            isBusy(footprint) ? [] : [Step(operation: operation, footprint: footprint)]
         }
+        var deletions: [Step] = []
         for removal in snapshot.removals {
             switch readiness(of: removal, at: now) {
-            case .ready: add(.deletion(removal.deletion.id), footprint(of: removal))
+            case .ready: deletions += steps(.deletion(removal.deletion.id), footprint(of: removal))
             case .notBefore(let time): plan.wait(until: time)
             case .waits, .waitsForName: waits.add(removal)
             case .nothing: break
             }
         }
+        var changes: [Step] = []
         for pending in snapshot.items {
             switch readiness(of: pending, at: now) {
-            case .ready: add(Self.operation(for: pending.item), footprint(of: pending))
+            case .ready: changes += steps(Self.operation(for: pending.item), footprint(of: pending))
             case .notBefore(let time): plan.wait(until: time)
             case .waits, .waitsForName: waits.add(pending)
             case .nothing: break
             }
         }
-        let asides = waits.itemsToMoveAside { isBusy(footprint(of: $0)) }
         // They are first, because others wait for them.
-        plan.steps =
-            asides.map { Step(operation: .moveAside(row: $0.item.id), footprint: footprint(of: $0)) } + plan.steps
-        for offer in snapshot.offers { add(.creation(row: offer.row), Footprint(offer)) }
+        plan.steps = waits.itemsToMoveAside { isBusy(footprint(of: $0)) }
+            .map { Step(operation: .moveAside(row: $0.item.id), footprint: footprint(of: $0)) }
+        // By turns: neither many deletions nor many changes make the others wait.
+        for index in 0..<max(deletions.count, changes.count) {
+            if index < deletions.count { plan.steps.append(deletions[index]) }
+            if index < changes.count { plan.steps.append(changes[index]) }
+        }
+        for offer in snapshot.offers { plan.steps += steps(.creation(row: offer.row), Footprint(offer)) }
         if plan.steps.isEmpty, let next = snapshot.nextOffer { plan.wait(until: next) }
         return plan
     }

@@ -2,16 +2,16 @@ import FileProvider
 import Replica
 import Synchronization
 
-/// Schedules uploads: a limited number at once, oldest changes first, none while the remote is unreachable. An item
-/// whose delay is over is sent although others go on changing.
+/// Schedules uploads: a limited number at once, none while the remote is unreachable. All items whose delay is over have their turn,
+/// although others go on changing.
 actor Uploads: SyncPart {
     private let executor: Executor
     nonisolated var context: SyncContext { executor.context }
     private let offers: OfferQueue
     private var ordering: RemoteOrdering { replica.ordering }
     private var planner = Planner()
-    /// The row up to which items were offered again in the present turn.
-    private var offered: Int64 = 0
+    /// Where the next plan begins.
+    private var position = PendingPosition()
     private let limit: Int
     private let isInteractive: Bool
 
@@ -117,7 +117,7 @@ actor Uploads: SyncPart {
         planner.delays.delay = .zero
         planner.delays.writtenDelay = .zero
         planner.isHurried = true
-        let plan = try planner.plan(from: replica, at: .distantFuture, limit: .max, offered: &offered) {
+        let plan = try planner.plan(from: replica, at: .distantFuture, limit: .max, position: &position) {
             ordering.isClaimed($0)
         }
         return plan.steps.map(\.operation)
@@ -134,6 +134,8 @@ actor Uploads: SyncPart {
     private static let checkInterval = Duration.milliseconds(5)
     private static let shortestPause = Duration.milliseconds(20)
     private static let planSize = 512
+    /// So many changes are looked at to find the one that comes first.
+    private static let mostPredecessors = 100
     /// After a plan the next one waits for this many times as long as the plan took, unless a caller waits.
     private static let pauseInPlans = 4
     /// While programs are busy, what has become due is collected for this long.
@@ -181,7 +183,7 @@ actor Uploads: SyncPart {
     private func plan() throws {
         let (now, start) = (Replica.now, ContinuousClock.now)
         planner.isHurried = hurries > 0
-        let plan = try planner.plan(from: replica, at: now, limit: Self.planSize, offered: &offered) {
+        let plan = try planner.plan(from: replica, at: now, limit: Self.planSize, position: &position) {
             ordering.isClaimed($0)
         }
         try watchWrittenFiles()
@@ -278,11 +280,16 @@ actor Uploads: SyncPart {
         }
     }
 
-    /// Whether an item that was planned can be sent now. Its delay is over.
-    private func readiness(of pending: PendingEntry) -> Planner.Readiness {
+    /// What was planned, or is waited for by a caller, has no delay.
+    private var withoutDelays: (planner: Planner, now: FileTimestamp) {
         var planner = planner
         planner.isHurried = true
-        return planner.readiness(of: pending, at: isInteractive ? .distantFuture : Replica.now)
+        return (planner, isInteractive ? .distantFuture : Replica.now)
+    }
+
+    private func readiness(of pending: PendingEntry) -> Planner.Readiness {
+        let (planner, now) = withoutDelays
+        return planner.readiness(of: pending, at: now)
     }
 
     private func send(_ prepared: SentChange?, _ id: OrderingState.OperationID) async throws {
@@ -323,6 +330,35 @@ actor Uploads: SyncPart {
     private func answered(_ id: OrderingState.OperationID, row: Int64, _ identifier: ItemIdentifier?) {
         let present = try? replica.database.item(row: row)?.identifier
         ordering.answer(id, of: Set([identifier, present].compactMap(\.self)))
+    }
+
+    /// Puts a change that a caller waits for before all others, or what has to be sent before it.
+    func prefer(_ mark: PendingMark) throws {
+        let (planner, now) = withoutDelays
+        guard !planner.isReadOnly else { return }
+        var next: PendingMark? = mark
+        for _ in 0..<Self.mostPredecessors {
+            let step: Planner.Step
+            switch next {
+            case .item(let row):
+                guard let pending = try replica.pendingItem(row), !pending.item.isToBeOffered else { return }
+                guard case .ready = planner.readiness(of: pending, at: now) else {
+                    next = pending.predecessors.first
+                    continue
+                }
+                step = Planner.Step(
+                    operation: Planner.operation(for: pending.item), footprint: planner.footprint(of: pending))
+            case .deletion(let id):
+                guard let removal = try replica.pendingRemoval(id), !removal.deletion.parent.isPlaceholder,
+                    planner.readiness(of: removal, at: now) == .ready([])
+                else { return }
+                step = Planner.Step(operation: .deletion(id), footprint: planner.footprint(of: removal))
+            case .reimport, nil: return
+            }
+            guard running[step.operation] == nil, queue.first != step else { return }
+            queue = [step] + queue.filter { $0.operation != step.operation }
+            return wake()
+        }
     }
 
     /// Puts the items that a caller waits for before all others.
