@@ -56,6 +56,9 @@ extension SyncEngine {
     package func makeRoom() async throws {
         await closedFiles.settle()
         guard !replica.hasRoom else { return }
+        // What was removed before the disk was full may have its blocks still.
+        try? await BlockingWork.run { [replica] in try replica.database.deleteWithdrawnFiles() }
+        guard !replica.hasRoom else { return }
         let hasEvicted = await budget.makeRoom(Self.roomForNew, evictor: downloads)
         let hasNameless = try replica.database.hasNamelessInodes()
         if hasNameless || hasEvicted {

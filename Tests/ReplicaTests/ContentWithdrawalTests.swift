@@ -3,6 +3,7 @@ import Foundation
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica
@@ -41,6 +42,7 @@ import Testing
         _ = try await replica.ingest(open: fixture.open) { try $0.versions.settle(number) }
         #expect(try replica.database.inode(number) == nil)
         #expect(fixture.contentFiles.isEmpty)
+        try replica.database.deleteWithdrawnFiles()
         #expect(try withdrawn.isEmpty)
     }
 
@@ -72,13 +74,14 @@ import Testing
         #expect(fixture.contentFiles == [number.description])
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
         #expect(fixture.contentFiles.isEmpty)
+        try replica.database.deleteWithdrawnFiles()
         #expect(try withdrawn.isEmpty)
     }
 
     @Test("a transaction that runs once more withdraws what its last run says, and nothing else")
     func secondRun() async throws {
         let (first, second) = (try await nameless("a"), try await nameless("b"))
-        let withdrawals = ContentWithdrawals(from: replica.contents)
+        let withdrawals = ContentWithdrawals(from: replica.contents, of: replica.database)
         try withdrawals.run {
             for number in [first, second] {
                 withdrawals.begin()
@@ -111,13 +114,86 @@ import Testing
         let (left, gone) = (try await nameless("a"), try await nameless("b"))
         for number in [left, gone] {
             let generation = try #require(try replica.database.inode(number)).contentGeneration
-            try WithdrawnContent(number, generation: generation, in: replica.contents).withdraw()
+            var content = WithdrawnContent(number, generation: generation, in: replica.contents)
+            try content.withdraw()
         }
         try await replica.database.write { db in _ = try db.deleteNameless(gone) }
         let reopened = try fixture.replica()
         #expect(reopened.findings == [])
         #expect(try reopened.database.inode(left) == nil)
         #expect(fixture.contentFiles.isEmpty)
+        try reopened.database.deleteWithdrawnFiles()
         #expect(try withdrawn.isEmpty)
+    }
+
+    // MARK: - Power cuts
+
+    /// A file that was written here.
+    private func make(_ name: String, size: Int64) throws -> InodeNumber {
+        let caller = LocalCaller(user: 7, group: 8)
+        let made = try replica.change(open: fixture.open) {
+            try $0.names.createFile(name, in: .root, permissions: 0o600, caller: caller, usualGroup: 8)
+        }.0
+        try made.content.setLength(size)
+        try made.content.close()
+        let number = made.inode.number
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
+        return number
+    }
+
+    @Test("WRITE-2: a power cut that undoes a rename over a file, or a removal, brings back what was synced")
+    func powerCut() async throws {
+        try await replica.list([], open: fixture.open)
+        let (old, new, removed) = (
+            try make("doc", size: 200), try make("doc.tmp", size: 300), try make("gone", size: 400)
+        )
+        try replica.synchronize()
+        let cut = try ReplicaFixture()
+        try DiskImage.copy(replica.directory, to: cut.directory)
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.rename("doc.tmp", in: .root, to: "doc", in: .root, .replace)
+        }
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("gone", in: .root) }
+        try replica.database.commitAll()
+        #expect(fixture.contentFiles == [new.description])
+        // The file system writes names before long; the pages of the database's log that are not synced come later.
+        for folder in ["contents", "withdrawn"] {
+            try FileManager.default.removeItem(atPath: cut.directory.appending(folder).string)
+            try DiskImage.copy(replica.directory.appending(folder), to: cut.directory.appending(folder))
+        }
+        let reopened = try cut.replica()
+        #expect(try reopened.names() == ["doc", "doc.tmp", "gone"])
+        for (number, size) in [(old, 200), (new, 300), (removed, 400)] as [(InodeNumber, Int64)] {
+            #expect(try reopened.contentStatus(of: number).size == size)
+            #expect(try reopened.database.inode(number)?.size == size)
+        }
+        #expect(try reopened.database.defects() == [])
+    }
+
+    @Test("removed content is deleted with the next fsync", arguments: [true, false]) func deletion(isClosed: Bool)
+        async throws
+    {
+        try await replica.list([], open: fixture.open)
+        for name in ["a", "b"] { _ = try make(name, size: 100) }
+        for name in ["a", "b"] {
+            _ = try replica.change(open: fixture.open) { try $0.names.unlink(name, in: .root) }
+        }
+        #expect(try withdrawn.count == 2)
+        if isClosed { try replica.close() } else { try replica.synchronize() }
+        let areDeleted = try await eventually(within: .seconds(4)) { try withdrawn.isEmpty }
+        #expect(areDeleted)
+    }
+
+    @Test("removed content that takes much of what is free is deleted at once, all together") func large() async {
+        let waiting = WithdrawnFiles()
+        let file = WithdrawnFile(path: replica.contents.withdrawn.appending("4711-1"), bytes: 100)
+        let start = ContinuousClock.now
+        await withCheckedContinuation { continuation in
+            waiting.add([file], room: { 1 << 20 }) {}
+            for _ in 0..<20 {
+                waiting.add([file], room: { 1 << 20 }) { if !waiting.take().isEmpty { continuation.resume() } }
+            }
+        }
+        #expect(ContinuousClock.now - start < .seconds(4))
     }
 }

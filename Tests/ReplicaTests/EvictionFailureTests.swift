@@ -59,7 +59,8 @@ import Testing
         for number in [kept, gone] {
             try await replica.fill(number)
             let generation = try #require(try replica.database.inode(number)).contentGeneration
-            try WithdrawnContent(number, generation: generation, in: replica.contents).withdraw()
+            var content = WithdrawnContent(number, generation: generation, in: replica.contents)
+            try content.withdraw()
         }
         #expect(fixture.contentFiles.isEmpty)
         try await replica.database.write { db in try db.dropContent(of: gone) }

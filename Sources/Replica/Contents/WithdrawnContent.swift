@@ -5,17 +5,25 @@ import SystemPackage
 
 /// The content file of a generation that is over. It is moved out of the way inside the transaction that ends the
 /// generation, so that a file that cannot be moved fails the transaction; and it is deleted after the commit, so that a
-/// crash before the commit loses no content, and the writer does not wait for the disk.
+/// crash before the commit loses no content, and the writer does not wait for the disk. The content of an inode that goes may
+/// be the only copy: it is deleted once the commit is on the disk (``WithdrawnFiles``).
 struct WithdrawnContent {
     let number: InodeNumber
     /// The generation that the row has until the transaction is committed.
     let generation: Int64
+    /// Whether the inode goes, too.
+    let isOfGoneInode: Bool
     private let file: FilePath
     private let place: FilePath
+    private var bytes: Int64 = 0
 
-    init(_ number: InodeNumber, generation: Int64, in contents: ContentStore) {
+    /// The file after ``withdraw()``.
+    var withdrawn: WithdrawnFile { WithdrawnFile(path: place, bytes: bytes) }
+
+    init(_ number: InodeNumber, generation: Int64, isOfGoneInode: Bool = false, in contents: ContentStore) {
         self.number = number
         self.generation = generation
+        self.isOfGoneInode = isOfGoneInode
         file = contents.path(of: number)
         place = contents.withdrawn.appending("\(number)-\(generation)")
     }
@@ -30,10 +38,12 @@ struct WithdrawnContent {
     /// Precondition: a writing transaction. Nothing happens where the file is missing.
     ///
     /// - Throws: `isDirectory` for what is no file.
-    func withdraw() throws(Errno) {
+    mutating func withdraw() throws(Errno) {
         do throws(Errno) {
-            guard try FileStatus(at: file).kind == .regular else { throw Errno.isDirectory }
+            let status = try FileStatus(at: file)
+            guard status.kind == .regular else { throw Errno.isDirectory }
             try file.move(to: place)
+            bytes = status.allocated
         } catch {
             guard error == .noSuchFileOrDirectory else { throw error }
         }
@@ -56,11 +66,15 @@ struct WithdrawnContent {
 /// The contents that one transaction withdraws, and what takes back its other changes of content files.
 final class ContentWithdrawals: Sendable {
     private let contents: ContentStore
+    private let database: ReplicaDatabase
     private let withdrawn = Mutex<[WithdrawnContent]>([])
     private let unmoved = Mutex<[InodeNumber]>([])
     private let undos = Mutex<[@Sendable () -> Void]>([])
 
-    init(from contents: ContentStore) { self.contents = contents }
+    init(from contents: ContentStore, of database: ReplicaDatabase) {
+        self.contents = contents
+        self.database = database
+    }
 
     /// The transaction begins, perhaps for the second time: it may withdraw others now.
     func begin() {
@@ -71,9 +85,10 @@ final class ContentWithdrawals: Sendable {
 
     /// Moves the content file of an inode out of the way.
     ///
+    /// - Parameter isGone: whether the inode is deleted, too.
     /// - Throws: `isDirectory` for what is no file; what the system says.
-    func withdraw(_ number: InodeNumber, generation: Int64) throws(Errno) {
-        let content = WithdrawnContent(number, generation: generation, in: contents)
+    func withdraw(_ number: InodeNumber, generation: Int64, isGone: Bool = false) throws(Errno) {
+        var content = WithdrawnContent(number, generation: generation, isOfGoneInode: isGone, in: contents)
         try content.withdraw()
         withdrawn.withLock { $0.append(content) }
     }
@@ -146,7 +161,10 @@ final class ContentWithdrawals: Sendable {
     /// What cannot be deleted now is deleted at the next start.
     private func delete() {
         _ = takeUndos()
-        for content in take() { try? content.delete() }
+        let ended = take()
+        for content in ended where !content.isOfGoneInode { try? content.delete() }
+        let gone = ended.filter(\.isOfGoneInode).map(\.withdrawn)
+        if !gone.isEmpty { database.deleteWhenDurable(gone) }
         for number in unmoved.withLock({ $0 }) { try? contents.remove(number) }
         unmoved.withLock { $0 = [] }
     }

@@ -251,7 +251,8 @@ final class MetadataReserve: Sendable {
         }
     }
 
-    private var available: Int64 {
+    /// How many bytes are free on the disk.
+    var available: Int64 {
         guard let statistics = try? FileSystemStatistics(of: directory) else { return 0 }
         let bytes = Int64(clamping: statistics.availableBlocks)
             .multipliedReportingOverflow(by: Int64(clamping: statistics.blockSize))

@@ -24,6 +24,9 @@ package final class ReplicaDatabase: Sendable {
     let newFileLog: FilePath
     /// The redo log: local changes that are not committed yet.
     let redoLog: FilePath
+    /// The write-ahead log.
+    let log: FilePath
+    let withdrawn = WithdrawnFiles()
     let reserve: MetadataReserve
     /// Why changes of the redo log could not be made once more, in words for the user.
     let redoFinding: String?
@@ -35,6 +38,7 @@ package final class ReplicaDatabase: Sendable {
     init(at path: FilePath, readers: Int) throws {
         newFileLog = FilePath(path.string + "-new")
         redoLog = FilePath(path.string + "-redo")
+        log = FilePath(path.string + "-wal")
         var configuration = Configuration()
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(10)
@@ -225,6 +229,7 @@ package final class ReplicaDatabase: Sendable {
             try? uncommitted.commit(in: db)
             try db.checkpointEarly(longest: longest)
         }
+        try? deleteWithdrawnFiles()
     }
 
     /// Gives the database free pages, for a disk that gets full.
@@ -272,8 +277,11 @@ package final class ReplicaDatabase: Sendable {
             return connections
         }
         changes.notify()
+        var isDurable = false
+        defer { withdrawn.close(isDurable: isDurable) }
         do {
             try reserve.using { try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
+            isDurable = true
         } catch Errno.noSpace {
             // The changes stay in the log, which is as durable.
         }

@@ -39,7 +39,7 @@ extension Replica {
     /// - Returns: how many bytes were given back, and what is left to tell the kernel.
     /// - Throws: ``EvictionRefusal``.
     package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
-        let withdrawals = ContentWithdrawals(from: contents)
+        let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
             try await ClaimingOpenInodes.run(open) { [database] open in
                 try await database.write { db in

@@ -27,7 +27,7 @@ extension Replica {
         _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
-        let withdrawals = ContentWithdrawals(from: contents)
+        let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
             try await ClaimingOpenInodes.run(open) { [database] open in
                 try await database.write(async: changingNames ? .everything : .contents) { db, turn in

@@ -63,7 +63,7 @@ extension Replica {
         // The file itself stays: another inode may have its number by now, and creates the file anew.
         defer { if !isDone { try? opened?.close() } }
         do {
-            let withdrawals = ContentWithdrawals(from: contents)
+            let withdrawals = ContentWithdrawals(from: contents, of: database)
             let (value, effects) = try withdrawals.run {
                 try database.change(changingNames ? .everything : .contents) { db in
                     // On a full disk it is run twice.
@@ -89,11 +89,5 @@ extension Replica {
     }
 
     /// Puts all that was committed up to now on the disk. (fdatasync)
-    package func synchronize() throws {
-        try database.commitAll()
-        let log = FilePath(directory.appending(ReplicaDatabase.fileName).string + "-wal")
-        let file = try FileDescriptor.open(log, .readOnly, options: .closeOnExec)
-        defer { try? file.close() }
-        try file.synchronize()
-    }
+    package func synchronize() throws { try database.synchronize() }
 }

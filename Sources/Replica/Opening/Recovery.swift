@@ -72,11 +72,13 @@ struct Recovery {
         }
     }
 
-    /// Puts back the content whose generation was not ended, and deletes that of the others.
+    /// Puts back the content whose generation was not ended, and deletes that of the others, after their ends were put on the
+    /// disk.
     private func endWithdrawals() throws {
         let directory = try FileDescriptor.openDirectory(contents.withdrawn)
         defer { try? directory.close() }
         let left = try DirectoryStream(of: directory)
+        var ended: [WithdrawnContent] = []
         while let name = try left.next() {
             guard let content = WithdrawnContent(left: String(decoding: name, as: UTF8.self), in: contents) else {
                 continue
@@ -85,9 +87,12 @@ struct Recovery {
             if inode?.contentGeneration == content.generation, inode?.content != .dataless {
                 try content.putBack()
             } else {
-                try content.delete()
+                ended.append(content)
             }
         }
+        guard !ended.isEmpty else { return }
+        try database.synchronize()
+        for content in ended { try content.delete() }
     }
 
     /// Content is not synced file by file as it comes from the remote. After a boot that was not preceded by an orderly
@@ -164,7 +169,7 @@ struct Recovery {
 
     /// Removes inodes without names, and content that was begun and never came.
     private mutating func endWhatWasUnderWay() throws {
-        let withdrawals = ContentWithdrawals(from: contents)
+        let withdrawals = ContentWithdrawals(from: contents, of: database)
         findings += try withdrawals.run {
             try database.write { db in
                 withdrawals.begin()

@@ -61,7 +61,7 @@ extension TransactionPart {
         }
         var isMoved = true
         do {
-            guard try withdrawFile(of: inode, orThrow: .noSpace) else { return }
+            guard try withdrawFile(of: inode, isGone: true, orThrow: .noSpace) else { return }
         } catch Errno.noSpace {
             isMoved = false
         }
@@ -71,12 +71,14 @@ extension TransactionPart {
     }
 
     /// - Returns: false when it cannot be done; the user is told.
-    private func withdrawFile(of inode: InodeRecord, orThrow exception: Errno? = nil) throws -> Bool {
+    private func withdrawFile(
+        of inode: InodeRecord, isGone: Bool = false, orThrow exception: Errno? = nil
+    ) throws -> Bool {
         guard let withdrawals = transaction.withdrawals else {
             throw ReplicaDefect("a transaction that cannot end content ends that of inode \(inode.number)")
         }
         do throws(Errno) {
-            try withdrawals.withdraw(inode.number, generation: inode.contentGeneration)
+            try withdrawals.withdraw(inode.number, generation: inode.contentGeneration, isGone: isGone)
             return true
         } catch {
             if error == exception { throw error }
