@@ -1,6 +1,7 @@
 import FileProvider
 import Foundation
 import GRDB
+import Syscalls
 import SystemPackage
 
 /// Compares a replica's database with itself and with the content files, and mends what can be mended. No file is ever
@@ -120,7 +121,9 @@ struct ReplicaCheck {
             if !rule.isAboutItems { effects.invalidations.append(.attributes(InodeNumber(rawValue: number))) }
             return ": corrected"
         case .forgetContent:
-            let place = try forgetContent(of: number)
+            let place = try inTransaction { [stamp] transaction, withdrawals in
+                try Self.setAside(InodeNumber(rawValue: number), in: transaction, withdrawals, stamp: stamp)
+            }
             return place.map { ": its content was moved to '\($0)'" } ?? ": it is dataless now"
         case .dropItem:
             let target = try database.readCommitted { db in
@@ -151,13 +154,14 @@ struct ReplicaCheck {
         }
         effects.invalidations += invalidations
         var place: FilePath?
-        for number in dropped {
-            place = try setAside(number) ?? place
-            // Items that still name it as their directory are found by the next rule, or the next check.
-            try database.write { db in
-                try db.dropContent(of: InodeNumber(rawValue: number))
-                try db.deleteNameless(InodeNumber(rawValue: number))
+        for number in dropped.map(InodeNumber.init(rawValue:)) {
+            let last = try inTransaction { [stamp] transaction, withdrawals in
+                let place = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
+                // Items that still name it as their directory are found by the next rule, or the next check.
+                try transaction.db.deleteNameless(number)
+                return place
             }
+            place = last ?? place
         }
         return place
     }
@@ -256,72 +260,90 @@ struct ReplicaCheck {
             .contents, "its content has \(length) bytes and not \(row.size)", inode: InodeNumber(rawValue: number),
             name: row.name)
         if isRepairing {
+            guard let text = try mendLength(of: InodeNumber(rawValue: number), row) else { return }
             finding.isMended = true
-            let item = try database.item(ofInode: InodeNumber(rawValue: number))
-            if row.isUnsent, length < row.size, item?.isKnownToRemote == true {
-                let place = try forgetContent(of: number)
-                finding.text += ": what is left was moved to '\(place?.string ?? "")', and what the remote has is shown"
-                try database.write { db in try db.forgetChangedContent(of: InodeNumber(rawValue: number)) }
-            } else if row.isUnsent {
-                // It is all there is of what was written here.
-                let place = try copyAside(number)
-                finding.text += ": it is sent as it is, with a copy in '\(place)'"
-                let (contents, open) = (contents, open)
-                effects.append(
-                    try database.write { db in
-                        let transaction = LocalTransaction(db: db, open: open, contents: contents)
-                        try ContentChanges(transaction: transaction).contentWasWritten(InodeNumber(rawValue: number))
-                        return transaction.effects
-                    })
-            } else {
-                let place = try forgetContent(of: number)
-                finding.text += place.map { ": it was moved to '\($0)', and is fetched again" } ?? ""
-            }
+            finding.text += text
         }
         findings.append(finding)
     }
 
+    /// - Returns: what was done, in words; nil when a process has opened or changed the file since its row was read.
+    private mutating func mendLength(of number: InodeNumber, _ row: Row) throws -> String? {
+        try inTransaction { [contents, stamp] transaction, withdrawals in
+            let db = transaction.db
+            guard !transaction.open.isOpen(number), let inode = try db.inode(number), inode.contentStamp == nil,
+                inode.size == row.size, try db.hasContentFile(number)
+            else { return nil }
+            let length = try contents.status(of: number).size
+            guard length != row.size else { return nil }
+            let isUnsent = try db.isContentUnsent(number)
+            let isKnown = try db.item(ofInode: number)?.isKnownToRemote == true
+            if isUnsent, length >= row.size || !isKnown {
+                // It is all there is of what was written here.
+                let place = contents.recovered.appending("\(number)-\(stamp)")
+                try FileManager.default.copyItem(atPath: contents.path(of: number).string, toPath: place.string)
+                withdrawals.ifNotCommitted { try? place.unlinkIfPresent() }
+                try ContentChanges(transaction: transaction).contentWasWritten(number)
+                return ": it is sent as it is, with a copy in '\(place)'"
+            }
+            let place = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)?.string ?? ""
+            guard isUnsent else { return ": it was moved to '\(place)', and is fetched again" }
+            try db.forgetChangedContent(of: number)
+            return ": what is left was moved to '\(place)', and what the remote has is shown"
+        }
+    }
+
     private mutating func missingFile(_ number: Int64, _ row: Row) throws {
-        guard try database.read({ try $0.hasContentFile(InodeNumber(rawValue: number)) }),
-            !contents.hasFile(InodeNumber(rawValue: number))
-        else { return }
+        let number = InodeNumber(rawValue: number)
+        guard try database.read({ try $0.hasContentFile(number) }), !contents.hasFile(number) else { return }
         var finding = CheckFinding(
             .contents,
             row.isUnsent ? "what was written to it and is not on the remote is lost" : "its content is lost",
-            inode: InodeNumber(rawValue: number), name: row.name)
+            inode: number, name: row.name)
         if isRepairing {
+            let isMended: Bool = try inTransaction { [contents, stamp] transaction, withdrawals in
+                let db = transaction.db
+                guard try db.hasContentFile(number), !contents.hasFile(number) else { return false }
+                // What lies there is no file.
+                _ = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
+                if row.isUnsent { try db.forgetChangedContent(of: number) }
+                return true
+            }
+            // It has been begun since.
+            guard isMended else { return }
             finding.isMended = true
             finding.text += row.isUnsent ? ": what the remote has of it is kept" : ": it is fetched again"
-            _ = try forgetContent(of: number)
-            if row.isUnsent {
-                try database.write { db in
-                    try db.forgetChangedContent(of: InodeNumber(rawValue: number))
-                }
-            }
         }
         findings.append(finding)
     }
 
     /// Makes a file dataless; its content is set aside.
-    private mutating func forgetContent(of number: Int64) throws -> FilePath? {
-        let place = try setAside(number)
-        try database.write { db in try db.dropContent(of: InodeNumber(rawValue: number)) }
-        effects.invalidations.append(.contents(InodeNumber(rawValue: number)))
+    private static func setAside(
+        _ number: InodeNumber, in transaction: LocalTransaction, _ withdrawals: ContentWithdrawals, stamp: Int64
+    ) throws -> FilePath? {
+        let place = try withdrawals.setAside(number, stamp: stamp)
+        try transaction.db.dropContent(of: number)
+        transaction.effects.invalidations.append(.contents(number))
         return place
     }
 
-    private func setAside(_ number: Int64) throws -> FilePath? {
-        guard let name = FilePath.Component(String(number)),
-            (try? contents.status(of: InodeNumber(rawValue: number))) != nil
-        else { return nil }
-        return try contents.quarantine(fileNamed: name, stamp: stamp)
-    }
-
-    private func copyAside(_ number: Int64) throws -> FilePath {
-        let place = contents.recovered.appending("\(number)-\(stamp)")
-        try FileManager.default.copyItem(
-            atPath: contents.path(of: InodeNumber(rawValue: number)).string, toPath: place.string)
-        return place
+    /// Asks and mends in one transaction: a process that opens a file that the body has asked about waits for its end.
+    private mutating func inTransaction<Value>(
+        _ body: (LocalTransaction, ContentWithdrawals) throws -> Value
+    ) throws -> Value {
+        let (database, contents, base) = (database, contents, open)
+        let withdrawals = ContentWithdrawals(from: contents, of: database)
+        let (value, done) = try withdrawals.run {
+            try ClaimingOpenInodes.run(base) { open in
+                try database.write { db in
+                    withdrawals.begin()
+                    let transaction = LocalTransaction(db: db, open: open, contents: contents, withdrawals: withdrawals)
+                    return (try body(transaction, withdrawals), transaction.effects)
+                }
+            }
+        }
+        effects.append(done)
+        return value
     }
 }
 

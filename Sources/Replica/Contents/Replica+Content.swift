@@ -117,22 +117,4 @@ extension Replica {
     package func openContent(of number: InodeNumber) throws -> FileDescriptor {
         try contents.open(number, .readOnly)
     }
-
-    /// Fills everything that a lost file or a wrong length may have left: the content is fetched again.
-    package func distrustContent(of inode: InodeRecord, because reason: String) async throws -> ReplicaEffects {
-        if let name = FilePath.Component(String(inode.number.rawValue)) {
-            _ = try? contents.quarantine(fileNamed: name, stamp: FileTimestamp.now.nanosecondsSince1970)
-        }
-        return try await database.write { db in
-            var effects = ReplicaEffects()
-            guard try db.inode(inode.number)?.contentGeneration == inode.contentGeneration else { return effects }
-            try db.dropContent(of: inode.number)
-            effects.invalidations.append(.contents(inode.number))
-            let name = try db.item(ofInode: inode.number)?.name
-            effects.defects.append(
-                "the local content of '\(name ?? "inode \(inode.number)")' cannot be used (\(reason)): it has been moved to "
-                    + "'recovered' and is fetched again")
-            return effects
-        }
-    }
 }

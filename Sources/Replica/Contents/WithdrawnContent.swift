@@ -96,6 +96,18 @@ final class ContentWithdrawals: Sendable {
     /// Calls a closure if the transaction is not committed, before what was withdrawn is put back.
     func ifNotCommitted(_ undo: @escaping @Sendable () -> Void) { undos.withLock { $0.append(undo) } }
 
+    /// Moves an inode's content file to the recovered folder. If the transaction is not committed, it is moved back.
+    ///
+    /// - Returns: where it lies; nil without a file.
+    func setAside(_ number: InodeNumber, stamp: Int64) throws -> FilePath? {
+        guard let name = FilePath.Component(number.description), (try? contents.status(of: number)) != nil else {
+            return nil
+        }
+        let place = try contents.quarantine(fileNamed: name, stamp: stamp)
+        ifNotCommitted { [contents] in try? place.move(to: contents.path(of: number)) }
+        return place
+    }
+
     /// What a cut of more than this frees is room for its record.
     private static let longestRestored: Int64 = 256 << 10
 

@@ -140,7 +140,7 @@ struct ContentComparison: RecoveryWork {
         case .partial where inode.localBytes == 0: return []
         case .partial, .materialized: break
         }
-        let isUnsent = try db.one(Self.isUnsent, [number.rawValue], { $0[0] as Bool }) ?? false
+        let isUnsent = try db.isContentUnsent(number)
         guard let name = FilePath.Component(number.description) else { return [] }
         let item = try db.item(ofInode: number)
         let words = item.map { "'\($0.name)'" } ?? "inode \(number)"
@@ -191,8 +191,6 @@ struct ContentComparison: RecoveryWork {
         }
         return []
     }
-
-    private static let isUnsent = "SELECT \(Recovery.isUnsent) FROM inode WHERE number = ?"
 
     private func setAside(_ name: FilePath.Component, because reason: String) throws -> [String] {
         do {

@@ -238,3 +238,11 @@ extension Recovery {
             AND (changedFields & \(field: .contents) <> 0 OR identifier IS NULL AND reimport <= 0))
         """
 }
+
+extension Database {
+    /// Whether this machine may have the only copy of an inode's content.
+    func isContentUnsent(_ number: InodeNumber) throws -> Bool {
+        let query = "SELECT \(Recovery.isUnsent) FROM inode WHERE number = ?"
+        return try one(query, [number.rawValue], { $0[0] as Bool }) ?? false
+    }
+}

@@ -16,6 +16,13 @@ final class ClaimingOpenInodes: OpenInodes {
         return try await body(claiming)
     }
 
+    /// As above, for a transaction on the calling thread.
+    static func run<Value>(_ base: any OpenInodes, _ body: (ClaimingOpenInodes) throws -> Value) rethrows -> Value {
+        let claiming = ClaimingOpenInodes(base)
+        defer { base.endClaims(claiming.claimed.withLock { $0 }) }
+        return try body(claiming)
+    }
+
     func claim(_ number: InodeNumber) {
         base.claim(number)
         claimed.withLock { $0.append(number) }

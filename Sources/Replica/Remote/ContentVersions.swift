@@ -20,6 +20,26 @@ package struct ContentVersions: RemotePart {
         return true
     }
 
+    /// Makes a file dataless whose local content is not the remote's, and moves its content file to the recovered folder.
+    ///
+    /// - Parameters:
+    ///   - generation: that of the content that was compared.
+    ///   - reason: why it cannot be used, in words for the user.
+    /// - Returns: false when a process has it open, or has written to it since: then it stays.
+    package func distrust(_ number: InodeNumber, generation: Int64, because reason: String) throws -> Bool {
+        guard !open.isOpen(number), let item = try db.item(ofInode: number),
+            item.inode.contentGeneration == generation, item.inode.content == .materialized,
+            item.inode.contentStamp == nil, !item.changedFields.contains(.contents)
+        else { return false }
+        _ = try transaction.withdrawals?.setAside(number, stamp: now.nanosecondsSince1970)
+        try db.dropContent(of: number)
+        tellKernel([.contents(number)])
+        report(
+            "the local content of '\(item.name)' cannot be used (\(reason)): it has been moved to 'recovered' and is "
+                + "fetched again")
+        return true
+    }
+
     /// The last handle of a file was closed, or the kernel has forgotten an inode that has no name: what waited for that is
     /// applied now.
     package func settle(_ number: InodeNumber) throws {

@@ -185,14 +185,14 @@ struct RemoteCheck: SyncPart {
         else { return }
         var finding = CheckFinding(.bytes, "its bytes are not the remote's", inode: number, name: file.name)
         if isRepairing {
-            if open.isOpen(number) {
-                finding.text += ": it is open, and mended when it is not"
-            } else {
-                commits.publish(
-                    try await replica.distrustContent(of: now.inode, because: "its bytes are not the remote's"))
-                finding.text += ": they were moved to '\(replica.directory.appending("recovered"))', it is dataless now"
-                finding.isMended = true
+            let generation = file.inode.contentGeneration
+            finding.isMended = try await commits.commit(changingNames: false) {
+                try $0.versions.distrust(number, generation: generation, because: "its bytes are not the remote's")
             }
+            finding.text +=
+                finding.isMended
+                ? ": they were moved to '\(replica.directory.appending("recovered"))', it is dataless now"
+                : ": it is in use, and mended when it is not"
         }
         report.findings.append(finding)
     }

@@ -1,0 +1,103 @@
+import FileProvider
+import ReplicaTestSupport
+import Synchronization
+import Testing
+
+@testable import Replica
+
+/// A process opens a file, or writes to it, while a check mends it.
+@Suite struct RepairRaceTests {
+    let fixture: ReplicaFixture
+    let replica: Replica
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+    }
+
+    /// An inode is open as soon as a transaction asks whether it is.
+    private final class OpenedMeanwhile: OpenInodes {
+        private let claims = Mutex<[InodeNumber: Int]>([:])
+        private let count = Atomic<Int>(0)
+
+        /// How often a transaction has asked.
+        var questions: Int { count.load(ordering: .relaxed) }
+        var isUnclaimed: Bool { claims.withLock { $0.values.allSatisfy { $0 == 0 } } }
+
+        func isOpen(_ number: InodeNumber) -> Bool { claims.withLock { $0[number, default: 0] > 0 } }
+
+        func claim(_ number: InodeNumber) {
+            claims.withLock { $0[number, default: 0] += 1 }
+            count.add(1, ordering: .relaxed)
+        }
+
+        func endClaims(_ numbers: [InodeNumber]) {
+            claims.withLock { claims in for number in numbers { claims[number, default: 0] -= 1 } }
+        }
+    }
+
+    /// A file whose content is here.
+    private func filled() async throws -> InodeRecord {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("a"))
+        try await replica.fill(number)
+        return try #require(try replica.database.inode(number))
+    }
+
+    private func distrust(_ inode: InodeRecord) async throws -> Bool {
+        let (number, generation) = (inode.number, inode.contentGeneration)
+        return try await replica.ingest(open: fixture.open, changingNames: false) {
+            try $0.versions.distrust(number, generation: generation, because: "a test says so")
+        }.0
+    }
+
+    @Test("CHECK-2: a file of the wrong length that a process opens during the repair keeps its content")
+    func opened() async throws {
+        let number = try await filled().number
+        try replica.contents.setLength(of: number, to: 5)
+        let open = OpenedMeanwhile()
+        _ = try replica.check(open: open, isRepairing: true)
+        #expect(open.questions > 0)
+        #expect(open.isUnclaimed)
+        #expect(fixture.contentFiles == [number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+        #expect(try replica.database.inode(number)?.content == .materialized)
+        let findings = try replica.check(open: fixture.open, isRepairing: true).findings
+        #expect(findings.contains { $0.isMended && $0.inode == number }, "\(findings)")
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(fixture.recoveredFiles.count == 1)
+        #expect(try replica.database.inode(number)?.content == .dataless)
+    }
+
+    @Test("CHECK-2: content that differs from the remote's stays where a process has it open, or has written to it")
+    func distrusted() async throws {
+        let inode = try await filled()
+        fixture.open.insert(inode.number)
+        #expect(try await !distrust(inode))
+        fixture.open.remove(inode.number)
+        try await replica.database.write { db in
+            try db.setContentStamp(of: inode.number, to: Replica.unknownStamp)
+        }
+        #expect(try await !distrust(inode))
+        try await replica.database.write { db in try db.setContentStamp(of: inode.number, to: nil) }
+        #expect(fixture.contentFiles == [inode.number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+        #expect(try await distrust(inode))
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(fixture.recoveredFiles.count == 1)
+        #expect(try replica.database.inode(inode.number)?.content == .dataless)
+    }
+
+    @Test("CHECK-2: content that was changed here after it was compared with the remote's stays") func written()
+        async throws
+    {
+        let inode = try await filled()
+        let caller = LocalCaller(user: 7, group: 8)
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.truncate(inode.number, to: 50, caller: caller)
+        }
+        #expect(try await !distrust(inode))
+        #expect(fixture.contentFiles == [inode.number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+    }
+}
