@@ -42,5 +42,20 @@ extension EngineTests {
                 #expect(try await eventually { try fixture.inode("f1").content == .dataless })
             }
         }
+
+        @Test("a read that is interrupted while a missing file is looked up gives no warning")
+        func interruptedLookup() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await fixture.list()
+                try await fixture.engine.refresh()
+                fixture.provider.faults.fail(.fetch, of: "f1", with: FileProviderError(.noSuchItem), times: nil)
+                let gate = fixture.provider.faults.hold(.item, of: "f1")
+                let reader = Task { try await fixture.read("f1") }
+                #expect(await eventually { gate.waiting > 0 })
+                reader.cancel()
+                _ = await reader.result
+                #expect(!fixture.hasWarning("cannot be recorded"))
+            }
+        }
     }
 }

@@ -313,9 +313,12 @@ actor Downloads: ContentEvictor, SyncPart {
     /// Nothing waits any more for content that the remote does not have.
     private func releaseOnRemote(_ number: InodeNumber) async {
         do {
-            try await replica.releaseOnRemote(number)
+            // In a task of its own: the reader may have been cancelled, and the deletion would wait for ever.
+            try await Task { [replica] in try await replica.releaseOnRemote(number) }.value
         } catch {
-            warnings.report("that the content of inode \(number) is gone cannot be recorded: \(error)")
+            let names = (try? replica.database.path(of: number)) ?? nil
+            let file = names.map { "'\($0.joined(separator: "/"))'" } ?? "a removed file (inode \(number))"
+            warnings.report("that the remote has lost the content of \(file) cannot be recorded: \(error)")
         }
     }
 
