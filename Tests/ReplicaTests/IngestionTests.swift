@@ -131,6 +131,44 @@ import Testing
         #expect(try replica.database.path(of: a) == ["a"])
     }
 
+    @Test("CHANGE-2: directories that change their nesting are placed in any order", arguments: [false, true])
+    func directoriesThatChangeTheirNestingArePlaced(isReversed: Bool) async throws {
+        try await replica.list([.directory("a"), .directory("d")], open: fixture.open)
+        let a = try #require(try replica.number("a"))
+        let d = try #require(try replica.number("d"))
+        try await replica.list([.directory("b", in: "a"), .file("fa", in: "a")], in: a, open: fixture.open)
+        let b = try #require(try replica.number("b"))
+        // The remote moves a below b, and d takes the name of a.
+        let batch: [FileProviderItem] = [
+            .directory("a", in: "b"), .directory("a", id: "d"), .directory("c", id: "b"),
+        ]
+        let effects = try await replica.change(isReversed ? batch.reversed() : batch, open: fixture.open)
+        #expect(effects.defects.isEmpty)
+        #expect(try replica.database.path(of: b) == ["c"])
+        #expect(try replica.database.path(of: a) == ["c", "a"])
+        #expect(try replica.database.path(of: d) == ["a"])
+        #expect(try replica.database.path(of: #require(try replica.number("fa"))) == ["c", "a", "fa"])
+    }
+
+    @Test("CHANGE-2: a directory whose new parent still lies below it stays shown, and both directories are compared")
+    func aDirectoryThatWouldLieBelowItselfStaysShown() async throws {
+        try await replica.list([.directory("a"), .directory("d")], open: fixture.open)
+        let a = try #require(try replica.number("a"))
+        try await replica.list([.directory("b", in: "a")], in: a, open: fixture.open)
+        let b = try #require(try replica.number("b"))
+        try await replica.list([], in: b, open: fixture.open)
+        let moved = FileProviderItem.directory("a", in: "b")
+        let effects = try await replica.change([moved, .directory("a", id: "d")], open: fixture.open)
+        #expect(effects.defects.count == 1)
+        #expect(try replica.names() == ["a", "a (2)"])
+        #expect(try replica.database.path(of: a) == ["a (2)"])
+        #expect(Set(try replica.database.directoriesToCompare()) == [.root, b])
+        try await replica.change([.directory("c", id: "b")], open: fixture.open)
+        let later = try await replica.change([moved], open: fixture.open)
+        #expect(try replica.database.path(of: a) == ["c", "a"])
+        #expect(later.endedDefects.contains(effects.defects[0]))
+    }
+
     @Test(arguments: ["", ".", "..", "a/b", "a\0b", String(repeating: "x", count: 256)])
     func impossibleFileNameIsReportedAndNotShown(_ name: String) async throws {
         let effects = try await replica.list([.file(name, id: "bad"), .file("good")], open: fixture.open)

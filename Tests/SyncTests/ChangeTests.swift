@@ -137,6 +137,27 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-2: a directory whose new parent moves in a later batch is placed in the same round")
+        func newParentMovesInALaterBatch() async throws {
+            var options = InMemoryProvider.Options()
+            options.pageSize = 1
+            try await EngineFixture.run(options: options) { tree in
+                tree.addDirectory("a", identifier: "a")
+                tree.addDirectory("b", in: "a", identifier: "b")
+            } _: { fixture in
+                try await fixture.list("a/b")
+                try await fixture.engine.refresh()
+                fixture.provider.change {
+                    $0.move("a", to: "b")
+                    $0.move("b", to: .rootContainer, as: "c")
+                }
+                try await fixture.engine.refresh()
+                #expect(try fixture.names() == ["c"])
+                #expect(try fixture.names(in: fixture.number("b")) == ["a"])
+                #expect(fixture.engine.warnings.texts.isEmpty)
+            }
+        }
+
         @Test("CONFLICT-2: a deleted directory goes with all below it") func aDeletedDirectoryGoesWithAllBelowIt()
             async throws
         {

@@ -25,8 +25,9 @@ package struct RemoteChanges: RemotePart {
     ) throws -> Set<ItemIdentifier> {
         var outdated: Set<ItemIdentifier> = []
         transaction.upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
-        // A parent may come after its child in one batch.
+        // A parent, or its move, may come after its child in one batch.
         var waiting = batch.updated
+        var waitsForMoves = true
         while !waiting.isEmpty {
             var later: [FileProviderItem] = []
             let upcomingParents = Set(waiting.map(\.itemIdentifier))
@@ -47,6 +48,12 @@ package struct RemoteChanges: RemotePart {
                     continue
                 }
                 let known = try db.item(item.itemIdentifier)
+                if waitsForMoves, let known, let parent,
+                    try placement.isBelowItself(known, in: parent.inode.number)
+                {
+                    later.append(item)
+                    continue
+                }
                 let isTaken =
                     try known != nil || parent != nil && parent?.inode.content != .dataless || trash.isForTrash(item)
                     || required.contains(item.itemIdentifier)
@@ -56,6 +63,11 @@ package struct RemoteChanges: RemotePart {
                 transaction.upcoming.remove(item.itemIdentifier)
             }
             if later.count == waiting.count {
+                if waitsForMoves {
+                    // No move of the batch opens the circle. A move that was made here may be undone.
+                    waitsForMoves = false
+                    continue
+                }
                 for item in later { report(Placement.notShown(item, "its parents form a circle")) }
                 break
             }

@@ -81,6 +81,11 @@ package struct Placement: RemotePart {
         let newParent =
             keepsPlace || isMovedBack ? known.parent : isTrashed ? try trash.directory(for: known) : parent
         let isMoved = newParent != known.parent
+        // Before a name is claimed in the new parent.
+        if let newParent, try isBelowItself(known, in: newParent), try !undoMoves(from: newParent, to: known) {
+            report(Self.notShown(item, Self.belowItself))
+            return try leaveInPlace(known, insteadOf: newParent)
+        }
         var name = known.name
         let keepsName = isMovedBack || known.localFields.contains(.filename)
         let wanted = keepsName && !known.isHidden ? known.name : item.filename
@@ -97,11 +102,7 @@ package struct Placement: RemotePart {
             name = Displacement.name(forItem: known.id)
         }
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
-            if let newParent, try db.isBelow(newParent, known.inode.number), try !undoMoves(from: newParent, to: known)
-            {
-                report(Self.notShown(item, "its parent lies below itself"))
-                return
-            }
+            if isMoved, known.inode.kind == .directory { reportEnd(of: Self.notShown(item, Self.belowItself)) }
             if let newParent, isTrashed, known.trash == nil {
                 try trash.noteTrashed(known, named: name, in: newParent)
             } else if known.trash != nil, isMoved, !isTrashed {
@@ -301,6 +302,24 @@ package struct Placement: RemotePart {
     }
 
     // MARK: - Moved on the remote
+
+    private static let belowItself = "its parent lies below itself"
+
+    /// Whether a directory would lie below itself in a parent whose own move has not been taken in.
+    func isBelowItself(_ known: ItemRecord, in parent: InodeNumber) throws -> Bool {
+        guard known.inode.kind == .directory, known.parent != parent else { return false }
+        return try db.isBelow(parent, known.inode.number)
+    }
+
+    /// Leaves a directory where it is, because its new parent lies below it. Comparisons find where both are.
+    private func leaveInPlace(_ known: ItemRecord, insteadOf newParent: InodeNumber) throws {
+        for directory in [newParent, known.parent].compactMap(\.self) { try db.noteIncompleteIfListed(directory) }
+        // It made room for another item, and is shown again.
+        guard known.isHidden, let parent = known.parent, let own = known.base.name else { return }
+        let name = try db.freeName(for: own, in: parent, held: known.id)
+        try db.setName(of: known.id, to: name)
+        tellKernel([.entry(parent: parent, name: name), .contents(parent)])
+    }
 
     /// A move on the remote would close a circle with moves that were made here: those are taken back, because the
     /// remote's has happened.
