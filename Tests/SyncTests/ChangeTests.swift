@@ -158,6 +158,25 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-1: an item in no directory is looked up", arguments: [false, true])
+        func itemInNoDirectoryIsLookedUp(isGone: Bool) async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await run(options: options) { fixture in
+                // The remote moves it into a directory that is gone when it is looked up.
+                var moved = try #require(fixture.provider.tree["a"])
+                moved.parentItemIdentifier = "gone"
+                let report = moved
+                _ = try await fixture.replica.ingest(open: fixture.open) { try $0.changes.move(report) }
+                #expect(try fixture.replica.database.item("a")?.parent == nil)
+                fixture.provider.change { isGone ? $0.delete("a") : $0.move("a", to: "unlisted") }
+                try await fixture.engine.refresh()
+                let item = try fixture.replica.database.item("a")
+                #expect((item == nil) == isGone)
+                if !isGone { #expect(try item?.parent == fixture.number("unlisted")) }
+            }
+        }
+
         @Test("CONFLICT-2: a deleted directory goes with all below it") func aDeletedDirectoryGoesWithAllBelowIt()
             async throws
         {

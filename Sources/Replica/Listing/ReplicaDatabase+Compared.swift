@@ -44,6 +44,20 @@ extension ReplicaDatabase {
         try query { db in try db.one("SELECT MAX(id) FROM item", [], { $0[0] as Int64? ?? 0 }) ?? 0 }
     }
 
+    /// The remote's items that are in no directory here, by their row numbers, from the first after one of them.
+    package func itemsWithoutDirectory(
+        after row: Int64, limit: Int
+    ) throws -> [(id: Int64, identifier: ItemIdentifier)] {
+        try query { db in
+            try db.all(
+                """
+                SELECT id, identifier FROM item INDEXED BY itemInParent
+                WHERE parent IS NULL AND id > ? AND inode <> \(inode: .root) AND identifier IS NOT NULL AND reimport = 0
+                ORDER BY id LIMIT ?
+                """, [row, limit], { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String)) })
+        }
+    }
+
     /// The remote's directories that are newer than an item and whose listing is not here, the newest first. Those in the trash, and
     /// those that the provider is to recognize again, are left out. Of very many newer items only the newest are searched.
     package func unlistedDirectories(after item: Int64, limit: Int) throws -> [InodeNumber] {

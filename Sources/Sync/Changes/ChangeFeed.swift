@@ -22,6 +22,9 @@ actor ChangeFeed: SyncPart {
     /// The new directories that were searched since then for what is missing.
     private var searched: Set<InodeNumber> = []
 
+    /// The row number of the item in no directory that was looked up last; 0 before the first.
+    private var lastUnplaced: Int64 = 0
+
     /// When all directories were compared, whatever their versions say.
     private var comparedAllAt = ContinuousClock.now
     /// How long versions are believed that say that nothing has changed.
@@ -197,6 +200,7 @@ actor ChangeFeed: SyncPart {
         do {
             try await takeNews()
             try await compareIncomplete()
+            lastUnplaced = try await remoteLookup.refreshUnplaced(after: lastUnplaced, for: request)
         } catch {
             if areMissingDecided { guardian.endRound() }
             throw error

@@ -52,6 +52,32 @@ struct RemoteLookup: Sendable {
         try await record(item, of: identifier, observed: observation, for: request)
     }
 
+    /// The most items in no directory that one round looks up.
+    private static let mostUnplaced = 100
+
+    /// Looks up items that are in no directory here, because the remote has moved them into one that was not known: no comparison
+    /// shows where they are by now, or that they are gone.
+    ///
+    /// - Parameter row: the row number after which this begins.
+    /// - Returns: the row number after which the next round goes on.
+    /// - Throws: what concerns the whole domain.
+    func refreshUnplaced(after row: Int64, for request: FileProviderRequest) async throws -> Int64 {
+        let items = try context.replica.database.itemsWithoutDirectory(after: row, limit: Self.mostUnplaced)
+        for item in items {
+            do {
+                try await refresh(item.identifier, for: request)
+            } catch {
+                let failure = ProviderCalls.failure(from: error)
+                switch failure.code.reaction {
+                case .latchDomain, .stop: throw failure
+                case .retry: return item.id
+                case .parkItem, .changeState, .giveUpAsking: continue
+                }
+            }
+        }
+        return items.count < Self.mostUnplaced ? 0 : items.last?.id ?? 0
+    }
+
     /// Records attributes that came with an item's content. Another place or version is left to the changes that report it.
     func recordAttributes(of item: FileProviderItem, observed observation: Observation) async throws {
         guard let known = try context.replica.database.item(item.itemIdentifier),
