@@ -357,6 +357,35 @@ extension RealMount {
             }
         }
 
+        @Test("IMPORT-2: directories have the folder's dates on the remote after what they contain was sent")
+        func directoryDates() async throws {
+            try await Installation.run { yonder async throws in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                try await yonder.expectDone(
+                    "cd \"$1\"; mkdir -p d/e/empty; echo 1 > d/e/x; echo 2 > d/y; touch -d @981158400 d/e/empty d/e d",
+                    folder)
+                let imported = try await yonder.yonder(
+                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
+                #expect(imported.status == 0, "\(imported.errors)")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                for place in [yonder.source.string, yonder.mount.string] {
+                    let dates = try await yonder.expectDone("cd \"$1\"; stat -c %Y d d/e d/e/empty", place)
+                    #expect(dates == "981158400\n981158400\n981158400\n", "\(place)")
+                }
+            }
+        }
+
+        @Test("IMPORT-2: hard links of a plain folder become separate files") func hardLinks() async throws {
+            try await Installation.run { yonder async throws in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                try await yonder.expectDone("cd \"$1\"; echo 1 > a; ln a b", folder)
+                let imported = try await yonder.yonder(
+                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
+                #expect(imported.status == 0, "\(imported.errors)")
+                #expect(try await yonder.shell("stat -c %h a b; cat a b") == "1\n1\n1\n1\n")
+            }
+        }
+
         @Test("IMPORT-3: on a terminal an import asks before it moves a folder's files")
         func asks() async throws {
             try await Installation.run { yonder async throws in

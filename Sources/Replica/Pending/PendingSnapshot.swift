@@ -240,7 +240,7 @@ private struct PendingReader {
             }
         }
         if kind == .directory, fields.contains(.contentModificationDate) {
-            pending.hasPendingChildren = try hasPendingChildren(item)
+            pending.hasPendingChildren = try db.hasPendingChildren(item)
         }
         guard let directory = pending.directory, item.inode.number != .root else { return pending }
         if kind == .directory, fields.contains(.parentItemIdentifier), let identifier = item.identifier {
@@ -355,9 +355,13 @@ private struct PendingReader {
                 OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?1 AND changedFields & \(field: .parentItemIdentifier) <> 0)
             """, [directory.rawValue], { $0[0] as Bool }) ?? false
     }
+}
 
-    private func hasPendingChildren(_ directory: ItemRecord) throws -> Bool {
-        try db.one(
+extension Database {
+    /// Whether something that has still to be sent gives a directory another date on the remote: a name that it gets or loses there, or
+    /// content that may replace a file.
+    func hasPendingChildren(_ directory: ItemRecord) throws -> Bool {
+        try one(
             """
             SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none)
                     AND (identifier IS NULL OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0))

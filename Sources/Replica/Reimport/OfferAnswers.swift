@@ -40,6 +40,7 @@ package struct OfferAnswers: RemotePart {
             changed.insert(.contents)
         }
         changed = try differing(changed, of: current, from: item).subtracting(held)
+        if try losesItsDate(current, sent, item) { changed.insert(.contentModificationDate) }
         try db.acknowledge(
             current.id, as: item, changed: changed, held: current.heldFields.union(held))
         try db.setChangedFields(of: current.id, to: changed, at: now)
@@ -148,6 +149,15 @@ package struct OfferAnswers: RemotePart {
             return .both
         }
         return there > base ? .theirs : .both
+    }
+
+    /// Whether a directory has the date on the remote that was sent, and gets another one there when what it contains is sent: then its
+    /// date is sent once more, after that. SFTP keeps whole seconds.
+    private func losesItsDate(_ current: ItemRecord, _ sent: SentChange, _ item: FileProviderItem) throws -> Bool {
+        guard current.inode.kind == .directory, current.changedFields.contains(.contentModificationDate),
+            item.contentModificationDate?.seconds == sent.item.contentModificationDate?.seconds
+        else { return false }
+        return try db.hasPendingChildren(current)
     }
 
     /// Those of the fields that were changed here and are other on the remote. Of what the remote never had, it is the
