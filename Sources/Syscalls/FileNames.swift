@@ -1,4 +1,5 @@
 import FileNames
+import Glibc
 import SystemPackage
 
 /// A name or link target as a C string.
@@ -14,9 +15,19 @@ extension FilePath.Component {
     package init?(fileNamed name: String) {
         self.init(platformString: cName(name))
     }
+
+    /// The component as a file name, encoded by ``FileNameText``.
+    package var fileName: String {
+        withPlatformString { FileNameText.text(of: UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
+    }
 }
 
 extension FilePath {
+    /// The path of a text in which ``FileNameText`` encodes bytes that are not UTF-8.
+    package init(fileNamed text: String) {
+        self.init(platformString: cName(text))
+    }
+
     /// The path as a C string of its bytes.
     var cPath: [CChar] {
         withPlatformString { start in

@@ -1,5 +1,4 @@
 import Control
-import FileNames
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -124,7 +123,7 @@ package struct DashboardCommands: Sendable {
         if keepsCopy {
             // Without a trash the rename replaces the original in one step.
             do throws(Errno) {
-                try Self.path(copy).move(to: Self.path(original))
+                try FilePath(fileNamed: copy).move(to: FilePath(fileNamed: original))
             } catch {
                 throw ControlError(.failed, "cannot be renamed to '\(original)': \(error)", path: copy)
             }
@@ -146,10 +145,6 @@ package struct DashboardCommands: Sendable {
 
     private static func reference(_ domain: String) -> DomainReference {
         DomainReference(text: domain, path: domain)
-    }
-
-    private static func path(_ text: String) -> FilePath {
-        FilePath(platformString: FileNameText.bytes(of: text).map(CChar.init(bitPattern:)) + [0])
     }
 
     private static func check(_ result: ControlResult) throws {

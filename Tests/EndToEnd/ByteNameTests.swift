@@ -117,6 +117,19 @@ extension RealMount {
             }
         }
 
+        @Test("NAME-10: a local file with such a name is added under it") func adding() async throws {
+            try await Installation.mounted { yonder in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                try await yonder.expectDone("printf added > \"$1\"/$'caf\\xe9'", folder)
+                let added = try await yonder.run(
+                    "yonder add \"$1/$(printf 'caf\\351')\" \"$2\"", folder, yonder.mount.string)
+                #expect(added.status == 0, "\(added.errors)")
+                #expect(try await tree(of: yonder.mount.string) == #"b'/caf\xe9' b'added'"# + "\n")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(try await tree(of: yonder.source.string) == #"b'/caf\xe9' b'added'"# + "\n")
+            }
+        }
+
         @Test("NAME-11: a remote that cannot have such a name leaves it here, and says so") func webDAV() async throws {
             try await FarRemote.run(.webDAV) { remote, yonder in
                 try await remote.mount(yonder)

@@ -4,6 +4,7 @@ import FileProvider
 import Foundation
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Executes the commands that change items, by the actions of `DomainHost`.
@@ -99,8 +100,9 @@ struct ItemCommands: Sendable {
     ) async throws -> FileProviderItem {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
+                let path = FilePath(fileNamed: file)
                 continuation.resume(
-                    with: Result { try host.importDocument(at: FilePath(file), toParentItemIdentifier: parent) })
+                    with: Result { try host.importDocument(at: path, toParentItemIdentifier: parent) })
             }
         }
     }

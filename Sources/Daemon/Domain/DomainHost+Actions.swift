@@ -43,7 +43,7 @@ extension DomainHost {
     package func importDocument(
         at path: FilePath, toParentItemIdentifier parent: ItemIdentifier
     ) throws(FileProviderError) -> FileProviderItem {
-        guard let name = path.lastComponent?.string else { throw FileProviderError.posix(.invalidArgument) }
+        guard let name = path.lastComponent?.fileName else { throw FileProviderError.posix(.invalidArgument) }
         let (caller, group) = (caller, Machine.groupIdentifier)
         let source: FileDescriptor
         do {
