@@ -156,6 +156,25 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-6: signal --wait without a name looks at every domain, and names each that cannot be asked")
+        func signalOfAll() async throws {
+            try await Installation.mounted { yonder async throws in
+                let other = try yonder.directory.makeDirectory("another source")
+                let place = yonder.directory["another mount"].string
+                #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+                for name in ["mount", "other"] { #expect(try await yonder.yonder("pause", name).status == 0) }
+                let refused = try await yonder.yonder("signal", "--wait")
+                #expect(refused.status == 1)
+                for name in ["mount", "other"] {
+                    #expect(refused.errors.contains("\(name): the domain is paused"), "\(refused.errors)")
+                }
+                // The others succeed.
+                #expect(try await yonder.yonder("resume", "other").status == 0)
+                let some = try await yonder.yonder("signal", "--wait")
+                #expect(some.status == 1 && !some.errors.contains("other: "), "\(some.errors)")
+            }
+        }
+
         @Test("CMD-6: unmount --all starts no daemon for the mounts of another installation")
         func mountsOfAnotherInstallation() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

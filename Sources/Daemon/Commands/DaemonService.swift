@@ -24,6 +24,22 @@ package enum DaemonEnd: Hashable, Sendable {
     }
 }
 
+extension ControlError {
+    /// The error of a command that has failed for a provider's error, or for a damaged database; nil for other errors.
+    init?(failure error: any Error) {
+        if let error = error as? ControlError {
+            self = error
+        } else if let error = error as? FileProviderError {
+            self.init(.failed, error.message)
+        } else if let damage = ReplicaDamage(error) {
+            self.init(
+                .failed, "a database is damaged: \(damage); 'yonder check --repair' makes a new one from the remote")
+        } else {
+            return nil
+        }
+    }
+}
+
 /// Executes the commands of the control socket.
 struct DaemonService: ControlService {
     let domains: Domains
@@ -55,12 +71,8 @@ struct DaemonService: ControlService {
     ) async throws -> ControlResult {
         do {
             return try await answer(command, for: peer, progress, part)
-        } catch let error as FileProviderError {
-            throw ControlError(.failed, error.message)
         } catch {
-            guard let damage = ReplicaDamage(error) else { throw error }
-            throw ControlError(
-                .failed, "a database is damaged: \(damage); 'yonder check --repair' makes a new one from the remote")
+            throw ControlError(failure: error) ?? error
         }
     }
 
@@ -257,15 +269,16 @@ struct DaemonService: ControlService {
     /// - Returns: that removals are held, for each domain where they are, if the changes were waited for.
     private func signal(_ reference: DomainReference?, waits: Bool) async throws -> [String] {
         var held: [String] = []
-        for host in try await domains.hosts(reference) {
-            guard waits else {
-                host.engine.signal()
-                continue
+        do {
+            try await domains.each(reference) { host in
+                guard waits else { return host.engine.signal() }
+                try await host.engine.refresh()
+                // The changes must be visible on the mount when the command returns.
+                await host.mounted.drainNotifications()
+                if let warning = host.engine.heldRemovals { held.append("\(host.name): \(warning)") }
             }
-            try await host.engine.refresh()
-            // The changes must be visible on the mount when the command returns.
-            await host.mounted.drainNotifications()
-            if let warning = host.engine.heldRemovals { held.append("\(host.name): \(warning)") }
+        } catch let error as ControlError where !held.isEmpty {
+            throw ControlError(error.code, ([error.message] + held).joined(separator: "; "))
         }
         return held
     }

@@ -13,24 +13,25 @@ struct PendingCommands: Sendable {
     /// - Returns: false after the timeout.
     func wait(_ reference: DomainReference?, within time: Duration?, downloads: Bool) async throws -> Bool {
         let deadline = time.map { ContinuousClock.now + $0 }
-        for host in try await domains.hosts(reference) {
+        var isDone = true
+        try await domains.each(reference) { host in
             let left = deadline.map { max(.zero, $0 - .now) }
-            let isDone =
+            let isThisDone =
                 if let below = try await inode(below: reference, in: host) {
                     try await host.engine.waitUntilSynced(below: below, within: left)
                 } else {
                     try await host.engine.waitUntilSynced(within: left, downloads: downloads)
                 }
-            guard isDone else { return false }
+            isDone = isDone && isThisDone
             // The remote's answers may have renamed items.
-            await host.tellKernel()
+            if isThisDone { await host.tellKernel() }
         }
-        return true
+        return isDone
     }
 
     /// Retries all changes of domains, or those of one item.
     func retry(_ reference: DomainReference?) async throws {
-        for host in try await domains.hosts(reference) {
+        try await domains.each(reference) { host in
             try await host.engine.retry(try await inode(below: reference, in: host))
         }
     }

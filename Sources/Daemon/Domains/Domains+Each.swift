@@ -1,0 +1,22 @@
+import Control
+
+extension Domains {
+    /// Runs `body` for the referenced domain, or for all mounted ones, one after the other. The failure of one of several does not
+    /// keep the others from their turn.
+    ///
+    /// - Throws: the failure of the only domain; of several, after all had their turn, `failed` with the name and the reason of each
+    ///   that failed; what `body` throws after the task was cancelled, at once.
+    nonisolated func each(_ reference: DomainReference?, _ body: (DomainHost) async throws -> Void) async throws {
+        let hosts = try await hosts(reference)
+        var failures: [String] = []
+        for host in hosts {
+            do {
+                try await body(host)
+            } catch {
+                guard hosts.count > 1, !Task.isCancelled else { throw error }
+                failures.append("\(host.name): \(ControlError(failure: error)?.message ?? "\(error)")")
+            }
+        }
+        if !failures.isEmpty { throw ControlError(.failed, failures.joined(separator: "; ")) }
+    }
+}
