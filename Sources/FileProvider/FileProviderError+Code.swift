@@ -99,13 +99,13 @@ extension FileProviderError.Code {
     /// with the remote's version.
     public var reaction: FileProviderError.Reaction {
         switch self {
-        case .notAuthenticated, .serverUnreachable: .latchDomain
+        case .notAuthenticated, .serverUnreachable, .providerNotFound: .latchDomain
         case .insufficientQuota, .cannotSynchronize, .excludedFromSync: .parkItem
         case .noSuchItem, .filenameCollision, .deletionRejected, .directoryNotEmpty, .syncAnchorExpired, .pageExpired,
             .versionNoLongerAvailable, .localVersionConflictingWithServer:
             .changeState
         case .userCancelled: .stop
-        case .featureUnsupported, .providerNotFound, .providerTranslocated, .olderExtensionVersionRunning,
+        case .featureUnsupported, .providerTranslocated, .olderExtensionVersionRunning,
             .newerExtensionVersionFound, .providerDomainNotFound, .applicationExtensionNotFound, .domainDisabled,
             .unsyncedEdits, .nonEvictable, .nonEvictableChildren, .fileWriteFileExists, .ubiquitousFileUnavailable,
             .fileReadNoPermission:

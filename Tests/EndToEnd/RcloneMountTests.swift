@@ -81,6 +81,28 @@ extension RealMount {
             }
         }
 
+        @Test("DOCTOR-1: a domain is offline while rclone's configuration has no such remote any more")
+        func vanishedRemote() async throws {
+            try await Self.mounted { yonder in
+                let configuration = yonder.directory["rclone.conf"].string
+                try await yonder.expectDone("sed -i 's/^.folder.$/[other]/' \"$1\"", configuration)
+                // A running rclone knows the remotes that it has opened.
+                let daemon = try #require(yonder.daemon)
+                try await yonder.expectDone("pkill -KILL -x -P \"$1\" rclone", "\(daemon)")
+                // The kill may have met the start of another one.
+                #expect(
+                    try await eventually(within: .seconds(30)) {
+                        let refused = try await yonder.yonder("signal", "--wait")
+                        return refused.status == 1 && refused.errors.contains("rclone listremotes")
+                    })
+                #expect(try await yonder.status().connection == .offline)
+                let doctor = try await yonder.yonder("doctor").output
+                #expect(doctor.contains("the remote does not answer: rclone has no remote 'folder:'"), "\(doctor)")
+                try await yonder.expectDone("sed -i 's/^.other.$/[folder]/' \"$1\"", configuration)
+                #expect(await eventually(within: .seconds(30)) { (try? await yonder.status().connection) == .online })
+            }
+        }
+
         @Test("RCLONE-6: a mount of an unknown remote is refused with what to do") func unknownRemotes() async throws {
             try await Installation.run { yonder in
                 let refused = try await yonder.yonder("mount", "rclone:nothing:x", yonder.mount.string)

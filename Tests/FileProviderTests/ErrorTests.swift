@@ -8,7 +8,7 @@ import Testing
 
     @Test func everyCodeHasItsReaction() {
         let table: [FileProviderError.Reaction: [Code]] = [
-            .latchDomain: [.notAuthenticated, .serverUnreachable],
+            .latchDomain: [.notAuthenticated, .serverUnreachable, .providerNotFound],
             .parkItem: [.insufficientQuota, .cannotSynchronize, .excludedFromSync],
             .changeState: [
                 .noSuchItem, .filenameCollision, .deletionRejected, .directoryNotEmpty, .syncAnchorExpired,
@@ -17,7 +17,7 @@ import Testing
             .stop: [.userCancelled],
             .giveUpAsking: [
                 .featureUnsupported, .fileReadNoPermission, .unsyncedEdits, .nonEvictable, .nonEvictableChildren,
-                .fileWriteFileExists, .ubiquitousFileUnavailable, .domainDisabled, .providerNotFound,
+                .fileWriteFileExists, .ubiquitousFileUnavailable, .domainDisabled,
                 .providerTranslocated, .olderExtensionVersionRunning, .newerExtensionVersionFound,
                 .providerDomainNotFound, .applicationExtensionNotFound,
             ],

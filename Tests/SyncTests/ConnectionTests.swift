@@ -21,6 +21,7 @@ extension EngineTests {
 
         @Test(arguments: [
             (FileProviderError.Code.serverUnreachable, Connection.State.offline), (.notAuthenticated, .unauthenticated),
+            (.providerNotFound, .offline),
         ])
         func oneFailureStopsTheCallsOfAll(code: FileProviderError.Code, state: Connection.State) async throws {
             try await EngineFixture.run(fill: files) { fixture in
@@ -65,7 +66,7 @@ extension EngineTests {
             }
         }
 
-        @Test(arguments: [FileProviderError.Code.serverUnreachable, .notAuthenticated])
+        @Test(arguments: [FileProviderError.Code.serverUnreachable, .notAuthenticated, .providerNotFound])
         func theLatchLiftsByItself(code: FileProviderError.Code) async throws {
             try await EngineFixture.run(fill: files) { fixture in
                 try await fixture.list()

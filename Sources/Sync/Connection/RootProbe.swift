@@ -54,7 +54,7 @@ extension FileProviderError {
         var error = self
         switch code {
         case .notAuthenticated: (error.code, error.errno) = (.fileReadNoPermission, readerErrno)
-        case .serverUnreachable: (error.code, error.errno) = (.posix, readerErrno)
+        case .serverUnreachable, .providerNotFound: (error.code, error.errno) = (.posix, readerErrno)
         default: break
         }
         return error
