@@ -354,8 +354,7 @@ extension Volume {
     }
 
     /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
-    /// must not take it for zeros; so does a file that is open for writing, unless the kernel accesses the content file itself:
-    /// the kernel may have stores through a mapping that it has not written back.
+    /// must not take it for zeros; so do pages that are not written back.
     package func seek(
         to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
     ) throws(VolumeError) -> Int64 {
@@ -374,7 +373,8 @@ extension Volume {
         return extent == .data ? offset : size
     }
 
-    private func mayHaveUnwrittenPages(_ number: InodeNumber) -> Bool {
+    /// Whether the kernel may have stores through a mapping that it has not written back.
+    func mayHaveUnwrittenPages(_ number: InodeNumber) -> Bool {
         files.isOpenForWriting(number) && files.file(number)?.withState { $0.backing } == nil
     }
 

@@ -174,8 +174,15 @@ extension Volume {
             inode.contentStamp != nil || inode.hasUnusualAllocation || inode.content == .partial,
             let content = try? replica.contentStatus(of: inode.number)
         else { return Attributes(inode, ownership: ownership) }
-        if inode.contentStamp != nil { return Attributes(inode, content: content, ownership: ownership) }
         var attributes = Attributes(inode, ownership: ownership)
+        if inode.contentStamp != nil {
+            attributes = Attributes(inode, content: content, ownership: ownership)
+            // Archivers treat a file without blocks as one hole.
+            if attributes.blocks == 0, attributes.size > 0, mayHaveUnwrittenPages(inode.number) {
+                attributes.blocks = 1
+            }
+            return attributes
+        }
         // What is here of a partial file may be a hole.
         attributes.blocks = max(inode.content == .partial ? 1 : 0, content.allocated / 512)
         return attributes
