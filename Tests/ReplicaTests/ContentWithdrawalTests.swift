@@ -1,3 +1,4 @@
+import Dispatch
 import FileProvider
 import Foundation
 import ReplicaTestSupport
@@ -170,30 +171,66 @@ import Testing
         #expect(try reopened.database.defects() == [])
     }
 
-    @Test("removed content is deleted with the next fsync", arguments: [true, false]) func deletion(isClosed: Bool)
-        async throws
-    {
-        try await replica.list([], open: fixture.open)
-        for name in ["a", "b"] { _ = try make(name, size: 100) }
-        for name in ["a", "b"] {
-            _ = try replica.change(open: fixture.open) { try $0.names.unlink(name, in: .root) }
-        }
-        #expect(try withdrawn.count == 2)
-        if isClosed { try replica.close() } else { try replica.synchronize() }
-        let areDeleted = try await eventually(within: .seconds(4)) { try withdrawn.isEmpty }
-        #expect(areDeleted)
+    /// A database on which removed content waits so long, and a file that waits.
+    private func waiting(_ pause: DispatchTimeInterval) throws -> (ReplicaDatabase, WithdrawnFile) {
+        let directory = fixture.directory.appending("other")
+        try directory.makeDirectory()
+        let database = try ReplicaDatabase(
+            at: directory.appending(ReplicaDatabase.fileName), readers: 2, withdrawn: WithdrawnFiles(pause: pause))
+        let file = WithdrawnFile(path: directory.appending("removed"), bytes: 100)
+        #expect(FileManager.default.createFile(atPath: file.path.string, contents: nil))
+        database.deleteWhenDurable([file])
+        return (database, file)
     }
 
-    @Test("removed content that takes much of what is free is deleted at once, all together") func large() async {
-        let waiting = WithdrawnFiles()
+    private func isThere(_ file: WithdrawnFile) -> Bool { FileManager.default.fileExists(atPath: file.path.string) }
+
+    @Test("removed content is deleted with the next fsync", arguments: [true, false])
+    func deletion(isClosed: Bool) throws {
+        let (database, file) = try waiting(.never)
+        #expect(isThere(file))
+        if isClosed { try database.close() } else { try database.synchronize() }
+        database.withdrawn.wait()
+        #expect(!isThere(file))
+    }
+
+    @Test("who needs the room of removed content waits for a deletion that has begun") func deletionInFlight() throws {
+        let (database, file) = try waiting(.never)
+        // The queue is busy while the file leaves the list.
+        let large = WithdrawnFile(path: file.path, bytes: .max)
+        database.withdrawn.add([large], room: { 0 }, deletion: { Thread.sleep(forTimeInterval: 0.2) })
+        try database.synchronize()
+        #expect(database.withdrawn.isEmpty)
+        try database.deleteWithdrawnFiles()
+        #expect(!isThere(file))
+    }
+
+    @Test("after a sync that failed, removed content is deleted without another change") func failedSync()
+        async throws
+    {
+        let (database, file) = try waiting(.milliseconds(20))
+        let away = database.log.string + "-away"
+        try FileManager.default.moveItem(atPath: database.log.string, toPath: away)
+        // The first may be deleted by now.
+        database.deleteWhenDurable([file])
+        #expect(throws: (any Error).self) { try database.deleteWithdrawnFiles() }
+        try await Task.sleep(for: .milliseconds(200))
+        try FileManager.default.moveItem(atPath: away, toPath: database.log.string)
+        let isDeleted = await eventually { database.withdrawn.isEmpty && !isThere(file) }
+        #expect(isDeleted)
+    }
+
+    @Test("removed content that takes much of what is free is deleted at once, all together", .timeLimit(.minutes(1)))
+    func large() async {
+        let waiting = WithdrawnFiles(pause: .never)
         let file = WithdrawnFile(path: replica.contents.withdrawn.appending("4711-1"), bytes: 100)
-        let start = ContinuousClock.now
-        await withCheckedContinuation { continuation in
-            waiting.add([file], room: { 1 << 20 }) {}
-            for _ in 0..<20 {
-                waiting.add([file], room: { 1 << 20 }) { if !waiting.take().isEmpty { continuation.resume() } }
+        let (calls, continuation) = AsyncStream<Void>.makeStream()
+        for _ in 0..<21 {
+            waiting.add([file], room: { 1 << 20 }) {
+                waiting.deleteSoon(upTo: waiting.beginSync())
+                continuation.yield()
             }
         }
-        #expect(ContinuousClock.now - start < .seconds(4))
+        for await _ in calls { break }
     }
 }

@@ -26,16 +26,19 @@ package final class ReplicaDatabase: Sendable {
     let redoLog: FilePath
     /// The write-ahead log.
     let log: FilePath
-    let withdrawn = WithdrawnFiles()
+    let withdrawn: WithdrawnFiles
     let reserve: MetadataReserve
     /// Why changes of the redo log could not be made once more, in words for the user.
     let redoFinding: String?
 
     /// Opens the database, or makes it, and brings its schema up to date.
     ///
-    /// - Parameter readers: how many threads read at once without waiting for each other.
+    /// - Parameters:
+    ///   - readers: how many threads read at once without waiting for each other.
+    ///   - withdrawn: for files that wait to be deleted.
     /// - Throws: GRDB's `DatabaseError`; a database of a newer Yonder is refused.
-    init(at path: FilePath, readers: Int) throws {
+    init(at path: FilePath, readers: Int, withdrawn: WithdrawnFiles = WithdrawnFiles()) throws {
+        self.withdrawn = withdrawn
         newFileLog = FilePath(path.string + "-new")
         redoLog = FilePath(path.string + "-redo")
         log = FilePath(path.string + "-wal")
@@ -229,7 +232,7 @@ package final class ReplicaDatabase: Sendable {
             try? uncommitted.commit(in: db)
             try db.checkpointEarly(longest: longest)
         }
-        try? deleteWithdrawnFiles()
+        try? deleteWithdrawnFilesSoon()
     }
 
     /// Gives the database free pages, for a disk that gets full.

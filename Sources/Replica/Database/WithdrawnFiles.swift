@@ -19,7 +19,9 @@ struct WithdrawnFile {
 final class WithdrawnFiles: Sendable {
     private struct State {
         var files: [FilePath] = []
-        /// What they take on the disk.
+        /// How many have left the list.
+        var taken = 0
+        /// What those take on the disk that were added after the last sync began.
         var bytes: Int64 = 0
         var mostBytes: Int64 = 0
         var isScheduled = false
@@ -28,38 +30,47 @@ final class WithdrawnFiles: Sendable {
     }
 
     private let state = Mutex(State())
+    /// All are deleted here, one after the other.
     private let queue = DispatchQueue(label: "yonder.withdrawn", qos: .utility)
-    private static let pause = DispatchTimeInterval.seconds(5)
+    private let pause: DispatchTimeInterval
     /// Of what is free on the disk.
     private static let part: Int64 = 16
     private static let mostBytes: Int64 = 64 << 20
     /// What a file counts for at least: many small ones need memory, too.
     private static let leastBytes: Int64 = 4096
 
+    /// - Parameter pause: how long files wait at most.
+    init(pause: DispatchTimeInterval = .seconds(5)) { self.pause = pause }
+
     /// Adds files whose transaction was committed.
     ///
     /// - Parameters:
     ///   - room: returns how many bytes are free on the disk.
-    ///   - deletion: called on another thread when it is time to sync the log and to delete them.
+    ///   - deletion: called on another thread when it is time to sync the log and to delete them. It must not wait for a deletion.
     func add(_ added: [WithdrawnFile], room: () -> Int64, deletion: @escaping @Sendable () -> Void) {
-        let pause: DispatchTimeInterval? = state.withLock { state in
-            guard !state.isClosed else { return nil }
+        state.withLock { state in
+            guard !state.isClosed else { return }
             if state.files.isEmpty { state.mostBytes = min(Self.mostBytes, room() / Self.part) }
             for file in added {
                 state.files.append(file.path)
                 state.bytes = state.bytes.saturatingAdd(max(Self.leastBytes, file.bytes))
             }
-            if state.bytes > state.mostBytes {
-                defer { state.isScheduledAtOnce = true }
-                return state.isScheduledAtOnce ? nil : .seconds(0)
-            }
-            defer { state.isScheduled = true }
-            return state.isScheduled ? nil : Self.pause
+            schedule(&state, isAtOnce: state.bytes > state.mostBytes, deletion)
         }
-        guard let pause else { return }
-        let isAtOnce = pause != Self.pause
-        queue.asyncAfter(deadline: .now() + pause) { [self] in
-            state.withLock { state in
+    }
+
+    /// The log could not be synced: schedules another try. Never at once: each file that is added would sync a broken disk.
+    func retry(_ deletion: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            if !state.files.isEmpty { schedule(&state, isAtOnce: false, deletion) }
+        }
+    }
+
+    private func schedule(_ state: inout State, isAtOnce: Bool, _ deletion: @escaping @Sendable () -> Void) {
+        guard !(isAtOnce ? state.isScheduledAtOnce : state.isScheduled) else { return }
+        if isAtOnce { state.isScheduledAtOnce = true } else { state.isScheduled = true }
+        queue.asyncAfter(deadline: .now() + (isAtOnce ? .seconds(0) : pause)) { [self] in
+            self.state.withLock { state in
                 if isAtOnce { state.isScheduledAtOnce = false } else { state.isScheduled = false }
             }
             deletion()
@@ -68,22 +79,33 @@ final class WithdrawnFiles: Sendable {
 
     var isEmpty: Bool { state.withLock { $0.files.isEmpty } }
 
-    /// The caller puts the commits of these files on the disk, and deletes the files or puts them back.
-    func take() -> [FilePath] {
+    /// Begins a sync: the caller puts the commits of all that wait now on the disk.
+    ///
+    /// - Returns: what ``deleteSoon(upTo:)`` needs then.
+    func beginSync() -> Int {
         state.withLock { state in
-            defer { (state.files, state.bytes) = ([], 0) }
-            return state.files
+            state.bytes = 0
+            return state.taken + state.files.count
         }
     }
 
-    /// The log could not be synced: they are deleted after the next sync.
-    func putBack(_ files: [FilePath]) { state.withLock { $0.files += files } }
-
-    /// Deletes files, on another thread. What cannot be deleted is deleted at the next start.
-    func deleteSoon(_ files: [FilePath]) {
-        guard !files.isEmpty else { return }
-        queue.async { Self.delete(files) }
+    /// Deletes what waited when a sync began that has succeeded, on another thread. What cannot be deleted is deleted at the next
+    /// start.
+    func deleteSoon(upTo end: Int) {
+        state.withLock { state in
+            let count = min(end - state.taken, state.files.count)
+            guard count > 0 else { return }
+            let files = Array(state.files.prefix(count))
+            state.files.removeFirst(count)
+            state.taken += count
+            // Within the lock: what is not in the list any more is what `wait()` waits for.
+            queue.async { Self.delete(files) }
+        }
     }
+
+    /// Returns when all that was to be deleted is. Precondition: not called on its queue, and not while the caller holds up a
+    /// commit, which that queue may wait for.
+    func wait() { queue.sync {} }
 
     static func delete(_ files: [FilePath]) {
         for file in files { try? file.unlinkIfPresent() }
