@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderTesting
+import Foundation
 import Replica
 import Synchronization
 import SystemPackage
@@ -19,6 +20,8 @@ import Testing
             var passes = 0
             var looks = 0
             var waited = Duration.zero
+            /// The folder whose files take 200 bytes.
+            var withdrawn: FilePath?
         }
 
         let state: Mutex<State>
@@ -27,7 +30,15 @@ import Testing
             state = Mutex(State(available: available, evictable: evictable))
         }
 
-        var space: FreeSpace { FreeSpace(available: state.withLock(\.available), reserve: 100) }
+        var space: FreeSpace {
+            let (available, withdrawn) = state.withLock { ($0.available, $0.withdrawn) }
+            let isDeleted = withdrawn.map { Self.isEmpty($0) } ?? false
+            return FreeSpace(available: available + (isDeleted ? 200 : 0), reserve: 100)
+        }
+
+        static func isEmpty(_ folder: FilePath) -> Bool {
+            (try? FileManager.default.contentsOfDirectory(atPath: folder.string).isEmpty) ?? false
+        }
 
         func change(by bytes: Int64) { state.withLock { $0.available += bytes } }
 
@@ -45,9 +56,11 @@ import Testing
 
     private let number = InodeNumber(rawValue: 9999)
 
-    /// - Parameter look: called with the number of each look at the disk while a fetch waits.
+    /// - Parameters:
+    ///   - isRemoved: whether a file was removed that has its blocks still.
+    ///   - look: called with the number of each look at the disk while a fetch waits.
     private func run(
-        _ disk: Disk, look: @escaping @Sendable (Int) -> Void = { _ in },
+        _ disk: Disk, isRemoved: Bool = false, look: @escaping @Sendable (Int) -> Void = { _ in },
         _ test: (CacheBudget, Warnings) async throws -> Void
     ) async throws {
         try await EngineFixture.run(fill: {
@@ -66,6 +79,11 @@ import Testing
                     }
                     look(count)
                 })
+            if isRemoved {
+                disk.state.withLock { $0.withdrawn = replica.directory.appending("withdrawn") }
+                _ = try replica.change(open: fixture.open) { try $0.names.unlink("f", in: .root) }
+                try #require(disk.space == FreeSpace(available: 50, reserve: 100))
+            }
             try await test(budget, warnings)
         }
     }
@@ -78,6 +96,26 @@ import Testing
 
     private static func cancelThisTask() {
         withUnsafeCurrentTask { (task) -> Void in task?.cancel() }
+    }
+
+    enum Need: CaseIterable { case fetch, write, programs }
+
+    @Test("WRITE-2: the blocks of what was removed are used before content is evicted", arguments: Need.allCases)
+    func removed(_ need: Need) async throws {
+        let disk = Disk(available: 50)
+        try await run(disk, isRemoved: true) { budget, _ in
+            switch need {
+            case .fetch: try await admit(100, to: budget, disk).release()
+            case .write: #expect(await budget.makeRoom(50, evictor: disk))
+            case .programs:
+                await budget.start(evictor: disk)
+                budget.noteLocalChange()
+                let isFree = await eventually { disk.space.shortage(of: 0) <= 0 }
+                #expect(isFree)
+                await budget.stop()
+            }
+            #expect(disk.state.withLock(\.passes) == 0)
+        }
     }
 
     @Test("CACHE-3: fetches that no process waits for leave a second reserve, and none waits for nothing")

@@ -155,11 +155,16 @@ actor CacheBudget {
             let needed = bytes.saturatingAdd(reservations.bytes)
             return freeSpace()?.shortage(of: needed, isBackground: isBackground()) ?? 0
         }
-        var (hasTrimmed, patience) = (false, Duration.zero)
+        var (hasDeleted, hasTrimmed, patience) = (false, false, Duration.zero)
         var reserved: Int64 = 0
         while case let short = shortage(), short > 0 {
             // Nothing is evicted for a fetch that is not wanted any more.
             if Task.isCancelled { throw FileProviderError(.userCancelled) }
+            guard hasDeleted else {
+                hasDeleted = true
+                await deleteRemoved()
+                continue
+            }
             guard hasTrimmed else {
                 hasTrimmed = true
                 // A file that was still open frees its space when it is closed.
@@ -211,7 +216,11 @@ actor CacheBudget {
     ///
     /// - Returns: whether it is worth another try.
     func makeRoom(_ bytes: Int64, for number: InodeNumber? = nil, evictor: any ContentEvictor) async -> Bool {
-        await trim(except: number, evictor) { $0 < bytes } > 0
+        let before = freeSpace()?.shortage(of: bytes) ?? 0
+        let freed = max(before.saturatingSubtract(await shortageWithoutRemoved(of: bytes)), 0)
+        if freed > 0, freed >= bytes { return true }
+        let evicted = await trim(except: number, evictor) { freed.saturatingAdd($0) < bytes }
+        return freed > 0 || evicted > 0
     }
 
     /// Keeps the reserve free while programs write: the kernel writes into content files without asking, so the room is
@@ -221,7 +230,7 @@ actor CacheBudget {
     private func keepRoomForWriters(_ evictor: any ContentEvictor) async -> Duration {
         var (last, rest): (FreeSpace?, Duration) = (nil, Self.shortestPause)
         while let space = freeSpace() {
-            let shortage = space.shortage(of: 0)
+            let shortage = await space.shortage(of: 0) > 0 ? shortageWithoutRemoved(of: 0) : 0
             // A program that has a file open and writes nothing must not cause twenty wake-ups a second.
             rest = space == last ? min(rest * 2, Self.longestRest) : Self.shortestPause
             last = space
@@ -240,6 +249,17 @@ actor CacheBudget {
     private static let longestRest = Duration.seconds(1)
 
     // MARK: - Private
+
+    /// Frees the blocks of what was removed, which it has until its removal is on the disk.
+    private func deleteRemoved() async {
+        try? await BlockingWork.run { [replica] in try replica.database.deleteWithdrawnFiles() }
+    }
+
+    /// How many bytes are missing for so many more when the blocks of what was removed are free.
+    private func shortageWithoutRemoved(of bytes: Int64) async -> Int64 {
+        await deleteRemoved()
+        return freeSpace()?.shortage(of: bytes) ?? 0
+    }
 
     /// From the limit down to nine tenths of it, so that not every download has to make room.
     private func keepLimit(_ evictor: any ContentEvictor) async {
