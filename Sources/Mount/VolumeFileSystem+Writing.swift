@@ -115,7 +115,7 @@ extension VolumeFileSystem {
                 throw .refused(.staleNFSFileHandle)
             }
         } undo: { [self] made in
-            undo(made.attributes, isWriting: flags.canWrite, registry, request)
+            undoOpen(of: made.attributes.node, isWriting: flags.canWrite, registry, request)
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
@@ -130,7 +130,7 @@ extension VolumeFileSystem {
                 in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
                 caller: Requester(request), registry: registry, request: request.number)
         } undo: { [self] made in
-            undo(made.attributes, isWriting: flags.canWrite, registry, request)
+            undoOpen(of: made.attributes.node, isWriting: flags.canWrite, registry, request)
         } succeed: { [self] reply, made in
             succeed(reply, made.attributes, made.grant, isWriting: flags.canWrite, registry, request)
         }
@@ -145,14 +145,8 @@ extension VolumeFileSystem {
             Entry(new: attributes), handle: FileHandle(rawValue: attributes.node), options: grant.options,
             backing: grant.backing)
         guard !isOpen else { return }
-        undo(attributes, isWriting: isWriting, registry, request)
+        undoOpen(of: attributes.node, isWriting: isWriting, registry, request)
         volume.forget(attributes.node, lookups: 1, undoing: request.number)
-    }
-
-    private func undo(
-        _ attributes: Attributes, isWriting: Bool, _ registry: (any PassthroughRegistry)?, _ request: Request
-    ) {
-        volume.undoOpen(attributes.node, wasWriting: isWriting, registry: registry, request: request.number)
     }
 
     func write(

@@ -108,21 +108,24 @@ final class VolumeFileSystem: FileSystem {
             isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough)
         let registry = passthrough.registry
         let size = intent.isAppending ? try? volume.attributes(of: node.rawValue).size : nil
-        let undo: @Sendable (OpenGrant) -> Void = { [volume] _ in
-            volume.undoOpen(
-                node.rawValue, wasWriting: intent.isWriting, registry: registry, request: request.number)
-        }
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
                 knownSize: attempt == .first ? nil : size, request: request.number)
-        } undo: { grant in
-            undo(grant)
-        } succeed: { reply, grant in
+        } undo: { [self] _ in
+            undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
+        } succeed: { [self] reply, grant in
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
-            if !isOpen { undo(grant) }
+            if !isOpen { undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request) }
         }
+    }
+
+    /// Takes back an open that the kernel has not heard of.
+    func undoOpen(
+        of node: UInt64, isWriting: Bool, _ registry: (any PassthroughRegistry)?, _ request: Request
+    ) {
+        volume.undoOpen(node, wasWriting: isWriting, registry: registry, request: request.number)
     }
 
     func read(
