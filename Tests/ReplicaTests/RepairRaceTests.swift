@@ -19,6 +19,13 @@ import Testing
     private final class OpenedMeanwhile: OpenInodes {
         private let claims = Mutex<[InodeNumber: Int]>([:])
         private let count = Atomic<Int>(0)
+        private let recovered = Atomic<Int>(0)
+        private let fixture: ReplicaFixture
+
+        init(_ fixture: ReplicaFixture) { self.fixture = fixture }
+
+        /// How many recovered files there were when a transaction asked last.
+        var recoveredFiles: Int { recovered.load(ordering: .relaxed) }
 
         /// How often a transaction has asked.
         var questions: Int { count.load(ordering: .relaxed) }
@@ -29,6 +36,7 @@ import Testing
         func claim(_ number: InodeNumber) {
             claims.withLock { $0[number, default: 0] += 1 }
             count.add(1, ordering: .relaxed)
+            recovered.store(fixture.recoveredFiles.count, ordering: .relaxed)
         }
 
         func endClaims(_ numbers: [InodeNumber]) {
@@ -55,7 +63,7 @@ import Testing
     func opened() async throws {
         let number = try await filled().number
         try replica.contents.setLength(of: number, to: 5)
-        let open = OpenedMeanwhile()
+        let open = OpenedMeanwhile(fixture)
         _ = try replica.check(open: open, isRepairing: true)
         #expect(open.questions > 0)
         #expect(open.isUnclaimed)
@@ -67,6 +75,44 @@ import Testing
         #expect(fixture.contentFiles.isEmpty)
         #expect(fixture.recoveredFiles.count == 1)
         #expect(try replica.database.inode(number)?.content == .dataless)
+    }
+
+    @Test("CHECK-2: what was written here is copied before the transaction; the copy goes when the file was opened")
+    func copied() async throws {
+        let number = try await filled().number
+        let caller = LocalCaller(user: 7, group: 8)
+        _ = try replica.change(open: fixture.open) { try $0.contents.truncate(number, to: 50, caller: caller) }
+        try replica.contents.setLength(of: number, to: 60)
+        let open = OpenedMeanwhile(fixture)
+        _ = try replica.check(open: open, isRepairing: true)
+        #expect(open.recoveredFiles == 1)
+        #expect(fixture.recoveredFiles.isEmpty)
+        #expect(try replica.database.inode(number)?.size == 50)
+        let findings = try replica.check(open: fixture.open, isRepairing: true).findings
+        #expect(findings.contains { $0.isMended && $0.inode == number }, "\(findings)")
+        #expect(fixture.contentFiles == [number.description])
+        #expect(fixture.recoveredFiles.count == 1)
+        #expect(try replica.database.inode(number)?.size == 60)
+    }
+
+    @Test(
+        "CHECK-2: a file whose row violates a rule keeps its content while a process has it open",
+        arguments: [
+            "UPDATE inode SET localBytes = 7 WHERE number =", "UPDATE item SET name = '..' WHERE inode =",
+        ])
+    func violation(damage: String) async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("a"))
+        try await replica.fill(number, 0..<10)
+        try await fixture.sabotage("\(damage) \(number)")
+        let found = try replica.check(open: OpenedMeanwhile(fixture), isRepairing: true).findings
+        #expect(found.count { !$0.isMended && $0.inode == number } == 1, "\(found)")
+        #expect(fixture.contentFiles == [number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+        let findings = try replica.check(open: fixture.open, isRepairing: true).findings
+        #expect(findings.contains { $0.isMended && $0.inode == number }, "\(findings)")
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(fixture.recoveredFiles.count == 1)
     }
 
     @Test("CHECK-2: content that differs from the remote's stays where a process has it open, or has written to it")

@@ -33,10 +33,10 @@ struct ReplicaCheck {
         var passes = 0
         var found: Int
         repeat {
-            found = findings.count
+            found = findings.count(where: \.isMended)
             for rule in TreeRule.all { try check(rule) }
             passes += 1
-        } while isRepairing && findings.count > found && passes < Self.mostPasses
+        } while isRepairing && findings.count(where: \.isMended) > found && passes < Self.mostPasses
         try compareFiles()
         // Last: what is reported here was mended before.
         let kept = try database.keptFindings()
@@ -92,8 +92,16 @@ struct ReplicaCheck {
             }
             var finding = CheckFinding(.tree, rule.what, inode: subject?.number, name: subject?.name)
             if isRepairing {
-                finding.text += try mend(number, rule)
-                finding.isMended = true
+                switch try mend(number, rule) {
+                case .mended(let text):
+                    finding.text += text
+                    finding.isMended = true
+                case .inUse:
+                    finding.text += ": it stays as it is while a process has it open"
+                    // An earlier pass may have found it.
+                    if findings.contains(finding) { continue }
+                case .fits: continue
+                }
             }
             if index < Self.mostOfAKind { findings.append(finding) }
         }
@@ -113,56 +121,65 @@ struct ReplicaCheck {
         }
     }
 
-    /// - Returns: what was done, in words.
-    private mutating func mend(_ number: Int64, _ rule: TreeRule) throws -> String {
+    private enum Outcome {
+        /// What was done, in words.
+        case mended(String)
+        /// A process has it open.
+        case inUse
+        /// It was changed since it was found, and violates the rule no more.
+        case fits
+    }
+
+    private mutating func mend(_ number: Int64, _ rule: TreeRule) throws -> Outcome {
         switch rule.mending {
         case .statement(let statement):
             try database.write { db in try db.execute(sql: statement, arguments: [number]) }
             if !rule.isAboutItems { effects.invalidations.append(.attributes(InodeNumber(rawValue: number))) }
-            return ": corrected"
+            return .mended(": corrected")
         case .forgetContent:
-            let place = try inTransaction { [stamp] transaction, withdrawals in
-                try Self.setAside(InodeNumber(rawValue: number), in: transaction, withdrawals, stamp: stamp)
+            let inode = InodeNumber(rawValue: number)
+            return try inTransaction { [stamp] transaction, withdrawals in
+                guard !transaction.open.isOpen(inode) else { return .inUse }
+                guard try rule.isViolated(by: number, in: transaction.db) else { return .fits }
+                let place = try Self.setAside(inode, in: transaction, withdrawals, stamp: stamp)
+                return .mended(place.map { ": its content was moved to '\($0)'" } ?? ": it is dataless now")
             }
-            return place.map { ": its content was moved to '\($0)'" } ?? ": it is dataless now"
         case .dropItem:
-            let target = try database.readCommitted { db in
-                try db.item(id: number).flatMap { try db.linkTarget(of: $0.inode.number) }
+            return try inTransaction { [stamp] transaction, withdrawals in
+                let db = transaction.db
+                guard let item = try db.item(id: number), try rule.isViolated(by: number, in: db) else { return .fits }
+                // A directory has no content that could be lost.
+                guard item.inode.kind == .directory || !transaction.open.isOpen(item.inode.number) else {
+                    return .inUse
+                }
+                let target = try db.linkTarget(of: item.inode.number)
+                let place = try Self.drop(item, in: transaction, withdrawals, stamp: stamp)
+                return .mended(
+                    ": it was taken out" + (place.map { ", its content is '\($0)'" } ?? "")
+                        + (target.map { ", it pointed to '\($0)'" } ?? ""))
             }
-            let place = try dropItem(number)
-            return ": it was taken out" + (place.map { ", its content is '\($0)'" } ?? "")
-                + (target.map { ", it pointed to '\($0)'" } ?? "")
         }
     }
 
-    /// Takes an item's row out, and those of all below it; with its last name the inode, whose content is set aside.
-    private mutating func dropItem(_ id: Int64) throws -> FilePath? {
-        var dropped: [Int64] = []
-        let invalidations = try database.write { db -> [KernelInvalidation] in
-            var invalidations: [KernelInvalidation] = []
-            guard let item = try db.item(id: id) else { return [] }
-            if let parent = item.parent {
-                invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
-                try db.noteIncompleteIfListed(parent)
-            }
-            try db.deleteItem(item)
-            try db.run(Repair.countLinks, [item.inode.number.rawValue])
-            let isNameless = try db.one(
-                "SELECT linkCount = 0 FROM inode WHERE number = ?", [item.inode.number.rawValue], { $0[0] as Bool })
-            if isNameless == true { dropped.append(item.inode.number.rawValue) }
-            return invalidations
+    /// Takes an item's row out; with its last name the inode, whose content is set aside.
+    ///
+    /// - Returns: where its content lies.
+    private static func drop(
+        _ item: ItemRecord, in transaction: LocalTransaction, _ withdrawals: ContentWithdrawals, stamp: Int64
+    ) throws -> FilePath? {
+        let (db, number) = (transaction.db, item.inode.number)
+        if let parent = item.parent {
+            transaction.effects.invalidations += [.entry(parent: parent, name: item.name), .contents(parent)]
+            try db.noteIncompleteIfListed(parent)
         }
-        effects.invalidations += invalidations
-        var place: FilePath?
-        for number in dropped.map(InodeNumber.init(rawValue:)) {
-            let last = try inTransaction { [stamp] transaction, withdrawals in
-                let place = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
-                // Items that still name it as their directory are found by the next rule, or the next check.
-                try transaction.db.deleteNameless(number)
-                return place
-            }
-            place = last ?? place
-        }
+        try db.deleteItem(item)
+        try db.run(Repair.countLinks, [number.rawValue])
+        let isNameless = try db.one(
+            "SELECT linkCount = 0 FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool })
+        guard isNameless == true else { return nil }
+        let place = try setAside(number, in: transaction, withdrawals, stamp: stamp)
+        // Items that still name it as their directory are found by the next rule, or the next check.
+        try db.deleteNameless(number)
         return place
     }
 
@@ -269,28 +286,48 @@ struct ReplicaCheck {
 
     /// - Returns: what was done, in words; nil when a process has opened or changed the file since its row was read.
     private mutating func mendLength(of number: InodeNumber, _ row: Row) throws -> String? {
-        try inTransaction { [contents, stamp] transaction, withdrawals in
+        // Before the transaction, for which all others wait: it may be large.
+        let before = try contents.status(of: number)
+        let wantsCopy = try database.read { try Self.isAllThereIs(number, before, row, in: $0) }
+        var copy: FilePath?
+        var isCopyKept = false
+        defer { if !isCopyKept { try? copy?.unlinkIfPresent() } }
+        if wantsCopy {
+            do {
+                copy = try contents.keep(number, stamp: stamp, mayLink: false)
+            } catch is TakingError {
+                return nil
+            }
+        }
+        let copied = copy
+        let done: (text: String, keepsCopy: Bool)? = try inTransaction { [contents, stamp] transaction, withdrawals in
             let db = transaction.db
             guard !transaction.open.isOpen(number), let inode = try db.inode(number), inode.contentStamp == nil,
                 inode.size == row.size, try db.hasContentFile(number)
             else { return nil }
-            let length = try contents.status(of: number).size
-            guard length != row.size else { return nil }
-            let isUnsent = try db.isContentUnsent(number)
-            let isKnown = try db.item(ofInode: number)?.isKnownToRemote == true
-            if isUnsent, length >= row.size || !isKnown {
-                // It is all there is of what was written here.
-                let place = contents.recovered.appending("\(number)-\(stamp)")
-                try FileManager.default.copyItem(atPath: contents.path(of: number).string, toPath: place.string)
-                withdrawals.ifNotCommitted { try? place.unlinkIfPresent() }
+            let status = try contents.status(of: number)
+            guard status.size != row.size else { return nil }
+            if try Self.isAllThereIs(number, status, row, in: db) {
+                guard wantsCopy, status.size == before.size, status.changedAt == before.changedAt else { return nil }
                 try ContentChanges(transaction: transaction).contentWasWritten(number)
-                return ": it is sent as it is, with a copy in '\(place)'"
+                return (": it is sent as it is" + (copied.map { ", with a copy in '\($0)'" } ?? ""), true)
             }
+            let isUnsent = try db.isContentUnsent(number)
             let place = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)?.string ?? ""
-            guard isUnsent else { return ": it was moved to '\(place)', and is fetched again" }
+            guard isUnsent else { return (": it was moved to '\(place)', and is fetched again", false) }
             try db.forgetChangedContent(of: number)
-            return ": what is left was moved to '\(place)', and what the remote has is shown"
+            return (": what is left was moved to '\(place)', and what the remote has is shown", false)
         }
+        isCopyKept = done?.keepsCopy == true
+        return done?.text
+    }
+
+    /// Whether a content file of another length than its row's is all there is of what was written here.
+    private static func isAllThereIs(
+        _ number: InodeNumber, _ status: ContentStatus, _ row: Row, in db: Database
+    ) throws -> Bool {
+        guard try db.isContentUnsent(number) else { return false }
+        return try status.size >= row.size || db.item(ofInode: number)?.isKnownToRemote != true
     }
 
     private mutating func missingFile(_ number: Int64, _ row: Row) throws {

@@ -1,4 +1,5 @@
 import FileProvider
+import GRDB
 
 /// An invariant of the rows: the query for its violations, and their repair.
 struct TreeRule {
@@ -14,8 +15,15 @@ struct TreeRule {
     var what: String
     /// Gives the numbers of inodes, or the row numbers of items.
     var query: String
+    /// Gives a row for the number of one that violates the rule, where ``query`` would read the whole tree for it.
+    var queryOfOne: String?
     var isAboutItems = false
     var mending: Mending
+
+    func isViolated(by number: Int64, in db: Database) throws -> Bool {
+        let query = queryOfOne ?? "SELECT 1 FROM (\(query)) WHERE \(isAboutItems ? "id" : "number") = ?1"
+        return try db.one(query, [number], { _ in true }) ?? false
+    }
 
     /// Everything that hangs on the root, one way or the other.
     private static let reached = """
@@ -35,6 +43,13 @@ struct TreeRule {
                 """
                 \(reached) SELECT id FROM item WHERE inode <> \(inode: .root) AND inode NOT IN (SELECT inode
                     FROM reached)
+                """,
+            queryOfOne: """
+                WITH RECURSIVE above (inode) AS (
+                    SELECT parent FROM item WHERE id = ?1
+                    UNION SELECT item.parent FROM item JOIN above ON item.inode = above.inode)
+                SELECT 1 FROM item WHERE id = ?1 AND inode <> \(inode: .root)
+                    AND NOT EXISTS (SELECT 1 FROM above WHERE inode = \(inode: .root))
                 """,
             isAboutItems: true, mending: .dropItem),
         TreeRule(

@@ -80,14 +80,20 @@ struct ContentStore: Sendable {
     ///
     /// - Returns: where it lies now.
     func quarantine(fileNamed name: FilePath.Component, stamp: Int64) throws -> FilePath {
-        var destination = recovered.appending("\(name.string)-\(stamp)")
-        var attempt = 1
-        while (try? FileStatus(at: destination)) != nil {
-            attempt += 1
-            destination = recovered.appending("\(name.string)-\(stamp)-\(attempt)")
-        }
+        let destination = recoveredPlace(of: name.string, stamp: stamp)
         try directory.appending(name).move(to: destination)
         return destination
+    }
+
+    /// A name that is free in the recovered folder.
+    private func recoveredPlace(of name: String, stamp: Int64) -> FilePath {
+        var place = recovered.appending("\(name)-\(stamp)")
+        var attempt = 1
+        while (try? FileStatus(at: place)) != nil {
+            attempt += 1
+            place = recovered.appending("\(name)-\(stamp)-\(attempt)")
+        }
+        return place
     }
 
     /// Takes an inode's content file away from a process that has it open for writing, which goes on writing into the
@@ -100,14 +106,16 @@ struct ContentStore: Sendable {
         return destination
     }
 
-    /// Puts a copy of a content file into the recovered folder, as another name of it where that can be.
+    /// Puts a copy of a content file into the recovered folder.
     ///
+    /// - Parameter mayLink: whether it is another name of the file where that can be.
     /// - Returns: where it lies; nil when the file is empty.
-    func keep(_ number: InodeNumber, stamp: Int64) throws -> FilePath? {
+    /// - Throws: ``TakingError`` when the file is changed meanwhile; what the disk says.
+    func keep(_ number: InodeNumber, stamp: Int64, mayLink: Bool = true) throws -> FilePath? {
         let file = path(of: number)
         guard try FileStatus(at: file).size > 0 else { return nil }
-        let destination = recovered.appending("\(number)-\(stamp)")
-        try FileTaking.take(file, to: destination, mayLink: true)
+        let destination = recoveredPlace(of: number.description, stamp: stamp)
+        try FileTaking.take(file, to: destination, mayLink: mayLink)
         return destination
     }
 

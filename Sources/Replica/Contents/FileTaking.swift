@@ -68,7 +68,11 @@ enum FileTaking {
         let new = try FileDescriptor.open(
             destination, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec, .noFollow],
             permissions: .ownerReadWrite)
-        defer { try? new.close() }
+        var isWhole = false
+        defer {
+            try? new.close()
+            if !isWhole { try? destination.unlinkIfPresent() }
+        }
         var offset: Int64 = 0
         let piece: Int64 = 16 << 20
         while offset < before.size {
@@ -77,11 +81,13 @@ enum FileTaking {
             offset += done
         }
         try new.synchronize()
-        if mayChange { return try destination.setModificationTime(to: before.modified) }
-        guard try isEqual(old, new, size: before.size), try FileStatus(of: old).modified == before.modified else {
-            throw TakingError(description: "'\(source)' was changed while it was copied")
+        if !mayChange {
+            guard try isEqual(old, new, size: before.size), try FileStatus(of: old).modified == before.modified else {
+                throw TakingError(description: "'\(source)' was changed while it was copied")
+            }
         }
         try destination.setModificationTime(to: before.modified)
+        isWhole = true
     }
 
     private static func isEqual(_ one: FileDescriptor, _ other: FileDescriptor, size: Int64) throws -> Bool {
