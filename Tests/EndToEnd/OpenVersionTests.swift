@@ -221,7 +221,9 @@ extension RealMount {
                 try await remote.mount(yonder, "--limit-down", "64K", "--poll", "1")
                 let outcome = try await yonder.run(
                     """
-                    cd "$1" && stat f > /dev/null && { printf end >> f & append=$!; sleep 0.7
+                    cd "$1" && stat f > /dev/null && { printf end >> f & append=$!
+                    # Until bytes of the old version have come.
+                    until yonder status --json | tr -d ' \\n' | grep -q '"done":[1-9]'; do sleep 0.05; done
                     tr '\\0' b < /dev/zero | head -c \(size) > "$2"/.new && mv "$2"/.new "$2"/f
                     wait $append && yonder wait > /dev/null && head -c \(size) f | tr -d b | wc -c && tail -c +\(size + 1) f; }
                     """, yonder.mount.string, folder)

@@ -284,7 +284,7 @@ extension EngineTests {
                 // Another round is asked for, and is not begun after the end.
                 let waiting = Task { try await machine.engine.refresh() }
                 await machine.engine.feed.stop()
-                _ = await waiting.result
+                #expect(await failure { try await waiting.value }?.code == .domainDisabled)
             }
         }
 

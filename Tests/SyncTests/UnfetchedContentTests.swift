@@ -44,7 +44,7 @@ extension EngineTests {
         }
 
         @Test("a read that is interrupted while a missing file is looked up gives no warning")
-        func interruptedLookup() async throws {
+        func interruptedLookupGivesNoWarning() async throws {
             try await EngineFixture.run(fill: files) { fixture async throws in
                 try await fixture.list()
                 try await fixture.engine.refresh()
