@@ -194,7 +194,9 @@ import Testing
         #expect(!isThere(file))
     }
 
-    @Test("who needs the room of removed content waits for a deletion that has begun") func deletionInFlight() throws {
+    @Test("a caller that needs the room of removed content waits for a deletion that has begun") func deletionInFlight()
+        throws
+    {
         let (database, file) = try waiting(.never)
         // The queue is busy while the file leaves the list.
         let large = WithdrawnFile(path: file.path, bytes: .max)

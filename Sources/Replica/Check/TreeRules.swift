@@ -20,6 +20,7 @@ struct TreeRule {
     var isAboutItems = false
     var mending: Mending
 
+    /// Whether a row still violates the rule.
     func isViolated(by number: Int64, in db: Database) throws -> Bool {
         let query = queryOfOne ?? "SELECT 1 FROM (\(query)) WHERE \(isAboutItems ? "id" : "number") = ?1"
         return try db.one(query, [number], { _ in true }) ?? false

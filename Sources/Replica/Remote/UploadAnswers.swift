@@ -121,7 +121,7 @@ package struct UploadAnswers: RemotePart {
             && !item.filename.utf8.elementsEqual(current.ownName.utf8)
         let isDated = datesMakeVersions && !shouldFetchContent && isOnlyDated(sent, item, current.base)
         // The local content is still based on the version that it replaced, even if the remote has a newer one: what is written
-        // here must not replace bytes that nobody here has seen. A version that differs only in the date that was sent has the
+        // here must not replace bytes that no process here has seen. A version that differs only in the date that was sent has the
         // same content.
         let isBaseOld =
             shouldFetchContent || changed.contains(.contents) && !sent.fields.contains(.contents) && !isDated
