@@ -188,20 +188,9 @@ extension EngineTests {
             try await Machine.run(fill: { tree in
                 if path == "a" { tree.addFile("a", content: RemoteContent("first"), identifier: "a") }
             }) { machine in
-                let gate = Gate()
                 let kind: ProviderCallKind = path == "a" ? .modify : .create
-                machine.provider.faults.add(.holdTransfer(after: 8, gate), to: kind, times: 1)
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("theirs")), to: kind, times: 1)
-                let number = try await machine.open(path)
-                try machine.put("11111111", into: number)
-                try machine.engine.noteWrittenFiles()
-                let sending = Task { try await machine.send(passes: 1) }
-                #expect(await eventually { gate.waiting == 1 })
-                try machine.put("22222222", into: number)
-                gate.open()
-                try await sending.value
-                try await machine.close(number)
-                try await machine.drain()
+                try await machine.write("11111111", to: path, thenWhileItIsSent: "22222222", by: kind)
                 let contents = machine.provider.tree.entries().values.map(\.content)
                 #expect(Set(contents) == ["theirs", "22222222"])
                 #expect(try await machine.read(path) == "theirs")

@@ -424,18 +424,7 @@ extension EngineTests {
 
         @Test func writeAfterLastReadOfUploadIsSentAgain() async throws {
             try await Machine.run(fill: fill) { machine in
-                let gate = Gate()
-                machine.provider.faults.add(.holdTransfer(after: 8, gate), to: .create, times: 1)
-                let number = try await machine.open("n")
-                try machine.put("11111111", into: number)
-                try machine.engine.noteWrittenFiles()
-                let sending = Task { try await machine.send(passes: 1) }
-                #expect(await eventually { gate.waiting == 1 })
-                try machine.put("22222222", into: number)
-                gate.open()
-                try await sending.value
-                try await machine.close(number)
-                try await machine.drain()
+                try await machine.write("11111111", to: "n", thenWhileItIsSent: "22222222", by: .create)
                 try await expectSettled(machine)
                 #expect(machine.provider.tree.entries()["n"]?.content == "22222222")
                 #expect(machine.provider.tree.applied.filter { $0.size != nil }.map(\.kind) == [.create, .modify])

@@ -208,6 +208,24 @@ extension Machine {
         try file.writeAll(Array(text.utf8).span.bytes, at: 0)
     }
 
+    /// Writes a text, and another over it while the provider holds the first, all of which it has read by then. All is sent then.
+    func write(
+        _ first: String, to path: String, thenWhileItIsSent second: String, by kind: ProviderCallKind
+    ) async throws {
+        let gate = Gate()
+        provider.faults.add(.holdTransfer(after: Int64(first.utf8.count), gate), to: kind, times: 1)
+        let number = try await open(path)
+        try put(first, into: number)
+        try engine.noteWrittenFiles()
+        let sending = Task { try await send(passes: 1) }
+        #expect(await eventually { gate.waiting == 1 })
+        try put(second, into: number)
+        gate.open()
+        try await sending.value
+        try await close(number)
+        try await drain()
+    }
+
     func close(_ number: InodeNumber) async throws {
         try await change { try $0.contents.endWriting(number) }
         open.remove(number)
