@@ -111,8 +111,7 @@ package struct Keeping {
             let children = try replica.database.items(in: directory, after: after, limit: 256)
             if children.count == 256, let last = children.last { waiting.append((directory, path, last.name)) }
             for child in children {
-                let name =
-                    child.isHidden ? Displacement.name(child.base.name ?? "item", with: " (\(child.id))") : child.name
+                let name = Self.name(of: child)
                 let childPath = path.isEmpty ? name : path + "/" + name
                 if child.trashRole != .none {
                     try keepTrash(child, writer)
@@ -177,21 +176,10 @@ package struct Keeping {
         for files in try replica.database.items(in: item.inode.number) where files.trashRole == .files {
             let owner = TrashDirectories.user(of: item.name) ?? Machine.userIdentifier
             for trashed in try replica.database.items(in: files.inode.number) {
+                try keepFiles(of: trashed, named: Self.name(of: trashed), in: trash)
                 guard let described = try replica.database.describeTrashing(of: trashed, in: owner) else { continue }
                 try writer.add(described)
                 summary.items += 1
-            }
-            var waiting = try replica.database.items(in: files.inode.number).map { ($0, trash) }
-            while let (trashed, parent) = waiting.popLast() {
-                guard let place = Self.place(trashed.name, in: parent, below: nil) else { continue }
-                if trashed.inode.kind == .directory {
-                    waiting += try replica.database.items(in: trashed.inode.number).map { ($0, place) }
-                } else if trashed.inode.kind == .file, trashed.inode.content == .materialized,
-                    !onlyDirty || trashed.hasContentWork
-                {
-                    try parent.makeDirectories()
-                    try keepContent(of: trashed.inode, at: place)
-                }
             }
         }
     }
@@ -232,15 +220,31 @@ package struct Keeping {
         }
     }
 
-    /// Keeps content that was changed here of items that the tree does not hold, in `recovered`.
+    /// Keeps in `recovered` what the tree does not hold: items that lie in no directory, and what is in them.
     private mutating func keepItemsWithoutDirectory() throws {
-        let directory = folder.appending("recovered")
-        for item in try replica.database.changedItemsWithoutDirectory() where item.inode.content == .materialized {
-            let name = Displacement.name(item.base.name ?? "item", with: " (\(item.id))")
-            guard item.inode.kind == .file, let place = Self.place(name, in: directory, below: nil) else { continue }
-            try directory.makeDirectories()
-            try keepContent(of: item.inode, at: place)
-            summary.items += 1
+        for item in try replica.database.itemsWithoutDirectory() {
+            let before = summary.files
+            try keepFiles(of: item, named: Self.name(of: item), in: folder.appending("recovered"))
+            summary.items += summary.files - before
+        }
+    }
+
+    /// Keeps the files at and below an item that is not in the manifest, in directories that are made for them.
+    private mutating func keepFiles(of top: ItemRecord, named name: String, in directory: FilePath) throws {
+        guard let place = Self.place(name, in: directory, below: nil) else { return }
+        var waiting = [(item: top, place: place)]
+        while let (item, place) = waiting.popLast() {
+            if item.inode.kind == .directory {
+                for child in try replica.database.items(in: item.inode.number) {
+                    guard let place = Self.place(Self.name(of: child), in: place, below: nil) else { continue }
+                    waiting.append((child, place))
+                }
+            } else if item.inode.kind == .file, item.inode.content == .materialized,
+                !onlyDirty || item.hasContentWork
+            {
+                try place.removingLastComponent().makeDirectories()
+                try keepContent(of: item.inode, at: place)
+            }
         }
     }
 
@@ -272,6 +276,11 @@ package struct Keeping {
         }
         try? file.setPermissions(permissions)
         try file.setModified(FileMoment(item.modified))
+    }
+
+    /// The name that an item is kept under: one that has no name for now gets that on the remote with its number.
+    private static func name(of item: ItemRecord) -> String {
+        item.isHidden ? Displacement.name(item.base.name ?? "item", with: " (\(item.id))") : item.name
     }
 
     /// A path of the manifest in the folder; nil for one that leads out of it.

@@ -12,14 +12,15 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT (SELECT COUNT(*) FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work))
-                    + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory)) + (SELECT COUNT(*) FROM deletion)
+                    + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory) AND \(Self.hasOwnContent))
+                    + (SELECT COUNT(*) FROM deletion)
                 """, [], { $0[0] as Int }) ?? 0
         }
     }
 
-    /// The items with content of this machine's that lie in no directory: the remote has moved them into one that is not
-    /// known here.
-    func changedItemsWithoutDirectory() throws -> [ItemRecord] {
+    /// The items that lie in no directory: the remote has moved them into one that is not known here. What is below them is
+    /// shown nowhere either, and may be work of this machine's.
+    func itemsWithoutDirectory() throws -> [ItemRecord] {
         try read { db in
             try db.all("SELECT id FROM item WHERE \(Self.hasNoDirectory)", [], { $0[0] as Int64 }).compactMap {
                 try db.item(id: $0)
@@ -27,8 +28,10 @@ extension ReplicaDatabase {
         }
     }
 
-    private static let hasNoDirectory = """
-        parent IS NULL AND inode <> \(inode: .root) AND changedFields & \(field: .contents) AND isExcluded = \(exclusion: .none)
+    private static let hasNoDirectory = "parent IS NULL AND inode <> \(inode: .root)"
+
+    private static let hasOwnContent = """
+        (changedFields & \(field: .contents) OR identifier IS NULL OR isExcluded <> \(exclusion: .none))
         """
 
     /// The directories in which there is work of this machine's, and those above them.

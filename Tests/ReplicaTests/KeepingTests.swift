@@ -1,0 +1,66 @@
+import FileProvider
+import ReplicaTestSupport
+import Syscalls
+import SystemPackage
+import Testing
+
+@testable import Replica
+
+/// What is kept of a replica that is to be removed.
+@Suite struct KeepingTests {
+    let fixture: ReplicaFixture
+    let replica: Replica
+    let folder: FilePath
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+        folder = fixture.directory.appending("kept")
+        try folder.makeDirectory()
+    }
+
+    private let caller = LocalCaller(user: Machine.userIdentifier, group: Machine.groupIdentifier)
+
+    @discardableResult
+    private func write(_ text: String, to name: String, in directory: InodeNumber) throws -> InodeNumber {
+        let made = try replica.change(open: NothingOpen()) {
+            try $0.names.createFile(
+                name, in: directory, permissions: 0o644, caller: caller, usualGroup: Machine.groupIdentifier)
+        }.0
+        try made.content.close()
+        let content = try FileDescriptor.open(replica.contents.path(of: made.inode.number), .writeOnly)
+        try content.closeAfter { _ = try content.writeAll(Array(text.utf8)) }
+        _ = try replica.change(open: NothingOpen()) { try $0.contents.endWriting(made.inode.number) }
+        return made.inode.number
+    }
+
+    private func keep() throws -> KeptSummary {
+        var keeping = Keeping(replica, in: folder, onlyDirty: true)
+        return try keeping.run(domain: "d", source: "/source") { _ in }
+    }
+
+    private func text(_ path: String) -> String? {
+        (try? FilePath(folder.string + "/" + path).contents()).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test("REMOVE-1: what was written below a directory that lies in no other is kept") func withoutDirectory()
+        async throws
+    {
+        try await replica.list([.directory("d")], open: fixture.open)
+        let outer = try #require(try replica.number("d"))
+        try await replica.list([.directory("e", in: "d"), .file("there", in: "d")], in: outer, open: fixture.open)
+        let inner = try #require(try replica.number("e"))
+        try await replica.list([], in: inner, open: fixture.open)
+        try write("outer", to: "mine", in: outer)
+        try write("inner", to: "mine", in: inner)
+        let row = try #require(try replica.database.item(ItemIdentifier("d"))).id
+        // As the remote's move of the directory into one that is not known here leaves it.
+        try await replica.database.write { db in
+            try db.move(row, to: nil, named: Displacement.name(forItem: row))
+        }
+        #expect(try replica.unsynced().items >= 2)
+        #expect(try keep().files == 2)
+        #expect(text("recovered/d (\(row))/mine") == "outer" && text("recovered/d (\(row))/e/mine") == "inner")
+        #expect(text("recovered/d (\(row))/there") == nil)
+    }
+}
