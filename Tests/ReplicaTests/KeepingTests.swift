@@ -63,4 +63,31 @@ import Testing
         #expect(text("recovered/d (\(row))/mine") == "outer" && text("recovered/d (\(row))/e/mine") == "inner")
         #expect(text("recovered/d (\(row))/there") == nil)
     }
+
+    @Test("REMOVE-1: of trashed items with one name in the trashes of several users all are kept") func sameName()
+        async throws
+    {
+        try await replica.list([], open: fixture.open)
+        for user in [UInt32(1), 2] {
+            try write("\(user)", to: "f\(user).txt", in: .root)
+            let directory = try replica.change(open: NothingOpen()) {
+                try $0.names.create(
+                    "d\(user)", in: .root, NewInode(kind: .directory, permissions: 0o755), caller: caller,
+                    usualGroup: Machine.groupIdentifier)
+            }.0.number
+            try write("\(user)", to: "inside", in: directory)
+            let contents = replica.contents
+            try await replica.database.write { db in
+                var directories = TrashDirectories(db: db, contents: contents, now: FileTimestamp.now)
+                let trash = try directories.trash(of: user, group: user)
+                for (name, trashed) in [("f\(user).txt", "f.txt"), ("d\(user)", "d")] {
+                    guard let item = try db.item(named: name, in: .root) else { continue }
+                    try db.move(item.id, to: trash.files, named: trashed)
+                }
+            }
+        }
+        #expect(try keep().files == 4)
+        #expect(text("trash/f.txt") == "1" && text("trash/f (2).txt") == "2")
+        #expect(text("trash/d/inside") == "1" && text("trash/d (2)/inside") == "2")
+    }
 }

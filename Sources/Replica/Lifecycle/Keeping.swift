@@ -229,9 +229,10 @@ package struct Keeping {
         }
     }
 
-    /// Keeps the files at and below an item that is not in the manifest, in directories that are made for them.
+    /// Keeps the files at and below an item that is not in the manifest, in directories that are made for them. Another item may
+    /// have been kept under its name.
     private mutating func keepFiles(of top: ItemRecord, named name: String, in directory: FilePath) throws {
-        guard let place = Self.place(name, in: directory, below: nil) else { return }
+        guard let place = Self.freePlace(name, in: directory) else { return }
         var waiting = [(item: top, place: place)]
         while let (item, place) = waiting.popLast() {
             if item.inode.kind == .directory {
@@ -281,6 +282,18 @@ package struct Keeping {
     /// The name that an item is kept under: one that has no name for now gets that on the remote with its number.
     private static func name(of item: ItemRecord) -> String {
         item.isHidden ? Displacement.name(item.base.name ?? "item", with: " (\(item.id))") : item.name
+    }
+
+    /// The path of a name in a folder, or of `name (2).ext` and so on where that is taken.
+    private static func freePlace(_ name: String, in directory: FilePath) -> FilePath? {
+        var number = 1
+        while let place = place(
+            number == 1 ? name : Displacement.decorated(name, number: number), in: directory, below: nil)
+        {
+            if (try? FileStatus(at: place)) == nil { return place }
+            number += 1
+        }
+        return nil
     }
 
     /// A path of the manifest in the folder; nil for one that leads out of it.
