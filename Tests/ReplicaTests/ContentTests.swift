@@ -91,6 +91,38 @@ import Testing
         #expect(try replica.database.inode(made.inode.number)?.size == 5)
     }
 
+    @Test("IMPORT-2: a file that was copied, and is written while it is compared with the copy, stays")
+    func takenAndComparedWhileWritten() async throws {
+        try await replica.list([], open: fixture.open)
+        let made = try replica.change(open: fixture.open) {
+            try $0.names.createFile(
+                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
+        }.0
+        try made.content.close()
+        let content = replica.contents.path(of: made.inode.number)
+        try Data("early".utf8).write(to: URL(fileURLWithPath: content.string))
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(made.inode.number) }
+        let folder = fixture.directory.appending("folder")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        let file = folder.appending("file")
+        try Data("early".utf8).write(to: URL(fileURLWithPath: file.string))
+        var taken = TakenFolder(replica, folder)
+        taken.compared = { file in
+            // Of the same size, and closed at once. The clock of change times ticks slowly.
+            Thread.sleep(forTimeInterval: 0.05)
+            let writer = try FileDescriptor.open(file, .writeOnly)
+            try writer.closeAfter { _ = try writer.writeAll(Array("later".utf8)) }
+        }
+        #expect(try taken.clear(keepsFolder: true) == [file.string])
+        #expect(try file.contents() == Array("later".utf8))
+        #expect(try content.contents() == Array("early".utf8))
+        // What nothing has written meanwhile goes.
+        try Data("early".utf8).write(to: URL(fileURLWithPath: file.string))
+        var untouched = TakenFolder(replica, folder)
+        #expect(try untouched.clear(keepsFolder: true) == [])
+        #expect(!FileManager.default.fileExists(atPath: file.string))
+    }
+
     @Test("IMPORT-2: a symbolic link that was changed after it was taken stays") func takenLink() async throws {
         try await replica.list([], open: fixture.open)
         _ = try replica.change(open: fixture.open) { changes in

@@ -9,6 +9,8 @@ package struct TakenFolder {
     private let replica: Replica
     private let folder: FilePath
     private var left: [String] = []
+    /// Called with each item that is what the replica has, before it is removed. For tests that write it then.
+    var compared: (FilePath) throws -> Void = { _ in }
 
     package init(_ replica: Replica, _ folder: FilePath) {
         self.replica = replica
@@ -52,11 +54,17 @@ package struct TakenFolder {
                 left.append(child.string)
                 continue
             }
+            try compared(child)
             do {
                 if status.kind == .regular, FileTaking.isBeingWritten(child) {
                     // Since it was taken. What is written from now on stays in the folder.
                     let content = replica.contents.path(of: item.inode.number)
                     try FileTaking.separate(content, size: item.inode.size)
+                    left.append(child.string)
+                } else if status.kind == .regular, try !isLinked(item.inode, status),
+                    !isUnchanged(status, name, in: directory)
+                {
+                    // It was copied, and written while it was compared with the copy.
                     left.append(child.string)
                 } else if status.kind == .directory {
                     try clear(child, item.inode.number)
@@ -87,6 +95,19 @@ package struct TakenFolder {
         }
     }
 
+    /// Whether a file and the content of an inode are one, so that what is written to it is written here.
+    private func isLinked(_ inode: InodeRecord, _ status: FileStatus) throws(Errno) -> Bool {
+        let own = try FileStatus(at: replica.contents.path(of: inode.number))
+        return own.inode == status.inode && own.device == status.device
+    }
+
+    /// Whether a file was left alone since its status was looked up.
+    private func isUnchanged(_ status: FileStatus, _ name: String, in directory: FileDescriptor) -> Bool {
+        guard let now = try? FileStatus(of: name, in: directory) else { return false }
+        return now.inode == status.inode && now.device == status.device && now.size == status.size
+            && now.changed == status.changed
+    }
+
     /// A file that was written after it was taken, and before it was only the replica's, is sent as it is.
     private func noteWriting(_ inode: InodeRecord) throws {
         let status = try FileStatus(at: replica.contents.path(of: inode.number))
@@ -98,10 +119,8 @@ package struct TakenFolder {
 
     /// A file that cannot be removed is no content of the replica's any more: others may write it.
     private func separate(_ inode: InodeRecord, from status: FileStatus) throws {
-        let content = replica.contents.path(of: inode.number)
-        let own = try FileStatus(at: content)
-        guard own.inode == status.inode, own.device == status.device else { return }
-        try FileTaking.separate(content, size: inode.size)
+        guard try isLinked(inode, status) else { return }
+        try FileTaking.separate(replica.contents.path(of: inode.number), size: inode.size)
     }
 
     /// The files are ours alone now.
