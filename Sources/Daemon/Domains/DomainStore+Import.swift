@@ -17,8 +17,8 @@ extension DomainStore {
     ///
     /// - Throws: the reason; the folder is then unchanged.
     func importFolder(
-        _ folder: FilePath, as domain: FileProviderDomain, mountpoint: String, isTaken: Bool, logger: Logger,
-        progress: (ImportSummary) -> Void
+        _ folder: FilePath, as domain: FileProviderDomain, mountpoint: String, options: DomainOptions, isTaken: Bool,
+        logger: Logger, progress: (ImportSummary) -> Void
     ) throws -> ImportedFolder {
         let place = try newStaging(for: domain.identifier)
         let summary: ImportSummary
@@ -29,7 +29,7 @@ extension DomainStore {
                 summary = try importing.run(progress: progress)
                 try replica.database.set(.source, to: domain.source)
                 try replica.database.set(.mountpoint, to: mountpoint)
-                try replica.database.set(.options, to: DomainOptions().json)
+                try options.keep(in: replica, of: domain.source, on: mountpoint, place)
                 if isTaken { try replica.database.set(.importedFrom, to: folder.string) }
                 try replica.close()
             } catch {

@@ -152,7 +152,8 @@ extension Domains {
             try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
             imported = try await BlockingWork.run {
                 try store.importFolder(
-                    FilePath(folder), as: domain, mountpoint: directory, isTaken: isTaken, logger: logger
+                    FilePath(folder), as: domain, mountpoint: directory, options: options, isTaken: isTaken,
+                    logger: logger
                 ) { now in
                     progress(ControlEvent(path: folder, items: now.items, bytes: now.bytes))
                 }

@@ -1,0 +1,41 @@
+import Control
+import FileProvider
+import Foundation
+import Logging
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+/// A folder that becomes a domain, before the domain is mounted for the first time.
+@Suite struct ImportedDomainTests {
+    private let directory: TemporaryDirectory
+    private let store: DomainStore
+    private let folder: FilePath
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    private let domain: FileProviderDomain
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = try DomainStore(in: directory["state"])
+        folder = try directory.makeDirectory("folder")
+        _ = try directory.makeFile("folder/file", Array("here".utf8))
+        domain = FileProviderDomain(identifier: "d", source: directory["source"].string)
+    }
+
+    @Test("IMPORT-4: an imported domain has the options of its import also if it could not be mounted")
+    func options() throws {
+        defer { directory.remove() }
+        var options = DomainOptions()
+        options.cacheLimit = 1 << 30
+        options.remote = ["endpoint": "http://127.0.0.1:1"]
+        let imported = try store.importFolder(
+            folder, as: domain, mountpoint: directory["mount"].string, options: options, isTaken: true, logger: logger
+        ) { _ in }
+        #expect(imported.left == [])
+        let known = try #require(try store.domain(named: "d"))
+        #expect(known.options == options)
+        #expect(known.source == domain.source && known.mountpoint == directory["mount"].string)
+    }
+}
