@@ -1,3 +1,4 @@
+import Control
 import FileProvider
 import Foundation
 import Logging
@@ -15,7 +16,8 @@ struct ImportedFolder: Sendable {
 extension DomainStore {
     /// Imports a folder as a domain. The folder is not changed before the import is complete. Blocks.
     ///
-    /// - Throws: the reason; the folder is then unchanged.
+    /// - Throws: the reason; the folder is then unchanged. `failed` if the domain was made, and the folder still has files of it:
+    ///   ``finishImport(of:logger:)`` goes on.
     func importFolder(
         _ folder: FilePath, as domain: FileProviderDomain, mountpoint: String, options: DomainOptions, isTaken: Bool,
         logger: Logger, progress: (ImportSummary) -> Void
@@ -41,8 +43,16 @@ extension DomainStore {
             try? FileManager.default.removeItem(atPath: place.string)
             throw error
         }
-        let left = try finishImport(of: domain.identifier, logger: logger)
-        return ImportedFolder(summary: summary, isTaken: isTaken, left: left)
+        let name = domain.identifier
+        do {
+            let left = try finishImport(of: name, logger: logger)
+            return ImportedFolder(summary: summary, isTaken: isTaken, left: left)
+        } catch {
+            throw ControlError(
+                .failed,
+                "imported as the domain '\(name)', which has all of its files, but not all could be removed from the folder: "
+                    + "\(error). 'yonder mount \(name)' goes on", path: folder.string)
+        }
     }
 
     /// Removes the imported items from their original folder, unless this was done before. Blocks.

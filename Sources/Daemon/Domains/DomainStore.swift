@@ -148,9 +148,16 @@ struct DomainStore: Sendable {
     }
 
     /// Turns a staged replica into a domain, atomically.
+    ///
+    /// - Throws: what the disk says; the replica is staged then, as before.
     func adopt(_ place: FilePath, as name: String) throws {
         try place.move(to: directory(of: name))
-        try synchronize()
+        do {
+            try synchronize()
+        } catch {
+            try? directory(of: name).move(to: place)
+            throw error
+        }
     }
 
     /// Whether a folder may hold kept data: one in the state directory may be deleted with it.

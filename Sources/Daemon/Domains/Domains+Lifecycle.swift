@@ -122,7 +122,7 @@ extension Domains {
     /// Imports a folder as the replica of a new domain, and mounts it.
     ///
     /// - Parameter isCopied: whether the folder stays as it is, also where its files could be moved.
-    /// - Throws: `failed` with the reason; the folder is then unchanged.
+    /// - Throws: `failed` with the reason; the folder is then unchanged, or the reason says that the domain was made.
     func importFolder(
         _ folder: String, _ arguments: MountArguments, isCopied: Bool,
         progress: @escaping @Sendable (ControlEvent) -> Void
