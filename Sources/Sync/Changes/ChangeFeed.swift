@@ -6,6 +6,7 @@ actor ChangeFeed: SyncPart {
     let context: SyncContext
     private let listings: Listings
     private let request = FileProviderRequest(reason: .synchronization)
+    private let missing: MissingItems
     private var running: Task<Void, any Error>?
     private var isAskedAgain = false
     private var isStopped = false
@@ -13,28 +14,9 @@ actor ChangeFeed: SyncPart {
     /// After a round nothing but a command asks for another for so many times as long.
     private static let pauseInRounds = 10
 
-    /// The newest item that was here when the round began that settled last what is missing, or the first one; nil before that.
-    private var newestBefore: Int64?
-    /// The newest item that was here when the last round began.
-    private var newestAtBeginning: Int64 = 0
-    /// The newest item that was here when nothing was missing last; nil before that.
-    private var newestWhenSettled: Int64?
-    /// The new directories that were searched since then for what is missing.
-    private var searched: Set<InodeNumber> = []
-
+    private var trust = ComparisonTrust()
     /// The row number of the item in no directory that was looked up last; 0 before the first.
     private var lastUnplaced: Int64 = 0
-
-    /// When all directories were compared, whatever their versions say.
-    private var comparedAllAt = ContinuousClock.now
-    /// How long versions are believed that say that nothing has changed.
-    private static let trust = Duration.seconds(3600)
-
-    /// Likewise reports that may leave something out: longer where it takes long to compare everything.
-    private static let trustInParts = Duration.seconds(300)
-    private static let leastTrust = Duration.seconds(30)
-    private var lastComparisonOfAll: ContinuousClock.Instant?
-    private var comparingAllTook = Duration.zero
     /// After this time a round ends although the feed says that more changes are coming, and the next one goes on from there.
     var longestReport = Duration.seconds(600)
     /// What is wrong with a feed that says that more changes are coming and makes no progress.
@@ -42,8 +24,6 @@ actor ChangeFeed: SyncPart {
     /// Whether the present round has decided about all that is missing, although a directory could not be compared.
     private var areMissingDecided = false
 
-    /// A command wants everything compared.
-    private var isThorough = false
     /// A command wants the directories that could not be compared tried again in the next round.
     private var retriesFailuresNext = false
     /// The round that runs tries them again, and fails itself where the answer is malformed.
@@ -58,13 +38,17 @@ actor ChangeFeed: SyncPart {
     init(_ context: SyncContext, listings: Listings) {
         self.context = context
         self.listings = listings
+        missing = MissingItems(context, listings: listings, request: request)
     }
 
     /// Takes in all changes up to now. Calls during a round share one more round after it.
     ///
     /// - Parameter isThorough: nothing is believed that may leave something out, and what has failed is tried again.
     func refresh(isThorough: Bool = false) async throws(FileProviderError) {
-        if isThorough { (self.isThorough, retriesFailuresNext) = (true, true) }
+        if isThorough {
+            trust.ask()
+            retriesFailuresNext = true
+        }
         do {
             if let current = running {
                 isAskedAgain = true
@@ -86,8 +70,7 @@ actor ChangeFeed: SyncPart {
         while let running { _ = try? await running.value }
         let task = Task {
             defer { self.finishRound() }
-            _ = replica.ordering.takeMissing()
-            newestAtBeginning = try replica.database.newestItem()
+            try await missing.begin()
             try await refreshRoot()
             _ = try await withEnumerator { try await self.takeReported(by: $0) }
         }
@@ -102,8 +85,7 @@ actor ChangeFeed: SyncPart {
 
     /// The next look is at everything, whatever the remote says has changed.
     func compareAllNext() {
-        comparedAllAt = .now - Self.trust - .seconds(1)
-        lastComparisonOfAll = nil
+        trust.expire()
     }
 
     /// Compares a few directories and nothing else: where the provider can tell what changed, it is asked for that. While
@@ -190,10 +172,8 @@ actor ChangeFeed: SyncPart {
     }
 
     private func takeInAll() async throws {
-        _ = replica.ordering.takeMissing()
         guardian.beginRound()
-        newestAtBeginning = try replica.database.newestItem()
-        newestBefore = newestBefore ?? newestAtBeginning
+        try await missing.beginRound()
         try await refreshRoot()
         (malformed, left) = (nil, [])
         areMissingDecided = false
@@ -206,7 +186,7 @@ actor ChangeFeed: SyncPart {
             throw error
         }
         guardian.endRound()
-        if guardian.warning == nil { try noteSettled() }
+        if guardian.warning == nil { try await missing.noteSettled() }
         if let stall { throw stall }
         if retriesFailures, let malformed { throw malformed }
     }
@@ -221,7 +201,7 @@ actor ChangeFeed: SyncPart {
         for number in due where !left.contains(number) {
             try await commits.commit { try $0.listings.beginComparing(number) }
             let outcome = try await comparison.compare(number)
-            let isDecided = try await removeMissing()
+            let isDecided = try await missing.remove()
             switch outcome {
             case .compared, .gone:
                 if isDecided { try await commits.commit { try $0.listings.finishComparing(number) } }
@@ -313,52 +293,11 @@ actor ChangeFeed: SyncPart {
 
     /// Removes what the provider reports as deleted, and notes how far it has reported.
     ///
-    /// - Returns: whether it was removed; see ``removeVanished(_:knownUpTo:)``.
+    /// - Returns: whether it was removed; see ``MissingItems/remove(_:knownUpTo:)``.
     private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor) async throws -> Bool {
-        guard try await removeVanished(vanished) else { return false }
+        guard try await missing.remove(vanished) else { return false }
         // Otherwise the last batch has noted it.
         if !vanished.isEmpty { try await commits.commit { try $0.changes.noteAnchor(anchor) } }
-        return true
-    }
-
-    /// Removes what comparisons have missed and not found elsewhere; see ``removeVanished(_:knownUpTo:)``.
-    ///
-    /// - Throws: the failure of a new directory that cannot be listed for now. What is missing may be in it: nothing is removed.
-    private func removeMissing() async throws -> Bool {
-        let newest = try replica.database.newestItem()
-        let new = NewDirectories(context: context, listings: listings, request: request, after: newestBefore ?? newest)
-        var tried = searched
-        defer { searched.formUnion(tried) }
-        try await new.search(except: &tried)
-        guard try await removeVanished(replica.ordering.takeMissing(), knownUpTo: newest) else { return false }
-        try noteSettled()
-        tried = []
-        return true
-    }
-
-    /// Nothing is missing that was not removed: from now on, other items are new.
-    private func noteSettled() throws {
-        newestWhenSettled = try replica.database.newestItem()
-        newestBefore = newestAtBeginning
-        searched = []
-    }
-
-    /// Removes what the remote has no more, unless it is suspiciously much.
-    ///
-    /// - Parameter newest: items of higher numbers do not count as known: a search for what is missing has brought them.
-    /// - Returns: whether it was removed.
-    private func removeVanished(_ vanished: Set<ItemIdentifier>, knownUpTo newest: Int64? = nil) async throws -> Bool {
-        guard !vanished.isEmpty else { return true }
-        var gone = try replica.database.countVanishing(vanished)
-        let known = try replica.database.countKnown(upTo: newest)
-        if gone > DeletionGuard.mostItems {
-            gone -= try replica.database.countFoundElsewhere(
-                vanished, settled: newestWhenSettled, begun: newestAtBeginning)
-        }
-        try guardian.forgetReturned { try replica.database.item($0) != nil }
-        guard guardian.admits(gone: gone, of: known) else { return false }
-        replica.ordering.report(vanished)
-        try await commits.commit { try $0.changes.vanish(vanished) }
         return true
     }
 
@@ -414,7 +353,7 @@ actor ChangeFeed: SyncPart {
         } else {
             try await comparison.compare(directories)
         }
-        let isComplete = try await removeMissing()
+        let isComplete = try await missing.remove()
         try settle(comparison)
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
@@ -430,7 +369,7 @@ actor ChangeFeed: SyncPart {
     private func compareChanged(
         _ directories: [ListedDirectory], _ comparison: inout DirectoryComparison
     ) async throws {
-        let isForAll = ContinuousClock.now - comparedAllAt > Self.trust
+        let isForAll = trust.hasExpired
         let below = Dictionary(grouping: directories) { $0.parent }
         var level = below[nil] ?? []
         while !level.isEmpty {
@@ -441,7 +380,7 @@ actor ChangeFeed: SyncPart {
             try await comparison.compare(changed)
             level = changed.flatMap { below[$0.number] ?? [] }
         }
-        if isForAll, comparison.passing == nil { comparedAllAt = .now }
+        if isForAll, comparison.passing == nil { trust.noteComparisonOfAll() }
     }
 
     // MARK: - What the remote reports
@@ -453,20 +392,13 @@ actor ChangeFeed: SyncPart {
     /// - Returns: whether all of it was taken in; nil where the remote says nothing of changes.
     private func compareReported(_ directories: [ListedDirectory]) async throws -> Bool? {
         let kind = try await reports.kind()
-        let (start, wantsAll) = (ContinuousClock.now, isThorough)
-        let isForAll: Bool
-        switch kind {
-        case .none: return nil
-        case .ofAll, .ofDirectories(areComplete: true): isForAll = start - comparedAllAt > Self.trust
-        case .ofDirectories(areComplete: false):
-            let trust = max(Self.leastTrust, min(Self.trustInParts, comparingAllTook * BrowsedDirectories.longestShare))
-            isForAll = wantsAll || lastComparisonOfAll.map { start - $0 > trust } ?? true
-        }
+        guard kind != .none else { return nil }
+        let start = ContinuousClock.now
+        let isForAll = trust.hasExpired(for: kind)
         let (complete, comparison) = try await compareReported(directories, of: kind, isForAll: isForAll)
         try settle(comparison)
         guard isForAll, complete else { return complete }
-        (comparedAllAt, lastComparisonOfAll, comparingAllTook) = (.now, .now, .now - start)
-        isThorough = false
+        trust.noteComparisonOfAllReported(begun: start)
         return true
     }
 
@@ -485,7 +417,7 @@ actor ChangeFeed: SyncPart {
             }
             marks.ofDirectories = found.marks
         }
-        guard try await removeMissing() else { return (false, comparison) }
+        guard try await missing.remove() else { return (false, comparison) }
         try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
         return (true, comparison)
     }
