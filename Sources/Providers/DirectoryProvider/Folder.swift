@@ -180,15 +180,17 @@ final class Folder: Sendable {
     }
 
     /// The item with a name in a directory; nil if there is none.
+    ///
+    /// - Parameter known: looks up the identifier that the system knows of the name.
     func item(
-        named name: String, in directory: FileDescriptor, parent: ItemIdentifier
+        named name: String, in directory: FileDescriptor, parent: ItemIdentifier, known: (() -> ItemIdentifier?)? = nil
     ) throws -> FileProviderItem? {
         if parent == .rootContainer, Self.isTrashName(name.utf8) { return nil }
         do {
             let status = try self.status(of: name, in: directory, parent)
             // Hidden files get no identifier.
             guard status.kind != .special, !HiddenName.isOne(name) else { return nil }
-            let identifier = identifier(of: status, named: name, parent: parent)
+            let identifier = identifier(of: status, named: name, parent: parent, known: known)
             return items.item(identifier, named: name, in: directory, parent: parent, status: status)
         } catch let error as FileProviderError where error.code == .ubiquitousFileUnavailable {
             // One that the system does not know is shown when it answers.

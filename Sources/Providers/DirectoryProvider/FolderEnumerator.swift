@@ -66,12 +66,15 @@ final class FolderEnumerator: FileProviderEnumerator {
         while names.count < size, let name = try progress.next() { names.append(name) }
         // Small directories are sorted by name.
         names.sort { $0.lexicographicallyPrecedes($1) }
+        let shown = names.filter { bytes in
+            folder.isShown(bytes, in: directory) && !(container == .rootContainer && Folder.isTrashName(bytes))
+        }.map { FileNameText.text(of: $0) }
+        let known = folder.manager.identifiers(ofChildrenNamed: shown, in: container)
         var items: [FileProviderItem] = []
-        for bytes in names where folder.isShown(bytes, in: directory) {
+        for (index, name) in shown.enumerated() {
             try cancellation.check()
-            if container == .rootContainer, Folder.isTrashName(bytes) { continue }
-            let name = FileNameText.text(of: bytes)
-            if let item = try folder.item(named: name, in: directory, parent: container) { items.append(item) }
+            let item = try folder.item(named: name, in: directory, parent: container) { known[index] }
+            if let item { items.append(item) }
         }
         progress.following = try progress.next()
         guard progress.following != nil else {

@@ -10,12 +10,17 @@ import Syscalls
 /// depends on the link count.
 extension Folder {
     /// The identifier of a name of a file: the known one, else one that no other name of the file has.
-    func identifier(of status: FileStatus, named name: String, parent: ItemIdentifier) -> ItemIdentifier {
+    ///
+    /// - Parameter known: looks up the identifier that the system knows of the name.
+    func identifier(
+        of status: FileStatus, named name: String, parent: ItemIdentifier, known: (() -> ItemIdentifier?)? = nil
+    ) -> ItemIdentifier {
         let file = items.file(status)
         guard status.kind != .directory else { return ItemIdentifier(file) }
-        if let known = manager.identifier(ofChildNamed: name, in: parent), FolderItems.file(of: known) == file {
-            return known
-        }
+        // A link that was made just now may have taken the name's identifier since the look-up.
+        let known =
+            if status.linkCount == 1, let known { known() } else { manager.identifier(ofChildNamed: name, in: parent) }
+        if let known, FolderItems.file(of: known) == file { return known }
         guard status.linkCount > 1 else { return ItemIdentifier(file) }
         let here = ChangeLog.Place(name, in: parent)
         return links.withLock { given in
