@@ -1,4 +1,7 @@
+import Daemon
+import FileProviderTesting
 import Foundation
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -26,6 +29,45 @@ extension RealMount {
                 #expect(outcome.status == 0, "\(outcome.errors)")
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
                 #expect(yonder.sourceText(name) == "MAPPED--")
+            }
+        }
+
+        /// Makes a file and stores 32 MiB in it through a mapping, which it keeps.
+        private static let largeStore = """
+            import mmap, os, sys, time
+            file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+            os.ftruncate(file, 32 << 20)
+            mapping = mmap.mmap(file, 32 << 20)
+            mapping[:] = b'0123456789abcdef' * (2 << 20)
+            open(sys.argv[2], 'w').close()
+            time.sleep(100)
+            """
+
+        private static let comparison = """
+            import sys
+            sys.exit(open(sys.argv[1], 'rb').read() != b'0123456789abcdef' * (2 << 20))
+            """
+
+        @Test("MOUNT-2: an unmount whose caller goes away goes on to its end, and keeps what was stored")
+        func unmountWithoutItsCaller() async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
+                let ready = directory["ready"]
+                let (program, _) = try await BackgroundProgram.start(
+                    ["python3", "-c", Self.largeStore, mount["file"], ready.string], until: ready)
+                defer { program.kill() }
+                // As that of a command whose client was interrupted.
+                let caller = Task { await mount.host.stop() }
+                caller.cancel()
+                await caller.value
+                #expect(!mount.host.isMounted)
+            }
+            let next = InMemoryProvider(tree: provider.tree)
+            try await ProvidedMount.run(provider: next, in: directory) { mount async throws in
+                let outcome = try await Command.python(Self.comparison, mount["file"])
+                #expect(outcome.status == 0, "\(outcome.errors)")
             }
         }
     }

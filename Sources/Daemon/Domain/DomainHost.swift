@@ -31,7 +31,8 @@ package final class DomainHost: Sendable {
     private let files: OpenFiles
     private let logger: Logger
     private let events = ChangeEvents(attribute: YonderAttribute.changed)
-    private let hasStopped = Mutex(false)
+    /// The end of the mount, once it has begun.
+    private let ending = Mutex<Task<Void, Never>?>(nil)
     /// The number under which the service manager keeps the mount.
     private let stored: Mutex<UInt32?>
     /// Compares the content files with their rows, which takes long in a large replica.
@@ -262,12 +263,19 @@ package final class DomainHost: Sendable {
 
     /// Unmounts and closes the replica. Pending changes stay for the next mount. Never waits for a remote that does not
     /// answer.
+    ///
+    /// One task does it, and all callers wait for that. It goes on when a caller is cancelled, as the command of a client that has
+    /// gone away: without the waits below, the kernel loses what it has not written back.
     package func stop() async {
-        let isFirst = hasStopped.withLock { hasStopped in
-            defer { hasStopped = true }
-            return !hasStopped
+        let task = ending.withLock { ending in
+            let task = ending ?? Task { await self.end() }
+            ending = task
+            return task
         }
-        guard isFirst else { return await mounted.waitUntilEnded() }
+        await task.value
+    }
+
+    private func end() async {
         pausing.stop()
         events.finish()
         recovery.cancel()
