@@ -25,10 +25,10 @@ package struct DomainSummary: Codable, Hashable, Sendable {
 /// The result of `yonder unmount`.
 package struct UnmountReport: Codable, Hashable, Sendable {
     package var name: String
-    /// The number of pending changes.
-    package var pending: Int
+    /// The number of changes that are pending after the end of the mount; nil if they could not be counted.
+    @ExplicitNull package var pending: Int?
 
-    package init(name: String, pending: Int) {
+    package init(name: String, pending: Int?) {
         self.name = name
         self.pending = pending
     }

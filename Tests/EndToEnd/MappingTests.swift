@@ -61,7 +61,7 @@ extension RealMount {
                 // As that of a command whose client was interrupted.
                 let caller = Task { await mount.host.stop() }
                 caller.cancel()
-                await caller.value
+                _ = await caller.value
                 #expect(!mount.host.isMounted)
             }
             let next = InMemoryProvider(tree: provider.tree)

@@ -32,7 +32,7 @@ package final class DomainHost: Sendable {
     private let logger: Logger
     private let events = ChangeEvents(attribute: YonderAttribute.changed)
     /// The end of the mount, once it has begun.
-    private let ending = Mutex<Task<Void, Never>?>(nil)
+    private let ending = Mutex<Task<Int?, Never>?>(nil)
     /// The number under which the service manager keeps the mount.
     private let stored: Mutex<UInt32?>
     /// Compares the content files with their rows, which takes long in a large replica.
@@ -266,16 +266,19 @@ package final class DomainHost: Sendable {
     ///
     /// One task does it, and all callers wait for that. It goes on when a caller is cancelled, as the command of a client that has
     /// gone away: without the waits below, the kernel loses what it has not written back.
-    package func stop() async {
+    ///
+    /// - Returns: the number of pending changes; nil if they cannot be counted.
+    @discardableResult
+    package func stop() async -> Int? {
         let task = ending.withLock { ending in
             let task = ending ?? Task { await self.end() }
             ending = task
             return task
         }
-        await task.value
+        return await task.value
     }
 
-    private func end() async {
+    private func end() async -> Int? {
         pausing.stop()
         events.finish()
         recovery.cancel()
@@ -302,12 +305,25 @@ package final class DomainHost: Sendable {
             isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
         }
         mounted.settle()
+        let pending = countPending()
         if isDone { files.closeContents() }
         do {
             try replica.close()
         } catch {
             logger.error(
                 "the replica of '\(name)' was not closed in order, and is checked when it is mounted again: \(error)")
+        }
+        return pending
+    }
+
+    /// Counts what is pending, with what the kernel has written to files that are still open.
+    private func countPending() -> Int? {
+        do {
+            try engine.noteWrittenFiles()
+            return try replica.database.pendingCounts().items
+        } catch {
+            logger.warning("the pending changes of '\(name)' cannot be counted: \(error)")
+            return nil
         }
     }
 

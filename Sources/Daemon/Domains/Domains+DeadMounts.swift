@@ -12,10 +12,8 @@ extension Domains {
         let name = name(of: reference)
         if let host = name.flatMap({ hosts[$0] }) {
             try host.checkUncovered()
-            let pending = try host.replica.database.pendingCounts().items
             host.forgetMounting()
-            await unmount(host)
-            return UnmountReport(name: host.name, pending: pending)
+            return UnmountReport(name: host.name, pending: await unmount(host))
         }
         guard let name, let known = try store.domain(named: name) else {
             _ = try host(reference)
@@ -26,10 +24,8 @@ extension Domains {
         if let host = hosts[known.name] {
             // It was mounted concurrently.
             try host.checkUncovered()
-            let pending = try host.replica.database.pendingCounts().items
             host.forgetMounting()
-            await stop(host)
-            return UnmountReport(name: host.name, pending: pending)
+            return UnmountReport(name: host.name, pending: await stop(host))
         }
         let wasDead = try await detachDeadMount(of: known)
         let directory = store.directory(of: known.name)

@@ -183,18 +183,23 @@ actor Domains {
         return host
     }
 
-    /// Unmounts a domain.
-    func unmount(_ host: DomainHost) async {
+    /// Unmounts a domain, and returns what ``stop(_:)`` does.
+    @discardableResult
+    func unmount(_ host: DomainHost) async -> Int? {
         await acquire(host.name)
         defer { release(host.name) }
-        await stop(host)
+        return await stop(host)
     }
 
     /// Unmounts a domain whose name the caller holds.
-    func stop(_ host: DomainHost) async {
-        await host.stop()
+    ///
+    /// - Returns: the number of pending changes; nil if they cannot be counted.
+    @discardableResult
+    func stop(_ host: DomainHost) async -> Int? {
+        let pending = await host.stop()
         host.remove(from: manager)
         if hosts[host.name] === host { hosts[host.name] = nil }
+        return pending
     }
 
     /// Unmounts all domains and refuses further mounts.

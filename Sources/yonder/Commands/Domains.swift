@@ -39,8 +39,11 @@ extension Yonder {
 
         private static func line(for report: UnmountReport) -> String {
             let rest =
-                report.pending == 0
-                ? "nothing is pending" : "\(Output.count(report.pending, "change is", "changes are")) pending"
+                switch report.pending {
+                case nil: "what is pending could not be counted"
+                case 0: "nothing is pending"
+                case let count?: "\(Output.count(count, "change is", "changes are")) pending"
+                }
             return "'\(Output.shown(report.name))' is unmounted; \(rest)"
         }
 
