@@ -129,6 +129,54 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "MOUNT-7: a mount stays where it is when one on another directory is refused, and comes back when one fails"
+        )
+        func refusedMove() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                let (source, other) = (yonder.source.string, yonder.directory["other"].string)
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let third = yonder.directory["third"].string
+                #expect(try await yonder.yonder("mount", source, third).status == 0)
+                #expect(
+                    try await eventually {
+                        try await yonder.json([DomainSummary].self, "domains").allSatisfy(\.isMounted)
+                    })
+                // A working directory is no open file, and is lost with its mount.
+                let program = try await BackgroundProgram(
+                    "sh", "-c", "cd \"$1\" && exec sleep 100", "sh", yonder.mount.string)
+                defer { program.kill() }
+                let workingDirectory = "/proc/\(program.processIdentifier)/cwd"
+                #expect(
+                    try await eventually {
+                        try await Command.run("readlink", workingDirectory).line.hasSuffix("/mount")
+                    })
+                let made = try await Command.shell("mkdir \"$1\" && touch \"$1/in the way\"", other)
+                #expect(made.status == 0, "\(made.errors)")
+                for (place, reason) in [
+                    (other, "it is not empty"), (source + "/inside", "it lies in the source"),
+                    (third, "'third' is mounted there"),
+                ] {
+                    let refused = try await yonder.yonder("mount", source, place, "--name", "mount")
+                    #expect(refused.status == 1 && refused.errors.contains(reason), "\(refused.errors)")
+                    #expect(try await Command.run("ls", workingDirectory + "/").output == "file\n", "\(place)")
+                }
+                program.kill()
+                #expect(await program.ends())
+
+                // What is below the mount is seen after its end.
+                let long = yonder[String(repeating: "long", count: 64)]
+                let failed = try await yonder.yonder("mount", source, long, "--name", "mount")
+                #expect(failed.status == 1 && failed.errors.contains("cannot mount there"), "\(failed.errors)")
+                #expect(try await yonder.shell("cat file") == "x")
+
+                let moved = try await yonder.yonder("mount", source, other + " 2", "--name", "mount")
+                #expect(moved.status == 0, "\(moved.errors)")
+                #expect(try await Command.run("cat", other + " 2/file").output == "x")
+                #expect(try await Command.run("ls", "-A", yonder.mount.string).output == "")
+            }
+        }
+
         @Test("a mount in use can be unmounted, and the directory is empty then") func unmountsWhileInUse() async throws
         {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

@@ -19,6 +19,9 @@ extension RealMount {
                 for _ in 0..<2 {
                     try await check("yonder unmount \"$MOUNT\"")
                     try await check("touch \"$MOUNT/lost\"", 1)
+                    // One on another directory that is refused leaves it, too.
+                    try await check("yonder mount --name mount \"$SOURCE\" \"$SOURCE/inside\"", 1)
+                    try await check("touch \"$MOUNT/lost\"", 1)
                     // A mount that fails leaves it as it was; where this one does not, it is taken back.
                     try await check("yonder mount mount --allow-other; yonder unmount mount; true")
                     try await check("touch \"$MOUNT/lost\"", 1)

@@ -89,13 +89,21 @@ struct Mountpoint: Sendable {
     }
 
     /// No domain is mounted on a directory any more: takes back what ``protect()`` has done.
-    static func release(_ directory: String) {
+    ///
+    /// - Returns: whether the directory was protected.
+    @discardableResult
+    static func release(_ directory: String) -> Bool { setWritable(true, at: directory) }
+
+    /// Takes back what ``release(_:)`` has done.
+    static func protect(_ directory: String) { _ = setWritable(false, at: directory) }
+
+    private static func setWritable(_ isWritable: Bool, at directory: String) -> Bool {
         guard
             let opened = try? FileDescriptor.open(
                 FilePath(directory), .readOnly, options: [.directory, .closeOnExec, .noFollow])
-        else { return }
-        _ = try? setWritable(true, opened)
-        try? opened.close()
+        else { return false }
+        defer { try? opened.close() }
+        return (try? setWritable(isWritable, opened)) ?? false
     }
 
     /// Gives the owner the right to write, or takes it from all users, if the owner is this user. Root always may.
@@ -141,6 +149,11 @@ struct Mountpoint: Sendable {
             places.append(current.removingLastComponent().pushing(FilePath(target)).lexicallyNormalized())
         }
         return places
+    }
+
+    /// Whether a path, or what it links to, equals a folder or lies in it.
+    static func leads(_ path: String, into folder: String) -> Bool {
+        linksFollowed(from: FilePath(path)).contains { contains(folder, $0.string) }
     }
 
     /// The mount of Yonder that contains a path, without one on the path itself.

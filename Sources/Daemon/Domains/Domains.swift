@@ -68,9 +68,12 @@ actor Domains {
             path: reference.text)
     }
 
-    /// - Throws: `failed` if a domain is mounted on a directory.
-    func refuseOther(on directory: String) throws(ControlError) {
-        if let other = hosts.values.first(where: { $0.mountpoint.string.utf8.elementsEqual(directory.utf8) }) {
+    /// - Throws: `failed` if a domain other than `host` is mounted on a directory.
+    func refuseOther(than host: DomainHost? = nil, on directory: String) throws(ControlError) {
+        let other = hosts.values.first {
+            $0 !== host && $0.mountpoint.string.utf8.elementsEqual(directory.utf8)
+        }
+        if let other {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: directory)
         }
     }
@@ -123,34 +126,32 @@ actor Domains {
         await acquire(request.mountpoint)
         defer { release(request.mountpoint) }
         guard !isShuttingDown else { throw Self.shutdownError }
-        // No program can reach a detached mount by a path.
-        if let host = hosts[request.name], host.isDetached {
-            mountedAgain.remove(request.name)
-            await stop(host)
-        }
         if let host = hosts[request.name] {
+            // No program can reach a detached mount by a path.
+            if host.isDetached { return try await move(host, to: request, arguments.credentials) }
             try host.checkUncovered()
-            let wasMountedAgain = mountedAgain.remove(request.name) != nil
             if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {
+                mountedAgain.remove(request.name)
                 try await change(host, to: request, arguments.credentials)
                 return host
             }
-            // The user has not asked for the old place since the daemon started.
-            guard wasMountedAgain, host.volume.openNumbers.isEmpty else {
-                throw ControlError(
-                    .failed, "mounted on '\(host.mountpoint)' already; unmount it first", path: request.name)
-            }
-            await stop(host)
+            try refuseMove(of: host)
+            return try await move(host, to: request, arguments.credentials)
         }
         try refuseOther(on: request.mountpoint)
-        return try await begin(request, arguments.credentials)
+        let host = try await begin(request, arguments.credentials)
+        mountedAgain.remove(request.name)
+        return host
     }
 
     /// Mounts a domain whose name the caller holds.
     ///
-    /// - Parameter given: credentials that are not stored yet.
+    /// - Parameters:
+    ///   - given: credentials that are not stored yet.
+    ///   - findings: what was detected when they were tried before.
     func begin(
-        _ request: MountRequest, _ given: GivenCredentials? = nil, previous: PreviousMount? = nil
+        _ request: MountRequest, _ given: GivenCredentials? = nil, findings: ProviderFindings? = nil,
+        previous: PreviousMount? = nil
     ) async throws -> DomainHost {
         // It may have waited for something since its caller asked.
         guard !isShuttingDown else { throw Self.shutdownError }
@@ -161,7 +162,7 @@ actor Domains {
             defer { if avoidsMetered { metered.leave() } }
             if avoidsMetered { _ = await metered.answer() }
             if let previous { return try await takeOver(request, previous) }
-            return try await open(request, given)
+            return try await open(request, given, findings)
         }
         beginning[request.name] = task
         defer { beginning[request.name] = nil }
@@ -313,18 +314,23 @@ actor Domains {
         }
     }
 
-    private func open(_ request: MountRequest, _ given: GivenCredentials? = nil) async throws -> DomainHost {
+    private func open(
+        _ request: MountRequest, _ given: GivenCredentials?, _ findings: ProviderFindings?
+    ) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
         let isNew = !FileManager.default.fileExists(atPath: directory.string)
         let (logger, policy, ignoredNames, catalog, metered) = (logger, policy, ignoredNames, catalog, metered)
+        var old: String?
         if !isNew, let known = try? store.domain(named: request.name) {
             try await detachDeadMount(of: known)
-            if let old = known.mountpoint, !old.utf8.elementsEqual(request.mountpoint.utf8) { Mountpoint.release(old) }
+            old = known.mountpoint.flatMap { $0.utf8.elementsEqual(request.mountpoint.utf8) ? nil : $0 }
         }
-        let findings = try await tryOut(request, given, isNew: isNew)
+        let found = try await tryOut(request, given, isNew: isNew) ?? findings
         // Opening a replica and mounting block on the disk.
-        return try await BlockingWork.run { [store] in
+        return try await BlockingWork.run { [store, old] in
             var made: Mountpoint?
+            // The new place may lie in the old one.
+            let released = old.flatMap { Mountpoint.release($0) ? $0 : nil }
             do {
                 // A removal that failed is not finished at the next start when the domain was mounted after it.
                 if !isNew { store.withdrawDecision(of: request.name) }
@@ -336,7 +342,7 @@ actor Domains {
                     domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
                     mountpoint: place.path, options: request.options, policy: policy,
                     ignoredNames: ignoredNames, metered: metered, logger: logger,
-                    makeProvider: { try catalog.provider(for: $0, request.options, findings) })
+                    makeProvider: { try catalog.provider(for: $0, request.options, found) })
                 place.protect()
                 for path in left {
                     host.engine.warnings.report("'\(path)' was changed after it was imported, and is left there")
@@ -344,6 +350,7 @@ actor Domains {
                 return host
             } catch {
                 made?.giveUp()
+                if let released { Mountpoint.protect(released) }
                 // A new domain is forgotten if its first mount fails.
                 if isNew {
                     try? FileManager.default.removeItem(atPath: directory.string)
@@ -399,7 +406,7 @@ actor Domains {
         return findings
     }
 
-    private func keep(_ all: GivenCredentials?, of name: String) throws {
+    func keep(_ all: GivenCredentials?, of name: String) throws {
         guard let all else { return catalog.credentials.forget(name) }
         do {
             try catalog.credentials.keep(all, of: name)
