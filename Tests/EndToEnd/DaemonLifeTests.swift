@@ -177,6 +177,49 @@ extension RealMount {
             }
         }
 
+        /// Runs a command while another one is ending the mount, which takes a second for a file that stays open.
+        private func during(
+            _ first: [String], _ test: (Installation, BackgroundProgram) async throws -> Void
+        ) async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                let holder = try await BackgroundProgram(
+                    "sh", "-c", "exec 9<\"$1\"; touch \"$2\"; exec sleep 100", "sh", yonder["file"],
+                    yonder.directory["open"].string)
+                defer { holder.kill() }
+                #expect(
+                    await eventually { FileManager.default.fileExists(atPath: yonder.directory["open"].string) })
+                let command = try await BackgroundProgram(
+                    [Installation.program] + first, environment: yonder.environment)
+                defer { command.kill() }
+                #expect(
+                    try await eventually {
+                        try await Command.run("mountpoint", "-q", yonder.mount.string).status != 0
+                    })
+                try await test(yonder, command)
+            }
+        }
+
+        @Test("MOUNT-2: a second unmount waits for one whose command was interrupted")
+        func unmountsTwice() async throws {
+            try await during(["unmount", "mount"]) { yonder, first in
+                first.interrupt()
+                let second = try await yonder.yonder("unmount", "mount")
+                #expect(second.status == 0 && second.output.contains("nothing is pending"), "\(second.errors)")
+                #expect(try await yonder.json([DomainSummary].self, "domains").map(\.isMounted) == [false])
+                #expect(try await yonder.yonder("unmount", "mount").status == 69)
+            }
+        }
+
+        @Test("MOUNT-1: a mount that waits for the removal of its domain does not bring it back")
+        func mountDuringARemoval() async throws {
+            try await during(["remove", "mount", "--force"]) { yonder, first in
+                let mounted = try await yonder.yonder("mount", "mount")
+                #expect(mounted.status == 1 && mounted.errors.contains("no such domain"), "\(mounted.errors)")
+                #expect(await first.ends() && first.status == 0)
+                #expect(try await yonder.yonder("domains").output == "")
+            }
+        }
+
         @Test("a mount in use can be unmounted, and the directory is empty then") func unmountsWhileInUse() async throws
         {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

@@ -1,5 +1,6 @@
 import Control
 import Replica
+import Sync
 import SystemPackage
 
 /// Checks of domains, mounted or not.
@@ -12,13 +13,12 @@ extension Domains {
         let names = try reference.map { [try host(named: $0)?.name ?? $0.text] } ?? store.names()
         var reports: [CheckReport] = []
         for name in names {
-            let known = try? store.domain(named: name)
-            let options = hosts[name]?.options ?? known?.options ?? DomainOptions()
-            let reason = await reasonToPause(options, hosts[name]?.source ?? known?.source ?? "")
-            let command = DomainCheck(
-                name: name, comparesContent: comparesContent, isRepairing: isRepairing, options: options,
-                pause: reason, catalog: catalog, logger: logger)
-            reports.append(try await check(name, command))
+            let report = try await check(name, comparesContent: comparesContent, isRepairing: isRepairing)
+            if let report {
+                reports.append(report)
+            } else if let reference {
+                throw Self.unknown(reference, .failed)
+            }
         }
         return reports
     }
@@ -37,20 +37,27 @@ extension Domains {
         return nil
     }
 
-    private func check(_ name: String, _ command: DomainCheck) async throws -> CheckReport {
-        if let host = hosts[name] { return try await checkMounted(host, command) }
-        let source = try store.domainOrItsRemains(named: name)?.source ?? ""
-        await acquire(name)
+    /// - Returns: nil for a domain that is not known, as one that was removed while this waited.
+    private func check(_ name: String, comparesContent: Bool, isRepairing: Bool) async throws -> CheckReport? {
+        func command(_ options: DomainOptions, pause: Connection.Pause? = nil) -> DomainCheck {
+            DomainCheck(
+                name: name, comparesContent: comparesContent, isRepairing: isRepairing, options: options,
+                pause: pause, catalog: catalog, logger: logger)
+        }
+        if let host = hosts[name] { return try await checkMounted(host, command(host.options)) }
         // Its replica must not be opened twice.
+        await acquire(name)
         if let host = hosts[name] {
             release(name)
-            return try await checkMounted(host, command)
+            return try await checkMounted(host, command(host.options))
         }
         defer { release(name) }
-        return await command.check(in: store.directory(of: name), source: source)
+        guard let known = try store.domainOrItsRemains(named: name) else { return nil }
+        let pause = await reasonToPause(known.options, known.source)
+        return await command(known.options, pause: pause).check(in: store.directory(of: name), source: known.source)
     }
 
-    private func checkMounted(_ host: DomainHost, _ command: DomainCheck) async throws -> CheckReport {
+    private func checkMounted(_ host: DomainHost, _ command: DomainCheck) async throws -> CheckReport? {
         do {
             return try await command.check(host)
         } catch let damage as ReplicaDamage {
@@ -62,14 +69,18 @@ extension Domains {
             }
             await acquire(host.name)
             defer { release(host.name) }
-            // It may have been unmounted since, or mounted elsewhere.
+            // It may have been unmounted since, mounted elsewhere or removed.
             let current = hosts[host.name]
-            if let current { await stop(current) }
+            if let current {
+                await stop(current)
+            } else if try store.domainOrItsRemains(named: host.name) == nil {
+                return nil
+            }
             await command.rebuild(in: directory, source: host.source, damage, &report)
             guard let current, !isShuttingDown else { return report }
             let arguments = MountArguments(
                 source: current.source, directory: current.mountpoint.string, name: current.name)
-            _ = try await begin(try request(for: arguments))
+            _ = try await begin(try request(for: arguments, named: current.name))
             return report
         }
     }

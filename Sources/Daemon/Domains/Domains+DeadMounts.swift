@@ -9,35 +9,33 @@ extension Domains {
     ///
     /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func unmount(_ reference: DomainReference) async throws -> UnmountReport {
-        let name = name(of: reference)
-        if let host = name.flatMap({ hosts[$0] }) {
+        let before = name(of: reference)
+        let hostBefore = before.flatMap { hosts[$0] }
+        let name = try await acquire {
+            // A path in a dead mount may not exist in the mount that another command has made meanwhile.
+            guard let found = self.name(of: reference) ?? before else { throw Self.unknown(reference) }
+            return found
+        }
+        defer { release(name) }
+        if let host = hosts[name] {
             try host.checkUncovered()
             host.forgetMounting()
-            return UnmountReport(name: host.name, pending: await unmount(host))
+            return UnmountReport(name: name, pending: await stop(host))
         }
-        guard let name, let known = try store.domain(named: name) else {
-            _ = try host(reference)
-            throw ControlError(.unavailable, "not mounted", path: reference.text)
-        }
-        await acquire(known.name)
-        defer { release(known.name) }
-        if let host = hosts[known.name] {
-            // It was mounted concurrently.
-            try host.checkUncovered()
-            host.forgetMounting()
-            return UnmountReport(name: host.name, pending: await stop(host))
-        }
+        guard let known = try store.domain(named: name) else { throw Self.unknown(reference) }
         let wasDead = try await detachDeadMount(of: known)
-        let directory = store.directory(of: known.name)
-        if !wasDead, !known.isToBeMounted { _ = try host(reference) }
+        // What this waited for may have unmounted it.
+        let wasMounted = wasDead || hostBefore?.name == name
+        let directory = store.directory(of: name)
+        if !wasMounted, !known.isToBeMounted { _ = try host(reference) }
         let pending = try await BlockingWork.run { [logger] in
             let replica = try Replica(at: directory, readers: 2, logger: logger)
             defer { try? replica.close() }
             try replica.database.set(.isToBeMounted, to: nil as String?)
             return try replica.database.pendingCounts().items
         }
-        if !wasDead { _ = try host(reference) }
-        return UnmountReport(name: known.name, pending: pending)
+        if !wasMounted { _ = try host(reference) }
+        return UnmountReport(name: name, pending: pending)
     }
 
     /// Detaches the dead mount of a domain that this daemon has not mounted. The caller holds the domain's name.

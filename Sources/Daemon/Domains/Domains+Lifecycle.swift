@@ -20,8 +20,7 @@ extension Domains {
     func remove(
         _ arguments: RemoveArguments, progress: @escaping @Sendable (ControlEvent) -> Void
     ) async throws -> RemoveReport {
-        let name = try knownName(arguments.domain)
-        await acquire(name)
+        let name = try await acquire { try knownName(arguments.domain) }
         defer { release(name) }
         // Before anything is unmounted.
         if let directory = arguments.directory {
@@ -134,6 +133,9 @@ extension Domains {
         try Self.checkName(name)
         await acquire(name)
         defer { release(name) }
+        // Another domain may be about to be mounted there.
+        await acquire(directory)
+        defer { release(directory) }
         guard !isShuttingDown else { throw Self.shutdownError }
         guard hosts[name] == nil, try store.domain(named: name) == nil else {
             throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)

@@ -46,8 +46,7 @@ extension Domains {
     /// Pauses or resumes a domain, also for later mounts. For a domain that is not mounted it takes effect at the
     /// next mount.
     func pause(_ isPaused: Bool, _ reference: DomainReference) async throws {
-        let name = try knownName(of: reference)
-        await acquire(name)
+        let name = try await acquire { try knownName(of: reference) }
         defer { release(name) }
         if let host = hosts[name] { return try await host.pause(isPaused) }
         var known = try unmountedDomain(name)
@@ -75,8 +74,7 @@ extension Domains {
     ///
     /// - Throws: `failed` for options that do not apply to the source, or that a mounted domain cannot change.
     func setOptions(of reference: DomainReference, _ arguments: MountArguments) async throws -> OptionsReport {
-        let name = try knownName(of: reference)
-        await acquire(name)
+        let name = try await acquire { try knownName(of: reference) }
         defer { release(name) }
         if let host = hosts[name] {
             let request = MountRequest(

@@ -117,11 +117,11 @@ actor Domains {
 
     /// Mounts a source, or a known domain on its last mount point. Returns the existing mount if there is one.
     func mount(_ arguments: MountArguments) async throws -> DomainHost {
-        let request = try request(for: arguments)
-        try request.options.checkRights(of: request.name)
+        let name = try await acquire { try self.name(for: arguments) }
+        defer { release(name) }
+        let request = try request(for: arguments, named: name)
+        try request.options.checkRights(of: name)
         try ProviderCatalog.check(request.options, of: request.source)
-        await acquire(request.name)
-        defer { release(request.name) }
         // Another domain may be about to be mounted there. A path is no name of a domain.
         await acquire(request.mountpoint)
         defer { release(request.mountpoint) }
@@ -184,12 +184,11 @@ actor Domains {
         return host
     }
 
-    /// Unmounts a domain, and returns what ``stop(_:)`` does.
-    @discardableResult
-    func unmount(_ host: DomainHost) async -> Int? {
+    /// Unmounts a domain.
+    func unmount(_ host: DomainHost) async {
         await acquire(host.name)
         defer { release(host.name) }
-        return await stop(host)
+        await stop(host)
     }
 
     /// Unmounts a domain whose name the caller holds.
@@ -227,80 +226,6 @@ actor Domains {
     }
 
     // MARK: - Private
-
-    struct MountRequest: Sendable {
-        var name: String
-        var source: String
-        var mountpoint: String
-        var options: DomainOptions
-        /// Whether the directory may have files.
-        var hidesFiles = false
-    }
-
-    /// Determines the domain of a mount command, its mount point and its options.
-    func request(for arguments: MountArguments) throws -> MountRequest {
-        guard let source = arguments.source, let directory = arguments.directory else {
-            let place = arguments.directory.map { DomainReference(text: arguments.name ?? $0, path: $0) }
-            guard let name = place.flatMap({ self.name(of: $0) }) ?? arguments.name,
-                let known = try store.domainOrItsRemains(named: name)
-            else {
-                throw ControlError(
-                    .failed, "no such domain; 'yonder mount SOURCE DIR' adds one, 'yonder domains' shows all",
-                    path: arguments.name)
-            }
-            if let damage = known.damage, known.source.isEmpty {
-                throw ControlError(
-                    .failed, "its database is damaged: \(damage); \(DomainStore.wayOut(of: name))", path: name)
-            }
-            guard let mountpoint = mountpoint(of: known) else {
-                throw ControlError(.usage, "was never mounted; 'yonder mount SOURCE DIR' says where", path: name)
-            }
-            return MountRequest(
-                name: name, source: known.source, mountpoint: mountpoint,
-                options: known.options.merging(arguments), hidesFiles: arguments.hidesFiles ?? false)
-        }
-        let name = try arguments.name ?? name(for: source, on: directory)
-        try Self.checkName(name)
-        var known = try store.domainOrItsRemains(named: name)
-        if let remains = known, remains.damage != nil, remains.source.isEmpty {
-            // The command provides the source that is lost.
-            try store.restoreRecord(of: name, DomainSidecar(source: source, mountpoint: directory, options: nil))
-            known = try store.domain(named: name)
-        }
-        if let known, !known.source.utf8.elementsEqual(source.utf8) {
-            throw ControlError(
-                .failed, "is the name of a domain with another source, '\(known.source)'; choose one with --name",
-                path: name)
-        }
-        return MountRequest(
-            name: name, source: source, mountpoint: directory,
-            options: (known?.options ?? DomainOptions()).merging(arguments), hidesFiles: arguments.hidesFiles ?? false)
-    }
-
-    static func checkName(_ name: String) throws(ControlError) {
-        guard !FileProviderDomain.isValid(identifier: name) else { return }
-        throw ControlError(
-            .usage,
-            "'\(name)' cannot be a domain's name: a name has 1 to 128 bytes, is neither '.' nor '..', and has no '/', ':' "
-                + "or control character; choose one with --name")
-    }
-
-    /// The default name of a domain: that of the known domain with this source and directory, else one derived from
-    /// the directory's name.
-    private func name(for source: String, on directory: String) throws -> String {
-        let known = store.all().known.filter { $0.source.utf8.elementsEqual(source.utf8) }
-        if let same = known.first(where: { mountpoint(of: $0)?.utf8.elementsEqual(directory.utf8) == true }) {
-            return same.name
-        }
-        let last = FilePath(directory).lastComponent?.string ?? "root"
-        let base = FileProviderDomain.isValid(identifier: last) ? last : "domain"
-        for number in 1... {
-            let name = number == 1 ? base : "\(base)-\(number)"
-            guard let taken = try store.domainOrItsRemains(named: name) else { return name }
-            if taken.source.utf8.elementsEqual(source.utf8), hosts[name] == nil { return name }
-        }
-        return base
-    }
 
     private func takeOver(_ request: MountRequest, _ previous: PreviousMount) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
@@ -425,10 +350,24 @@ actor Domains {
     }
 
     func acquire(_ name: String) async {
+        await acquire { name }
+    }
+
+    /// Acquires the name that a look-up finds. The commands for which this waits may have mounted, unmounted or removed the domain:
+    /// the look-up is repeated after each of them, and is true as long as the caller holds the name.
+    @discardableResult
+    func acquire(_ find: () throws -> String) async rethrows -> String {
+        var name = try find()
         while busy[name] != nil {
-            await withCheckedContinuation { busy[name, default: []].append($0) }
+            await wait(for: name)
+            name = try find()
         }
         busy[name] = []
+        return name
+    }
+
+    private func wait(for name: String) async {
+        await withCheckedContinuation { busy[name, default: []].append($0) }
     }
 
     func release(_ name: String) {
