@@ -1,5 +1,6 @@
 import Control
 import Foundation
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -217,6 +218,28 @@ extension RealMount {
                 #expect(mounted.status == 1 && mounted.errors.contains("no such domain"), "\(mounted.errors)")
                 #expect(await first.ends() && first.status == 0)
                 #expect(try await yonder.yonder("domains").output == "")
+            }
+        }
+
+        @Test("REMOVE-2: what a removal that was cut short has left is deleted while the daemon serves already")
+        func deletesInTheBackground() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let left = try yonder.directory.makeDirectory("state/removed/gone-\(UUID().uuidString)")
+                let kept = try yonder.directory.makeDirectory("kept")
+                try Data(kept.string.utf8).write(to: URL(fileURLWithPath: left.appending("kept").string))
+                // The deletion reads this file first, and so waits for the end of the lease.
+                let manifest = try FileDescriptor.open(
+                    kept.appending("manifest.json"), .readWrite, options: [.create, .closeOnExec],
+                    permissions: .ownerReadWrite)
+                defer { try? manifest.close() }
+                try manifest.takeWriteLease()
+                let mounting = try await yonder.yonder("mount", "mount", seconds: 30)
+                #expect(mounting.status == 0, "\(mounting.errors)")
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+                #expect(FileManager.default.fileExists(atPath: left.string))
+                manifest.giveUpLease()
+                #expect(await eventually { !FileManager.default.fileExists(atPath: left.string) })
             }
         }
 

@@ -139,7 +139,7 @@ struct DomainStore: Sendable {
     /// The default folder for the kept data of removed domains.
     var kept: FilePath { stateDirectory.appending("kept") }
 
-    /// Creates a directory for a replica that is not a domain yet. ``cleanUp(_:)`` removes it after a crash.
+    /// Creates a directory for a replica that is not a domain yet. ``settle(_:)`` finds it after a crash.
     func newStaging(for name: String) throws -> FilePath {
         let place = staging.appending("\(name)-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
@@ -239,30 +239,37 @@ struct DomainStore: Sendable {
         try FileManager.default.removeItem(atPath: place.string)
     }
 
-    /// Completes removals and discards imports that a crash has interrupted.
-    func cleanUp(_ report: (String) -> Void) {
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
+    /// Settles the removals that a crash has interrupted: a domain on whose removal was decided is forgotten, another one stays.
+    ///
+    /// - Returns: the directories that interrupted removals and imports have left, for ``delete(_:_:)``. Those of later removals and
+    ///   imports are not among them.
+    func settle(_ report: (String) -> Void) -> [FilePath] {
+        for name in names(in: folder) {
             do {
-                try resumeRemoval(of: name)
+                try resumeRemoval(of: name.string)
             } catch {
                 report("the removal of '\(name)' was cut short and cannot be finished: \(error)")
             }
         }
-        for folder in [removed, staging] {
-            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
-                guard let component = FilePath.Component(name) else { continue }
-                do {
-                    let place = folder.appending(component)
-                    if folder == removed {
-                        try finishRemoval(of: place, report)
-                    } else {
-                        try FileManager.default.removeItem(atPath: place.string)
-                    }
-                } catch {
-                    report("'\(folder.appending(component))' cannot be removed: \(error)")
-                }
+        return [removed, staging].flatMap { folder in names(in: folder).map { folder.appending($0) } }
+    }
+
+    /// Deletes a directory that ``settle(_:)`` has found, which can take long.
+    func delete(_ left: FilePath, _ report: (String) -> Void) {
+        do {
+            if left.removingLastComponent() == removed {
+                try finishRemoval(of: left, report)
+            } else {
+                try FileManager.default.removeItem(atPath: left.string)
             }
+        } catch {
+            report("'\(left)' cannot be removed: \(error)")
         }
+    }
+
+    private func names(in folder: FilePath) -> [FilePath.Component] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [])
+            .compactMap { FilePath.Component($0) }
     }
 
     private static let marker = "kept"

@@ -53,7 +53,8 @@ package final class Daemon: Sendable {
         defer { withExtendedLifetime(lock) {} }
         CrashReports.prepare(places.crashes, logger: logger)
         let store = try DomainStore(in: FilePath(places.stateDirectory))
-        store.cleanUp { [logger] in logger.warning("\($0)") }
+        // Before a command asks for a domain, and before one is mounted again.
+        let leftovers = store.settle { [logger] in logger.warning("\($0)") }
         let configuration = Configuration(at: places.configuration, keepingCopyAt: places.configurationCopy)
         for complaint in configuration.complaints { logger.warning("\(complaint)") }
         let networkManager = NetworkManager(environment: ProcessInfo.processInfo.environment, logger: logger)
@@ -115,6 +116,8 @@ package final class Daemon: Sendable {
         await socket.watch()
         let mounting = Task { await domains.mountAgain() }
         defer { mounting.cancel() }
+        let deleting = Task { await delete(leftovers, of: store) }
+        defer { deleting.cancel() }
         var ended = DaemonEnd.shutdown
         for await end in ending {
             ended = end
@@ -134,6 +137,13 @@ package final class Daemon: Sendable {
         await socket.close()
         logger.notice("yonderd ends")
         return ended
+    }
+
+    /// Deletes what removals and imports of earlier daemons have left. The next daemon continues when this one ends before.
+    private func delete(_ leftovers: [FilePath], of store: DomainStore) async {
+        for left in leftovers where !Task.isCancelled {
+            _ = try? await BlockingWork.run { [logger] in store.delete(left) { logger.warning("\($0)") } }
+        }
     }
 
     /// Verifies that this program could take over from a running daemon.
