@@ -183,6 +183,32 @@ extension RealMount {
             }
         }
 
+        @Test("MOUNT-7: when the first daemons die before they have mounted the domains again, the next one does it")
+        func diesBeforeMountingAgain() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let program = yonder.directory["yonderd"].string
+                try Self.install(
+                    "[ \"$YONDER_RESTARTS\" -lt 2 ] && kill -9 $$\nexec -a \"$0\" '\(Installation.program)d' \"$@\"",
+                    as: program)
+                _ = try await BackgroundProgram(
+                    [Installation.program + "-keeper", "--", program], environment: yonder.environment)
+                #expect(
+                    try await eventually(within: .seconds(20)) {
+                        try await Command.run("cat", yonder["file"]).output == "x"
+                    })
+                #expect(try await report(yonder).restarts == 2)
+                // Once: what is unmounted after that stays unmounted.
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.run("umount", yonder.mount.string).status == 0)
+                #expect(try await eventually { try await yonder.json(StatusReport.self, "status").domains.isEmpty })
+                #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
+                #expect(try await report(yonder).restarts == 3)
+                try await Task.sleep(for: .milliseconds(300))
+                #expect(try await yonder.json(StatusReport.self, "status").domains.isEmpty)
+            }
+        }
+
         /// Replaces a program with a script, as a package manager would.
         private static func install(_ script: String, as program: String) throws {
             try Data("#!/bin/bash\n\(script)\n".utf8).write(to: URL(fileURLWithPath: program + ".new"))

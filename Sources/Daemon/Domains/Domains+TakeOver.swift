@@ -72,15 +72,35 @@ extension Domains {
         InheritedMount.remove(mount.number, from: manager)
     }
 
-    /// Mounts the domains that were mounted when the last daemon ended. One that cannot be mounted is reported in the log.
+    /// Mounts the domains that were mounted when the last daemon ended, once for all processes of a keeper: what was unmounted while a
+    /// crashed daemon was restarted stays unmounted. A domain that cannot be mounted is reported in the log.
     func mountAgain() async {
-        // What was unmounted while a crashed daemon was restarted stays unmounted.
-        guard manager.restarts == 0 else { return }
         let waiting = store.all().known.filter { $0.isToBeMounted && hosts[$0.name] == nil }
-        await withTaskGroup { group in
-            for known in waiting { group.addTask { await self.mountAgain(known.name) } }
+        if manager.restarts < Self.attemptsToMountAgain {
+            await withTaskGroup { group in
+                for known in waiting { group.addTask { await self.mountAgain(known.name) } }
+            }
+        } else {
+            // One of them may be the reason.
+            for known in waiting {
+                logger.error(
+                    "'\(known.name)' is not mounted again: \(manager.restarts) daemons have ended before all domains were mounted"
+                )
+            }
+        }
+        // The next process mounts the rest.
+        guard !isShuttingDown, !Task.isCancelled else { return }
+        do {
+            let mark = try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec)
+            try mark.closeAfter { try manager.store(mark, as: Self.mountedAgainName) }
+        } catch {
+            logger.warning("the next daemon will mount again what is unmounted meanwhile: \(error)")
         }
     }
+
+    /// The name under which the keeper stores a descriptor once a worker has mounted the domains again. Nothing is read from it.
+    static let mountedAgainName = "mounted-again"
+    private static let attemptsToMountAgain = 5
 
     private func mountAgain(_ name: String) async {
         await acquire(name)

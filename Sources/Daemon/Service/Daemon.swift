@@ -104,6 +104,9 @@ package final class Daemon: Sendable {
             }
         }
         defer { signals.stop() }
+        // First: `takeInheritedMounts` removes all others from the store, such as the mark of an earlier keeper's worker.
+        let mark = manager.restarts > 0 ? manager.takeInherited(Domains.mountedAgainName) : nil
+        try? mark?.close()
         await domains.takeOver(manager.takeInheritedMounts())
         noteSocket()
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
@@ -114,7 +117,7 @@ package final class Daemon: Sendable {
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
         await socket.watch()
-        let mounting = Task { await domains.mountAgain() }
+        let mounting = Task { if mark == nil { await domains.mountAgain() } }
         defer { mounting.cancel() }
         let deleting = Task { await delete(leftovers, of: store) }
         defer { deleting.cancel() }
@@ -131,6 +134,7 @@ package final class Daemon: Sendable {
         }
         manager.remove(Self.controlName)
         manager.remove(Self.lockName)
+        manager.remove(Domains.mountedAgainName)
         // A new daemon may be started from here on; it waits for the lock of this one.
         await socket.withdraw()
         await domains.shutDown()
