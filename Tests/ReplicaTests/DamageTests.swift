@@ -156,4 +156,68 @@ import Testing
         #expect(replica.unsent.isSubset(of: reachable))
         #expect(remarks.isEmpty, "\(remarks)")
     }
+
+    private struct CutShort: Error {}
+
+    /// All names with the numbers of their inodes, and how many items are pending.
+    private func rows(in directory: FilePath) throws -> (names: Set<String>, pending: Int) {
+        let replica = try Replica(at: directory, readers: 2, logger: DamagedReplica.logger)
+        defer { try? replica.close() }
+        var (names, waiting): (Set<String>, [InodeNumber]) = ([], [.root])
+        while let parent = waiting.popLast() {
+            for entry in try replica.database.entries(of: parent, after: 0, limit: 10_000) {
+                names.insert("\(parent) \(entry.name) \(entry.inode.number)")
+                if entry.inode.kind == .directory { waiting.append(entry.inode.number) }
+            }
+        }
+        return (names, try replica.unsynced().items)
+    }
+
+    @Test(
+        "CHECK-4: a rebuild that is cut short loses no row: it begins again, or is finished when the replica is opened",
+        arguments: RebuiltDatabase.Step.allCases, [true, false])
+    func rebuildIsCutShort(at last: RebuiltDatabase.Step, isWhole: Bool) async throws {
+        // Not closed, most rows are in the write-ahead log.
+        let replica = try await DamagedReplica(isClosed: !isWhole)
+        defer { replica.remove() }
+        if isWhole {
+            var damaged = try #require(FileManager.default.contents(atPath: replica.database.string))
+            try #require(damaged.count > 44)
+            damaged[44] ^= 0x20
+            try damaged.write(to: URL(fileURLWithPath: replica.database.string))
+        } else {
+            try await sabotage(
+                replica,
+                """
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode'
+                """)
+        }
+        let uninterrupted = replica.directory.removingLastComponent().appending("uninterrupted")
+        try DiskImage.copy(replica.directory, to: uninterrupted)
+        _ = try ReplicaRebuild.run(in: uninterrupted, logger: DamagedReplica.logger)
+        let expected = try rows(in: uninterrupted)
+        try #require(expected.names.count > 10)
+
+        let damaged = try #require(FileManager.default.contents(atPath: replica.database.string))
+        #expect(throws: CutShort.self) {
+            try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger) { step in
+                if step == last { throw CutShort() }
+            }
+        }
+        if last == .made {
+            #expect(FileManager.default.contents(atPath: replica.database.string) == damaged)
+            // SIGKILL leaves what was made.
+            for suffix in ["-anew", "-anew-wal"] {
+                try Data("half".utf8).write(to: URL(fileURLWithPath: replica.database.string + suffix))
+            }
+            _ = try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+        }
+        let found = try rows(in: replica.directory)
+        #expect(found.names == expected.names && found.pending == expected.pending)
+        let left = try FileManager.default.contentsOfDirectory(atPath: replica.directory.string)
+        #expect(!left.contains { $0.contains("-anew") || $0.contains("-rebuilt") }, "\(left)")
+        let (reachable, _) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+    }
 }

@@ -390,6 +390,7 @@ package struct ReplicaInspection {
     ///
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     package static func findings(in directory: FilePath) throws -> [CheckFinding] {
+        try RebuiltDatabase.adopt(in: directory)
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         return try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)

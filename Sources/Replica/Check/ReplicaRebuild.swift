@@ -28,16 +28,29 @@ package struct ReplicaRebuild {
     package static func run(
         in directory: FilePath, isForRemoval: Bool = false, logger: Logger
     ) throws -> [CheckFinding] {
+        try run(in: directory, isForRemoval: isForRemoval, logger: logger) { _ in }
+    }
+
+    /// - Parameter reaching: called at each step; what it throws cuts the rebuild short.
+    static func run(
+        in directory: FilePath, isForRemoval: Bool = false, logger: Logger,
+        reaching: (RebuiltDatabase.Step) throws -> Void
+    ) throws -> [CheckFinding] {
         var rebuild = try ReplicaRebuild(directory)
         if isForRemoval { rebuild.domain = DomainSidecar(source: "", mountpoint: nil, options: nil) }
-        try rebuild.run(mayKeepAll: true)
+        if try RebuiltDatabase.adopt(in: directory) {
+            rebuild.findings.append(
+                CheckFinding(.database, "the new database of a check that was cut short is used", isMended: true))
+        } else {
+            try rebuild.run(mayKeepAll: true, reaching)
+        }
         // Opening it compares contents and rows: what has no row goes to the recovered folder.
         let replica: Replica
         do {
             replica = try Replica(at: directory, logger: logger)
         } catch is ReplicaDamage {
             // SQLite finds nothing wrong with the rows, and they contradict each other.
-            try rebuild.run(mayKeepAll: false)
+            try rebuild.run(mayKeepAll: false, reaching)
             replica = try Replica(at: directory, logger: logger)
         }
         rebuild.findings += replica.findings.map { CheckFinding(.contents, $0, isMended: true) }
@@ -52,48 +65,69 @@ package struct ReplicaRebuild {
     }
 
     /// - Parameter mayKeepAll: whether a database whose rows can all be read is written anew with all of them.
-    private mutating func run(mayKeepAll: Bool) throws {
+    private mutating func run(mayKeepAll: Bool, _ reaching: (RebuiltDatabase.Step) throws -> Void) throws {
         stamp = FileTimestamp.now.nanosecondsSince1970
         let path = directory.appending(ReplicaDatabase.fileName)
         let salvage = FileManager.default.fileExists(atPath: path.string) ? try? Salvage(at: path) : nil
         defer { salvage?.close() }
         domain = DomainSidecar(in: directory) ?? salvage.flatMap(Self.domain(in:)) ?? domain
         guard let domain else { throw ReplicaDamage("where its remote is cannot be found out") }
-        let anew = FilePath(path.string + "-anew")
-        defer { try? FileManager.default.removeItem(atPath: anew.string) }
-        let isWhole = mayKeepAll && salvage.map { Self.writeAnew($0, to: anew) } ?? false
-        if !isWhole, let salvage {
-            dirty = salvage.makeUncommittedChanges(of: path)
-            readWhatIsLeft(in: salvage)
+        let rebuilt = RebuiltDatabase(in: directory)
+        rebuilt.removeIncomplete()
+        defer { rebuilt.removeIncomplete() }
+        let isWhole = mayKeepAll && salvage.map { Self.writeAnew($0, to: rebuilt.anew) } ?? false
+        var kept = 0
+        if !isWhole {
+            rebuilt.removeIncomplete()
+            if let salvage {
+                dirty = salvage.makeUncommittedChanges(of: path)
+                readWhatIsLeft(in: salvage)
+            }
+            kept = try Self.make(at: rebuilt.anew, of: domain, contents) { try insert(into: $0) }
         }
-        // A database with all rows goes on with the logs.
-        try setDatabaseAside(with: isWhole ? ["", "-wal", "-shm"] : ["", "-wal", "-shm", "-redo", "-new"])
+        try reaching(.made)
+        try rebuilt.decide()
+        try reaching(.complete)
+        try RebuiltDatabase.adopt(in: directory, stamp: stamp, reaching: reaching)
         if isWhole {
-            try anew.move(to: path)
             findings.append(
                 CheckFinding(
                     .database, "all its rows could be read: a new database was made with all of them", isMended: true))
+            // It goes on with the logs.
+            try Self.make(at: path, of: domain, contents) { _ in }
+        } else {
+            try rebuilt.setAside(["-redo", "-new"], stamp)
+            findings.append(
+                CheckFinding(
+                    .database,
+                    "a new database was made; \(kept) of its items are as they were, the remote tells the others again",
+                    isMended: true))
         }
+    }
+
+    /// Opens a database, or makes it, with the root and what is known of the domain, and closes it.
+    private static func make<Value>(
+        at path: FilePath, of domain: DomainSidecar, _ contents: ContentStore, _ body: (ReplicaDatabase) throws -> Value
+    ) throws -> Value {
         let database = try ReplicaDatabase(at: path, readers: 2)
-        defer { try? database.close() }
-        let recovery = Recovery(database: database, contents: contents, logger: Logger(label: "rebuild"))
-        try recovery.makeRoot()
-        try database.set(.source, to: domain.source)
-        try database.set(.mountpoint, to: domain.mountpoint)
-        try database.set(.options, to: domain.options)
-        guard !isWhole else { return }
-        let kept = try insert(into: database)
-        findings.append(
-            CheckFinding(
-                .database,
-                "a new database was made; \(kept) of its items are as they were, the remote tells the others again",
-                isMended: true))
+        do {
+            let recovery = Recovery(database: database, contents: contents, logger: Logger(label: "rebuild"))
+            try recovery.makeRoot()
+            try database.set(.source, to: domain.source)
+            try database.set(.mountpoint, to: domain.mountpoint)
+            try database.set(.options, to: domain.options)
+            let value = try body(database)
+            try database.close()
+            return value
+        } catch {
+            try? database.close()
+            throw error
+        }
     }
 
     /// A new database with all rows of the damaged one, where SQLite can read them all and finds nothing wrong with them:
     /// then only the header, an index or the list of free pages was damaged.
     private static func writeAnew(_ salvage: Salvage, to path: FilePath) -> Bool {
-        try? FileManager.default.removeItem(atPath: path.string)
         do {
             try salvage.writeAnew(to: path)
             let queue = try DatabaseQueue(path: path.string)
@@ -113,18 +147,6 @@ package struct ReplicaRebuild {
                 ? nil
                 : DomainSidecar(
                     source: source, mountpoint: salvage.text(.mountpoint), options: salvage.text(.options))
-        }
-    }
-
-    /// The files of the damaged database, together in a folder of their own.
-    private func setDatabaseAside(with suffixes: [String]) throws {
-        let place = contents.recovered.appending("database-\(stamp)")
-        try place.makeDirectory()
-        for suffix in suffixes {
-            let name = ReplicaDatabase.fileName + suffix
-            let path = directory.appending(name)
-            guard FileManager.default.fileExists(atPath: path.string) else { continue }
-            try path.move(to: place.appending(name))
         }
     }
 

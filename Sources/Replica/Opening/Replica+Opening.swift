@@ -21,6 +21,7 @@ extension Replica {
         finishesRecovery: Bool = true, logger: Logger
     ) throws {
         try directory.makeDirectory()
+        try RebuiltDatabase.adopt(in: directory)
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let contents = try ContentStore(in: directory)
         let (database, store, findings, comparison) = try ReplicaDatabase.namingDamage(isOpening: true) {
