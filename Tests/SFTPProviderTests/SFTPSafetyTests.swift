@@ -20,12 +20,12 @@ import Testing
     /// A file that another client has written since it was looked up; the condition is that it has not.
     private static func rewrittenFile(
         on server: String
-    ) async throws -> (folder: SFTPFolder, remote: SFTPRemote, path: RemotePath, unchanged: RemoteCondition) {
+    ) async throws -> (folder: SFTPFolder, remote: SFTPRemote, path: RemotePath, tag: [UInt8]) {
         let folder = try SFTPFolder(server)
         let remote = try Self.remote(folder)
         try await folder.write(Array("old".utf8), to: "file")
         let path = RemotePath(["file"])
-        let old = RemoteCondition.unchanged(tag: try await remote.entry(at: path).tag)
+        let old = try await remote.entry(at: path).tag
         try await folder.write(Array("another's".utf8), to: "file")
         return (folder, remote, path, old)
     }
@@ -34,7 +34,7 @@ import Testing
     func othersWritesStay(_ server: String) async throws {
         let (folder, remote, path, old) = try await Self.rewrittenFile(on: server)
         defer { folder.directory.remove() }
-        for condition in [old, .absent] {
+        for condition in [RemoteCondition.unchanged(tag: old), .absent] {
             await #expect(throws: RemoteConditionFailure.self) {
                 try await withContent(Array("mine".utf8)) {
                     try await remote.write($0, to: path, attributes: RemoteAttributes(), if: condition)

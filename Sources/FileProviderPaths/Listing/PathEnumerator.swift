@@ -187,9 +187,13 @@ final class PathEnumerator: FileProviderEnumerator {
     }
 
     private func removeLeftover(_ entry: RemoteEntry, _ path: RemotePath) {
-        guard tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly, leftovers.contain(entry, at: path) else {
+        guard tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly else { return }
+        if entry.kind == .file, let remote = tree.remote as? any HidingRemote, remote.isRemoval(entry.name) {
+            // What is under the name may be another client's: it is not hidden for long, however new it is.
+            Task { try? await remote.finishRemoval(at: path) }
             return
         }
+        guard leftovers.contain(entry, at: path) else { return }
         Task { [remote = tree.remote] in
             try? await remote.delete(path, kind: entry.kind, if: .unchanged(tag: entry.tag))
             await (remote as? any TrashingRemote)?.clearTrash(ofNamesBeginningWith: entry.name)

@@ -138,37 +138,6 @@ extension SFTPRemote {
         }
     }
 
-    /// Removes a file under a hidden name, where no client finds it any more to write it: one that was written since the caller's
-    /// check gets its name back, or another one where that is taken.
-    func removeUnchanged(
-        _ path: RemotePath, _ condition: RemoteCondition, _ session: SFTPSession
-    ) async throws {
-        let hidden = path.parent.appending(HiddenName.make())
-        // Also when the caller was cancelled.
-        try await Task {
-            let renamed = rename(path, to: hidden, session)
-            let look = lookup(hidden, session)
-            do {
-                try await renamed.reply().checkStatus()
-            } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
-                // There is no renaming.
-                return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
-            }
-            do {
-                try await check(condition, hidden, look, session)
-            } catch let failure as RemoteConditionFailure {
-                do {
-                    try await rename(hidden, to: path, session).reply().checkStatus()
-                } catch is SFTPStatus {
-                    let aside = path.parent.appending(Self.asideName(of: path.name ?? ""))
-                    try await rename(hidden, to: aside, session).reply().checkStatus()
-                }
-                throw RemoteConditionFailure(present: try await presentIfAny(path, session) ?? failure.present)
-            }
-            try await session.request(SFTPMessage.remove) { $0.append(bytes(hidden)) }.checkStatus()
-        }.value
-    }
-
     private func delete(
         _ path: RemotePath, _ kind: ItemKind, if condition: RemoteCondition, _ session: SFTPSession
     ) async throws {
@@ -178,15 +147,24 @@ extension SFTPRemote {
             } catch let failure as RemoteConditionFailure where failure.present == nil {
                 return
             }
-            if case .unchanged = condition { return try await removeUnchanged(path, condition, session) }
+            if case .unchanged(let tag) = condition { return try await removeUnchanged(path, tag, session) }
             return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
         }
         var below: [RemoteEntry] = []
         try await visitListing(of: path) { part in
             // Another kind of item stays, and its directory with it.
             below += part.entries
-            guard condition == .always || !part.leavesOut && part.entries.allSatisfy({ HiddenName.isOne($0.name) })
-            else { throw RemoteConditionFailure(present: try await present(path, session)) }
+            if condition == .always { return true }
+            let others = part.entries.filter(RemovalName.isOfOther)
+            for entry in others {
+                do { try await finishRemoval(at: path.appending(entry.name), session) } catch is RemoteConditionFailure
+                {
+                    // It is shown again.
+                }
+            }
+            guard !part.leavesOut, others.isEmpty, part.entries.allSatisfy({ HiddenName.isOne($0.name) }) else {
+                throw RemoteConditionFailure(present: try await present(path, session))
+            }
             return true
         }
         for entry in below {

@@ -55,24 +55,37 @@ extension SFTPRemote {
                     to: [hidden.parent], session, first: { try await first.reply().checkStatus() }
                 ) { try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus() }
             } catch  where !session.isOpen {
-                for pause in Self.pausesBeforeRemoving {
-                    try await Task.sleep(for: pause)
-                    do {
-                        try await self?.connection.changing { session in
-                            try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus()
-                        }
-                        return
-                    } catch let error as FileProviderError where error.code == .noSuchItem {
-                        return
-                    } catch {
-                        continue
-                    }
+                self?.repeating(in: hidden.parent) { _, session in
+                    try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus()
                 }
             }
         }
     }
 
-    private static let pausesBeforeRemoving: [Duration] = [
+    /// Repeats with the next connections what a broken one has interrupted in a directory. Returns at once.
+    func repeating(
+        in directory: RemotePath, _ body: @escaping @Sendable (SFTPRemote, SFTPSession) async throws -> Void
+    ) {
+        Task { [weak self] in
+            for pause in Self.pausesBeforeRepeating {
+                try await Task.sleep(for: pause)
+                guard let self else { return }
+                do {
+                    return try await connection.changing { session in
+                        try await writing(to: [directory], session) { try await body(self, session) }
+                    }
+                } catch is RemoteConditionFailure {
+                    return
+                } catch let error as FileProviderError where error.code == .noSuchItem {
+                    return
+                } catch {
+                    continue
+                }
+            }
+        }
+    }
+
+    private static let pausesBeforeRepeating: [Duration] = [
         .milliseconds(100), .seconds(5), .seconds(60), .seconds(600),
     ]
 

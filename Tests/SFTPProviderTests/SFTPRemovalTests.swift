@@ -1,0 +1,123 @@
+import FileProvider
+import FileProviderPaths
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import SFTPProvider
+
+@Suite(.tags(.server), .enabled(if: SFTPFolder.isInstalled)) struct SFTPRemovalTests {
+    /// Passes messages on to OpenSSH's server, and ends once it has renamed a file to a hidden name, the first time.
+    private static let breakingServer = """
+        import os, struct, subprocess, sys, threading
+        broken = sys.argv[2]
+        server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        def pass_on():
+            while True:
+                data = os.read(server.stdout.fileno(), 65536)
+                if not data: os._exit(1)
+                os.write(1, data)
+        threading.Thread(target=pass_on, daemon=True).start()
+        def read(count):
+            data = sys.stdin.buffer.read(count)
+            if len(data) < count: os._exit(0)
+            return data
+        while True:
+            length = read(4)
+            body = read(struct.unpack(">I", length)[0])
+            server.stdin.write(length + body)
+            server.stdin.flush()
+            if body[0] == 18 and b"removed-" in body and not os.path.exists(broken):
+                open(broken, "w").close()
+                server.stdin.close()
+                server.wait()
+                os._exit(1)
+        """
+
+    private static func names(_ folder: SFTPFolder) -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) ?? []).sorted()
+    }
+
+    @Test(
+        "SFTP-2: a removal that a broken connection has interrupted is ended with the next one",
+        .timeLimit(.minutes(1)), arguments: [false, true])
+    func brokenConnections(isRewritten: Bool) async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let program = try scratch.makeFile("server.py", Self.breakingServer.utf8)
+        let folder = try SFTPFolder("python3 \(program) \(SFTPFolder.program) \(scratch["broken"])")
+        try await folder.withRemote { remote in
+            try await folder.write(Array("old".utf8), to: "file")
+            let path = RemotePath(["file"])
+            let tag = try await remote.entry(at: path).tag
+            if isRewritten { try await folder.write(Array("another's".utf8), to: "file") }
+            await #expect(throws: (any Error).self) {
+                try await remote.connection.changing { try await remote.removeUnchanged(path, tag, $0) }
+            }
+            #expect(FileManager.default.fileExists(atPath: scratch["broken"].string))
+            #expect(await eventually { Self.names(folder) == (isRewritten ? ["file"] : []) }, "\(Self.names(folder))")
+            if isRewritten { #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "another's") }
+        }
+    }
+
+    @Test("SFTP-2: a listing ends the removals that a killed process has left")
+    func abandonedRemovals() async throws {
+        let folder = try SFTPFolder()
+        let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+        let provider = try await folder.makeProvider(for: manager)
+        try await withCleanUp({
+            await provider.invalidate()
+            await folder.dispose()
+        }) {
+            let long = String(repeating: "n", count: 250)
+            try await folder.write(Array("free".utf8), to: RemovalName.make(of: "free", tag: Array("1-1".utf8)))
+            try await folder.write(Array("long".utf8), to: RemovalName.make(of: long, tag: Array("1-1".utf8)))
+            try await folder.write(Array("hidden".utf8), to: RemovalName.make(of: "taken", tag: Array("1-1".utf8)))
+            try await folder.write(Array("shown".utf8), to: "taken")
+            let removed = RemovalName.make(of: "removed", tag: Array("1000000000-3".utf8))
+            try await folder.write([1, 2, 3], to: removed)
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: folder[removed])
+            let session = ProviderSession(provider: provider, manager: manager)
+            #expect(try await session.list().map(\.filename) == ["taken"])
+            #expect(
+                await eventually { Self.names(folder).allSatisfy { !HiddenName.isOne($0) } }, "\(Self.names(folder))")
+            let contents = try Self.names(folder).map { try String(contentsOfFile: folder[$0], encoding: .utf8) }
+            #expect(contents.sorted() == ["free", "hidden", "long", "shown"])
+            #expect(try String(contentsOfFile: folder["free"], encoding: .utf8) == "free")
+            #expect(try String(contentsOfFile: folder["taken"], encoding: .utf8) == "shown")
+            #expect(Self.names(folder).contains { $0.hasPrefix("nnnn") && $0.contains("previous version") })
+        }
+    }
+
+    @Test(
+        "SFTP-2: a directory is not removed with the content of another client that an interrupted removal has hidden")
+    func hiddenContentOfOthers() async throws {
+        try await SFTPFolder().withRemote { remote in
+            let directory = RemotePath(["directory"])
+            _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes())
+            let name = RemovalName.make(of: "file", tag: Array("1-1".utf8))
+            _ = try await withContent(Array("another's".utf8)) {
+                try await remote.write(
+                    $0, to: directory.appending(name), attributes: RemoteAttributes(), if: .absent)
+            }
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(directory, kind: .directory, if: .empty)
+            }
+            #expect(try await remote.entry(at: directory.appending("file")).size == 9)
+        }
+    }
+
+    @Test func names() throws {
+        for name in ["a", "a-b - c", "\u{301}accent", String(repeating: "ä", count: 150)] {
+            let hidden = RemovalName.make(of: name, tag: Array("12-34".utf8))
+            #expect(HiddenName.isOne(hidden) && hidden.utf8.count <= 255)
+            let removal = try #require(RemovalName(hidden))
+            #expect(removal.tag == Array("12-34".utf8))
+            #expect(name.hasPrefix(removal.original) && removal.isWhole == (removal.original == name))
+        }
+        #expect(RemovalName(HiddenName.make()) == nil)
+    }
+}
