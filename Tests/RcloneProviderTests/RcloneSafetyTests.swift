@@ -151,6 +151,17 @@ import Testing
         await folder.dispose()
     }
 
+    @Test(
+        "RCLONE-3: a date that the backend takes with content only is not sent again",
+        arguments: [
+            ("Failed to touch: can't set modified time without deleting existing object", true),
+            ("Failed to touch: can't set modified time", true),
+            ("Failed to touch: dial tcp 127.0.0.1:1: connect: connection refused", false),
+        ])
+    func fixedDates(_ text: String, _ isFixed: Bool) {
+        #expect(RcloneFailure(status: 500, text: text).isOfFixedDates == isFixed)
+    }
+
     @Test("RCLONE-4: calls go on when rclone is killed")
     func killedProgramsAreStartedAgain() async throws {
         try await Self.run { folder, remote in

@@ -25,6 +25,9 @@ struct RcloneFailure: Error, Sendable {
                 || has("no such file or directory") || has("not a directory"))
     }
 
+    /// Whether the backend cannot set the date of a file that is there, as Dropbox.
+    var isOfFixedDates: Bool { has("can't set modified time") }
+
     /// The error for the system.
     ///
     /// - Parameter remote: the remote's name with its colon.

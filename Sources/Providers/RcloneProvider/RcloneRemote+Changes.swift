@@ -204,11 +204,14 @@ extension RcloneRemote {
             if attributes.extendedAttributes != nil { notStored.insert(.extendedAttributes) }
             if let date = attributes.contentModificationDate {
                 let features = try await features()
-                if kind == .file, features.precision != nil {
-                    try await touch(path, date)
-                } else {
-                    notStored.insert(.contentModificationDate)
+                var isStored = kind == .file && features.precision != nil
+                if isStored {
+                    do { try await touch(path, date) } catch let failure as RcloneFailure where failure.isOfFixedDates {
+                        // The backend takes a date with content only.
+                        isStored = false
+                    }
                 }
+                if !isStored { notStored.insert(.contentModificationDate) }
             }
             return (try await entry(at: path), notStored)
         }
