@@ -189,7 +189,7 @@ import Testing
     }
 
     /// Kills rclone by the configuration in its environment.
-    private static func killPrograms(of folder: RcloneFolder) async throws -> Int {
+    static func killPrograms(of folder: RcloneFolder) async throws -> Int {
         let configuration = folder.directory["rclone.conf"].string
         let processes = try processes(with: configuration)
         for process in processes { kill(process, SIGKILL) }

@@ -56,10 +56,10 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
     }
 
     /// Removes a record. When that fails, the user is told, and the record is back at the next start.
-    package func remove(_ key: [UInt8]) {
+    package func remove(_ key: [UInt8], _ durability: ProviderStoreDurability = .committed) {
         records.withLock { records in
             guard records.removeValue(forKey: key) != nil else { return }
-            store.attempt { try $0.remove(ProviderStoreKey(key), in: namespace) }
+            store.attempt { try $0.remove(ProviderStoreKey(key), in: namespace, durability: durability) }
         }
     }
 }

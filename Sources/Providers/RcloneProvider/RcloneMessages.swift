@@ -126,7 +126,7 @@ struct RcloneCall: Encodable, Sendable {
     var command: String?
     var arg: [String]?
     /// Options of this call.
-    var config: [String: Bool]?
+    var config: [String: RcloneValue]?
 
     private enum CodingKeys: String, CodingKey {
         case fs, remote, opt, srcFs, srcRemote, dstFs, dstRemote, createEmptySrcDirs, deleteEmptySrcDirs, command, arg

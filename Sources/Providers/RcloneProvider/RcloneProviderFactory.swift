@@ -19,9 +19,10 @@ package struct RcloneProviderFactory: ProviderFactory {
         let directory = manager.stateDirectory.appending("rclone")
         // Files of an earlier process are of no use.
         try? FileManager.default.removeItem(atPath: directory.string)
-        let remote = try Self.remote(manager.domain.source, settings, in: directory, Self.kept(in: records)) {
-            Self.keep($0, in: records)
-        }
+        let remote = try Self.remote(
+            manager.domain.source, settings, in: directory, Self.kept(in: records), store: records,
+            isReadOnly: manager.domain.isReadOnly
+        ) { Self.keep($0, in: records) }
         return PathAddressedProvider(remote: remote, manager: manager)
     }
 
@@ -42,9 +43,12 @@ package struct RcloneProviderFactory: ProviderFactory {
         }
     }
 
-    /// - Parameter directory: for the socket and copies of uploads; made here.
+    /// - Parameters:
+    ///   - directory: for the socket and copies of uploads; made here.
+    ///   - store: for renames that are interrupted.
     static func remote(
         _ source: String, _ settings: ProviderSettings, in directory: FilePath, _ features: RcloneFeatures?,
+        store: ReportingStore = .temporary, isReadOnly: Bool = false,
         onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
     ) throws -> RcloneRemote {
         let source = try RcloneSource(source)
@@ -55,8 +59,8 @@ package struct RcloneProviderFactory: ProviderFactory {
             environment: { environment(settings.environment(), settings.secrets()) }, directory: directory.string,
             remote: source.remote, logger: settings.logger)
         return RcloneRemote(
-            host: RcloneHost(launch), source: source, files: TransferFiles(in: directory), features: features,
-            onFeatures: onFeatures)
+            host: RcloneHost(launch), source: source, files: TransferFiles(in: directory),
+            moves: RcloneMoves(in: store, isReadOnly: isReadOnly), features: features, onFeatures: onFeatures)
     }
 
     /// The environment of rclone. Of its own variables only those that say where and how its configuration is: others, such as

@@ -10,16 +10,16 @@ extension RcloneRemote {
     /// The file that keeps a directory in an object store.
     static let marker = HiddenName.prefix + "directory"
     /// rclone copies and moves in any case. Otherwise it compares times and sizes, and takes other content for the same.
-    private static let always = ["IgnoreTimes": true]
+    static let always: [String: RcloneValue] = ["IgnoreTimes": .flag(true)]
     /// The largest content that is sent before its condition is checked.
     private static let largestUnchecked: Int64 = 1 << 20
 
     /// - Parameter isNew: there is nothing at the target, and rclone need not look.
-    private func options(isNew: Bool) async throws -> [String: Bool] {
+    private func options(isNew: Bool) async throws -> [String: RcloneValue] {
         var options = Self.always
-        if isNew { options["NoCheckDest"] = true }
+        if isNew { options["NoCheckDest"] = .flag(true) }
         // The size is compared in any case, and the connection protects what is sent.
-        if try await features().hasSlowHashes == true { options["IgnoreChecksum"] = true }
+        if try await features().hasSlowHashes == true { options["IgnoreChecksum"] = .flag(true) }
         return options
     }
 
@@ -31,7 +31,8 @@ extension RcloneRemote {
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        try await host.changing {
+        try await finishMoves(over: path)
+        return try await host.changing {
             let features = try await features()
             // A large content is not sent in vain.
             if contents.size >= Self.largestUnchecked { try await check(condition, path, isFile: true) }
@@ -88,7 +89,7 @@ extension RcloneRemote {
     }
 
     /// - Parameter isNew: there is nothing at the new path, and rclone need not look.
-    private func moveFile(
+    func moveFile(
         _ path: RemotePath, to newPath: RemotePath, isNew: Bool = false
     ) async throws {
         try await call(
@@ -120,7 +121,7 @@ extension RcloneRemote {
 
     /// - Parameter isFile: only a file of the name counts, which is cheaper to find.
     /// - Throws: ``RemoteConditionFailure`` when the condition does not hold.
-    private func check(
+    func check(
         _ condition: RemoteCondition, _ path: RemotePath, isFile: Bool = false
     ) async throws {
         switch condition {
@@ -140,14 +141,15 @@ extension RcloneRemote {
         }
     }
 
-    private func call(_ method: String, _ parameters: RcloneCall) async throws {
+    func call(_ method: String, _ parameters: RcloneCall) async throws {
         _ = try await host.running().call(method, parameters, returning: RcloneNothing.self, patience: Self.patience)
     }
 
     // MARK: - Directories and names
 
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
-        try await host.changing {
+        try await finishMoves(over: path)
+        return try await host.changing {
             let features = try await features()
             try await check(.absent, path)
             if features.hasEmptyDirectories {
@@ -167,27 +169,8 @@ extension RcloneRemote {
         }
     }
 
-    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await host.changing {
-            try await check(.absent, newPath)
-            if kind == .directory {
-                try await call(
-                    "sync/move",
-                    RcloneCall(
-                        srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
-                        deleteEmptySrcDirs: true, config: Self.always))
-            } else {
-                try await moveFile(path, to: newPath)
-            }
-            return try await OperationLedger.result {
-                try await keepDirectory(of: path)
-                return try await entry(at: newPath)
-            }
-        }
-    }
-
     /// Keeps a directory in an object store from vanishing with its last file.
-    private func keepDirectory(of path: RemotePath) async throws {
+    func keepDirectory(of path: RemotePath) async throws {
         let parent = path.parent
         guard try await !features().hasEmptyDirectories, !parent.names.isEmpty,
             try await presentIfAny(parent) == nil
@@ -198,7 +181,8 @@ extension RcloneRemote {
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        try await host.changing {
+        try await finishMoves(over: path)
+        return try await host.changing {
             var notStored: ItemFields = []
             if attributes.permissions != nil { notStored.insert(.permissions) }
             if attributes.extendedAttributes != nil { notStored.insert(.extendedAttributes) }
@@ -240,6 +224,7 @@ extension RcloneRemote {
 
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         if uploads.withLock({ $0.contains(path) }) { return }
+        try await finishMoves(over: path, .tree)
         try await host.changing {
             do {
                 if kind == .directory {
