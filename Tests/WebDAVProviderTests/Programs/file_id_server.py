@@ -14,6 +14,7 @@ POST /faults/NAME/VALUE has it do something wrong from then on:
   limit/BYTES     the bin takes nothing that is so large
   odd/KIND        the bin lists something odd: names, places, identifiers, half
   letters/TEXT    the permissions of every file and folder
+  foreign/TEXT    another client writes TEXT over the file of the next PUT, before that is answered
 """
 
 import email.utils
@@ -413,6 +414,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 node.modified, fields["X_OC_MTime"] = int(self.headers["X-OC-MTime"]), "accepted"
             self.touch(parents + [node])
             fields.update(ETag='"%s"' % node.tag, OC_ETag='"%s"' % node.tag, OC_FileId="%08doc" % node.id)
+            if "foreign" in faults:
+                node.content = faults.pop("foreign").encode()
+                self.touch([node])
             self.answer(204 if nodes else 201, **fields)
 
     def do_MKCOL(self):

@@ -18,11 +18,14 @@ HABITs:
   inner=PATH  is behind a proxy that changes the paths of requests alone: every reference begins with PATH
   pathtags    the ETag of a file depends on its path
   newtags     each PUT makes another ETag, also of the same content
+  puttags     the answer to PUT has the ETag
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing. With 0 for MS it is done
 when /.release was asked for. /.break=MS closes the connection in place of the 504, and /.hang=MS does so when the move is done.
 After a GET of /.moves=STATUS each MOVE is answered with that status, until a GET of /.moves=0.
+After a GET of /.foreign=TEXT another client writes over the next file that a PUT or MOVE brings to a name that is not
+hidden, before that is answered: as many bytes, TEXT again and again. The file gets a date of its own.
 After a GET of /.lock another client has locked the root with all in it: PUT, MKCOL, MOVE and DELETE are answered as by
 Apache, with 207 and a 423 inside.
 After a GET of /.refuse=STATUS the first PROPFIND after the next MOVE is answered with that status.
@@ -53,6 +56,7 @@ losing = threading.Event()
 refusals = {"armed": None, "due": None}
 gateway = {"pause": None, "kind": "gateway"}
 moves = {"status": 0}
+foreign = {"text": None}
 counts = {}
 locked = threading.Event()
 dates = {}
@@ -272,6 +276,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/.moves="):
             moves["status"] = int(self.path.partition("=")[2])
             return self.answer(204)
+        if self.path.startswith("/.foreign="):
+            foreign["text"] = self.path.partition("=")[2].encode()
+            return self.answer(204)
         if self.path == "/.lock":
             locked.set()
             return self.answer(204)
@@ -309,7 +316,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(412)
             if files.get(self.parent(self.place), b"") is not None:
                 return self.answer(409)
-        self.answer(201 if self.put(content) else 204)
+        is_new = self.put(content)
+        with lock:
+            fields = [("ETag", self.tag(self.place))] if "puttags" in habits else []
+            self.write_over(self.place)
+        self.answer(201 if is_new else 204, fields=fields)
+
+    @staticmethod
+    def write_over(place):
+        if foreign["text"] is not None and "/.yonder-partial-" not in place:
+            size = len(files[place])
+            files[place] = (foreign["text"] * size)[:size]
+            dates[place], writes[place], foreign["text"] = 1_500_000_000, -1, None
 
     def do_MKCOL(self):
         self.body()
@@ -342,6 +360,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     return self.answer(412)
                 is_new = target not in files
                 self.move(self.place, target)
+                self.write_over(target)
                 refusals["due"], refusals["armed"] = refusals["armed"], None
         if pause is not None:
             late = threading.Thread(target=self.move_later, args=(self.place, target, pause / 1000), daemon=True)

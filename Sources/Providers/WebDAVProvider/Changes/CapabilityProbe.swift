@@ -342,7 +342,7 @@ struct CapabilityProbe: Sendable {
     // MARK: - Requests
 
     private func put(_ text: String, _ path: RemotePath) async throws {
-        try await completed { try await changes.put(.bytes(Array(text.utf8)), at: path, of: directoryName) }
+        try await completed { _ = try await changes.put(.bytes(Array(text.utf8)), at: path, of: directoryName) }
     }
 
     /// For messages: the user knows the directory, and not the hidden files.

@@ -52,19 +52,19 @@ final class ChunkedUploads: Sendable {
 
     /// Writes a large file.
     ///
-    /// - Returns: false when the file is not large, or the server accepts no chunks: then nothing was done.
+    /// - Returns: the answer; nil when the file is not large, or the server accepts no chunks: then nothing was done.
     /// - Throws: ``RemoteConditionFailure``; `providerDomainTemporarilyUnavailable` when the server has lost a chunk;
     ///   the errors of ``ContentSource``.
     func write(
         _ contents: ContentSource, to path: RemotePath, _ attributes: RemoteAttributes, if condition: RemoteCondition
-    ) async throws -> Bool {
+    ) async throws -> HTTPResponse? {
         let (target, name) = (client.root.url(of: path), path.name ?? "/")
         guard contents.size >= Self.smallest, let uploads,
             state.withLock({ !$0.isRefused && $0.inProgress.insert(target.path).inserted })
-        else { return false }
+        else { return nil }
         defer { state.withLock { _ = $0.inProgress.remove(target.path) } }
         await deleteAbandoned(in: uploads)
-        guard let begun = try await begin(contents.size, path, target, in: uploads) else { return false }
+        guard let begun = try await begin(contents.size, path, target, in: uploads) else { return nil }
         var upload = begun.upload
         try await sendChunks(of: contents, &upload, begun.present)
         try contents.confirm()
@@ -93,7 +93,7 @@ final class ChunkedUploads: Sendable {
         }
         if response.head.isSuccess {
             journal.remove(upload.record)
-            return true
+            return response
         }
         // After others a proxy has stopped waiting.
         if ![502, 504].contains(response.status), response.status < 520 { try takeBack() }

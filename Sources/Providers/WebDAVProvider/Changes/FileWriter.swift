@@ -102,10 +102,10 @@ struct FileWriter: Sendable {
                     entry.name = name
                     return entry
                 }
-                guard let found = try await lookUp(path, capabilities) else {
-                    throw RemoteConditionFailure(present: nil)
-                }
-                return try Self.requireSize(of: contents, found.entry).with(stored)
+                let found = try await server.lookUpSent(
+                    contents, at: path, mark, etag: nil, isHeadTrue: capabilities.headsAreTrue)
+                guard let found else { throw RemoteConditionFailure(present: nil) }
+                return found.entry.with(stored)
             }
         } catch let unanswered as ChangeRequests.UnansweredMove {
             // The record of the upload stays: it gives the file its date.
@@ -124,14 +124,16 @@ struct FileWriter: Sendable {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         let bytes = try await Self.bytes(of: contents)
-        return try await recordingOutcome(of: contents, LostUploads.digest(of: bytes), at: path, attributes) {
-            try await changes.put(.bytes(bytes), at: path, ["If-None-Match": "*"])
-            guard let made = try await lookUp(path, capabilities) else {
+        let mark = LostUploads.digest(of: bytes)
+        return try await recordingOutcome(of: contents, mark, at: path, attributes) {
+            let etag = try await changes.put(.bytes(bytes), at: path, ["If-None-Match": "*"])
+            let made = try await server.lookUpSent(
+                contents, at: path, mark, etag: etag, isHeadTrue: capabilities.headsAreTrue)
+            guard let made else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken '\(name)'")
             }
-            let entry = try Self.requireSize(of: contents, made.entry)
-            guard capabilities.keepsAttributes else { return entry }
-            return entry.with(await self.attributes.storeIfWorthIt(attributes, of: made.resource, at: path))
+            guard capabilities.keepsAttributes else { return made.entry }
+            return made.entry.with(await self.attributes.storeIfWorthIt(attributes, of: made.resource, at: path))
         }
     }
 
@@ -156,14 +158,17 @@ struct FileWriter: Sendable {
             bytes.map { LostUploads.digest(of: $0) }
             ?? attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
         return try await recordingOutcome(of: contents, mark, at: path, attributes) {
+            let etag: String?
             if let bytes {
-                try await changes.put(.bytes(bytes), at: path, fields)
-            } else if try await !chunkedUploads.write(contents, to: path, attributes, if: condition) {
-                try await changes.put(.content(contents), at: path, fields)
+                etag = try await changes.put(.bytes(bytes), at: path, fields)
+            } else if let answer = try await chunkedUploads.write(contents, to: path, attributes, if: condition) {
+                etag = ChangeRequests.etag(in: answer)
+            } else {
+                etag = try await changes.put(.content(contents), at: path, fields)
             }
-            let found = try await OperationLedger.result { try await server.lookUp(path) }
+            let found = try await server.lookUpSent(contents, at: path, mark, etag: etag, isHeadTrue: false)
             guard let found else { throw RemoteConditionFailure(present: nil) }
-            return try Self.requireSize(of: contents, found.entry)
+            return found.entry
         }
     }
 
@@ -180,8 +185,10 @@ struct FileWriter: Sendable {
         }
         guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(path, on: server) }
         try await contents.pace(contents.size)
-        try await changes.put(.bytes(bytes), at: path)
-        return try Self.requireSize(of: contents, try await OperationLedger.result { try await server.entry(at: path) })
+        let etag = try await changes.put(.bytes(bytes), at: path)
+        let found = try await server.lookUpSent(contents, at: path, nil, etag: etag, isHeadTrue: false)
+        guard let found else { throw RemoteConditionFailure(present: nil) }
+        return found.entry
     }
 
     // MARK: - Parts
@@ -190,19 +197,6 @@ struct FileWriter: Sendable {
     private static func bytes(of contents: ContentSource) async throws -> [UInt8] {
         try await contents.pace(contents.size)
         return try await BlockingWork.run { try contents.read(at: 0, count: Int(contents.size)) }
-    }
-
-    /// Looks up what was just written. A record of the upload in flight must not cost a request here.
-    private func lookUp(_ path: RemotePath, _ capabilities: ServerCapabilities) async throws -> WebDAVServer.Found? {
-        try await OperationLedger.result {
-            capabilities.headsAreTrue ? try await server.head(path) : try await server.lookUp(path)
-        }
-    }
-
-    /// - Throws: ``RemoteConditionFailure`` for an item that is not the content that was sent.
-    private static func requireSize(of contents: ContentSource, _ entry: RemoteEntry) throws -> RemoteEntry {
-        guard entry.kind == .file, entry.size == contents.size else { throw RemoteConditionFailure(present: entry) }
-        return entry
     }
 
     /// Runs the part of an upload during which the content may arrive at its path. It is recorded before, because the daemon

@@ -33,7 +33,7 @@ struct MoveSearch: Sendable {
                 if try await server.lookUp(hidden) != nil { continue }
                 server.hiddenFiles.remove(hidden)
                 guard let mark, let found = try await server.lookUp(path), found.entry.kind == .file,
-                    try await isSent(found, mark, contents.size)
+                    try await server.has(mark, size: contents.size, found, at: path)
                 else { return nil }
                 return try await server.lostUploads.recognized(found.entry, at: path)
             }
@@ -41,17 +41,6 @@ struct MoveSearch: Sendable {
             server.client.transport.logger.debug("a move without an answer cannot be looked for: \(error)")
         }
         return nil
-    }
-
-    private func isSent(_ found: WebDAVServer.Found, _ mark: SentContents.Mark, _ size: Int64) async throws -> Bool {
-        switch mark {
-        case .tag(let tag): return found.entry.tag == tag
-        case .seconds(let seconds): return found.entry.size == size && found.resource.modifiedAt == seconds
-        case .digest:
-            guard found.entry.size == size else { return false }
-            guard let bytes = try await server.lostUploads.bytes(at: path) else { return false }
-            return LostUploads.digest(of: bytes) == mark
-        }
     }
 }
 

@@ -28,14 +28,23 @@ struct ChangeRequests: Sendable {
     /// - Parameters:
     ///   - destination: the path in the same directory that the content is for, where it is not the first one.
     ///   - what: what the message of a refusal names; nil for that path.
+    /// - Returns: the ETag in the answer; nil where it has none.
+    @discardableResult
     func put(
         _ body: HTTPBody, at path: RemotePath, for destination: RemotePath? = nil, of what: String? = nil,
         _ conditions: HTTPFields = [:]
-    ) async throws {
+    ) async throws -> String? {
         var fields = conditions
         fields["Content-Type"] = "application/octet-stream"
         let response = try await client.send("PUT", client.root.url(of: path), fields, body: body)
         if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path, of: what) }
+        return Self.etag(in: response)
+    }
+
+    /// The ETag of the content that a request has sent. Nextcloud and ownCloud have a field of their own, also for what was sent
+    /// in chunks.
+    static func etag(in response: HTTPResponse) -> String? {
+        response.head.fields["ETag"] ?? response.head.fields["OC-ETag"]
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool) async throws {

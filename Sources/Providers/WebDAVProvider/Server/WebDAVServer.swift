@@ -148,15 +148,22 @@ final class WebDAVServer: Sendable {
     /// Looks a file up by a request that costs less, where ``ServerCapabilities/headsAreTrue``.
     ///
     /// - Returns: nil when nothing is at the path.
-    func head(_ path: RemotePath) async throws -> Found? {
-        let response = try await client.send("HEAD", client.root.url(of: path))
+    func head(_ path: RemotePath) async throws -> Found? { try await describe(path, by: "HEAD")?.found }
+
+    /// Looks a file up by HEAD or GET.
+    ///
+    /// - Returns: the file, and its content where the answer to GET says which version it is; nil when nothing is at the path.
+    func describe(_ path: RemotePath, by method: String) async throws -> (found: Found, bytes: [UInt8]?)? {
+        let isRead = method == "GET"
+        let response = try await client.send(
+            method, client.root.url(of: path), isRead ? ["Accept-Encoding": "identity"] : [:])
         guard response.status != 404, response.status != 410 else { return nil }
         guard response.head.isSuccess else { throw WebDAVClient.failure(response, of: path.name ?? "/") }
         // Some servers send no length of an empty file, and a login page has no ETag.
         guard response.head.contentLength != nil, response.head.fields["ETag"] != nil else {
-            return try await lookUp(path)
+            return try await lookUp(path).map { ($0, nil) }
         }
-        return found(DAVResource(response.head), path, in: response.head)
+        return (found(DAVResource(response.head), path, in: response.head), isRead ? response.body : nil)
     }
 
     /// - Throws: `noSuchItem`.
