@@ -48,7 +48,9 @@ extension RcloneRemote {
                 if features.isBucket || hasSeenIdentifiers || !features.movesFiles {
                     try await check(condition, path, isFile: features.isBucket)
                     try await copyFile(copy, to: path, isNew: condition == .absent)
-                    return try await stored(path, size: contents.size)
+                    return try await OperationLedger.result {
+                        try await present(copy, sentTo: path, size: contents.size)
+                    }
                 }
                 return try await replace(path, by: copy, size: contents.size, if: condition)
             }
@@ -110,8 +112,8 @@ extension RcloneRemote {
                 dstFs: source.root, dstRemote: RcloneName.text(path), config: try await options(isNew: isNew)))
     }
 
-    /// A file that was just uploaded.
-    private func stored(_ path: RemotePath, size: Int64) async throws -> RemoteEntry {
+    /// A file that was just uploaded, or another one of its size.
+    func stored(_ path: RemotePath, size: Int64) async throws -> RemoteEntry {
         guard let entry = try await presentIfAny(path, isFile: true), entry.size == size else {
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable, "what arrived of '\(path.name ?? "")' is not what was sent")

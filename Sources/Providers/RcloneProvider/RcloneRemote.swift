@@ -71,7 +71,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     /// Whether the backend has identifiers of its own: then a file is replaced in place, and stays the same item.
     var hasSeenIdentifiers: Bool { hasIdentifiers.withLock { $0 } }
 
-    private func options(_ features: RcloneFeatures, isFile: Bool = false) -> [String: RcloneValue] {
+    func options(_ features: RcloneFeatures, isFile: Bool = false) -> [String: RcloneValue] {
         var options: [String: RcloneValue] = ["noMimeType": .flag(true), "showOrigIDs": .flag(true)]
         if let hash = features.hash {
             options["showHash"] = .flag(true)

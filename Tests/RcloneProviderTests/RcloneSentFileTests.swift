@@ -1,0 +1,75 @@
+import FileProvider
+import FileProviderPaths
+import FileProviderTesting
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import RcloneProvider
+
+@Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneSentFileTests {
+    private let path = RemotePath(["file"])
+
+    /// - Parameter source: nil for the folder itself.
+    private func run(
+        _ source: String? = nil, _ test: (RcloneFolder, RcloneRemote) async throws -> Void
+    ) async throws {
+        let folder = try await RcloneFolder()
+        let remote = try RcloneProviderFactory.remote(
+            source ?? folder.domain.source, folder.settings, in: folder.directory["remote"], nil
+        ) { _ in }
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            try await test(folder, remote)
+        }
+    }
+
+    /// Looks up what was uploaded as if it had just been.
+    private func find(
+        _ text: String, datedAt seconds: TimeInterval, _ folder: RcloneFolder, _ remote: RcloneRemote
+    ) async throws -> RemoteEntry {
+        let copy = folder.directory["remote"].appending("copy").string
+        try Data(text.utf8).write(to: URL(fileURLWithPath: copy))
+        let date = Date(timeIntervalSince1970: seconds)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: copy)
+        return try await remote.present(copy, sentTo: path, size: Int64(text.utf8.count))
+    }
+
+    @Test("RCLONE-2: another client's content in the place of a direct upload is told from it by the checksum")
+    func checksums() async throws {
+        // An object store in rclone's memory.
+        try await run("rclone::memory:bucket") { folder, remote in
+            let date = FileTimestamp(seconds: 1_500_000_000)
+            let made = try await withContent(Array("their".utf8)) {
+                try await remote.write(
+                    $0, to: path, attributes: RemoteAttributes(contentModificationDate: date), if: .absent)
+            }
+            #expect(made.isTagStrong)
+            #expect(try await find("their", datedAt: 7, folder, remote).tag == made.tag)
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await find("yours", datedAt: 1_500_000_000, folder, remote)
+            }
+        }
+    }
+
+    @Test("RCLONE-2: without checksums it is told by the date, or by the bytes")
+    func datesAndBytes() async throws {
+        try await run { folder, remote in
+            let date = FileTimestamp(seconds: 1_500_000_000)
+            let made = try await withContent(Array("their".utf8)) {
+                try await remote.write(
+                    $0, to: path, attributes: RemoteAttributes(contentModificationDate: date), if: .absent)
+            }
+            #expect(!made.isTagStrong)
+            for seconds in [1_500_000_000, 7] as [TimeInterval] {
+                #expect(try await find("their", datedAt: seconds, folder, remote).tag == made.tag)
+            }
+            await #expect(throws: RemoteConditionFailure.self) {
+                _ = try await find("yours", datedAt: 7, folder, remote)
+            }
+        }
+    }
+}
