@@ -91,6 +91,28 @@ import Testing
         }
     }
 
+    @Test("HTTP-1: before each repetition it is looked again, and what the look throws ends the request")
+    func looksBeforeEachRepetition() async throws {
+        struct Changed: Error {}
+        try await withServer { server, transport in
+            for path in ["/status/look?status=503&after=0&times=2", "/cut/look?times=2"] {
+                let looks = Atomic<Int>(0)
+                var request = HTTPRequest("PUT", try server.at(path), body: .bytes([1]))
+                request.beforeRepetition = { looks.add(1, ordering: .relaxed) }
+                #expect(try await transport.send(request).status == 200)
+                #expect(looks.load(ordering: .relaxed) == 2)
+            }
+            for path in ["/status/changed?status=503&after=0&times=2", "/cut/changed?times=2"] {
+                var request = HTTPRequest("PUT", try server.at(path), body: .bytes([1]))
+                request.beforeRepetition = { throw Changed() }
+                let unsent = request
+                await #expect(throws: Changed.self) { _ = try await transport.send(unsent) }
+            }
+            let log = try await server.log()
+            #expect(log.entries(below: "/status/changed").count == 1 && log.entries(below: "/cut/changed").count == 1)
+        }
+    }
+
     @Test func saysWhoCannotBeReachedAtOnce() async throws {
         let server = try await TestServer()
         let url = server.base

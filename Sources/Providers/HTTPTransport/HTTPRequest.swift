@@ -11,6 +11,9 @@ package struct HTTPRequest: Sendable {
     package var repetition: Repetition
     /// The statuses after which the request is repeated later, as far as the configuration allows.
     package var passingStatuses: Set<Int> = [429, 503]
+    /// Called before each repetition, which comes seconds after the caller has looked at what the request changes. An error of it
+    /// ends the request: another client has changed that meanwhile. Nil where the server checks the request's own condition.
+    package var beforeRepetition: (@Sendable () async throws -> Void)?
     /// Whether redirects are followed: with the same method, a limited number of them, and to another server only to read,
     /// with no header of this request but `Range`; never from `https` to `http`.
     package var followsRedirects = true

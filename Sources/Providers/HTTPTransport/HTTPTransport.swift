@@ -99,6 +99,7 @@ package final class HTTPTransport: Sendable {
                         if isExtra { attempts -= 1 }
                         logger.debug("\(request.method) \(request.url.path): \(status), again in \(pause)")
                         try await Task.sleep(for: pause)
+                        try await request.beforeRepetition?()
                     }
                 } catch let failure as TransportFailure {
                     guard failure.isBroken, request.repetition == .harmless,
@@ -107,6 +108,7 @@ package final class HTTPTransport: Sendable {
                     else { throw failure }
                     logger.debug("\(request.method) \(request.url.path): \(failure.error.message), again in \(pause)")
                     try await Task.sleep(for: pause)
+                    try await request.beforeRepetition?()
                 }
             }
         } catch let failure as TransportFailure {
