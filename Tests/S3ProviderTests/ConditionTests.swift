@@ -140,6 +140,17 @@ import Testing
         }
     }
 
+    @Test("S3-5: a write that a busy server has to be sent again replaces nothing that came meanwhile")
+    func foreignWriteBeforeRepetitionStays() async throws {
+        try await withStore("ignores", "overtakes=PUT top/file") { remote, _, _ in
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await write("ours", remote, if: .absent)
+            }
+            let there = try await remote.entry(at: RemotePath("file"))
+            #expect(failure?.present == there && there.size == 6)
+        }
+    }
+
     @Test func anExpiredSessionIsReplacedByTheOneInTheFile() async throws {
         try await withStore("expired=old", token: "new") { remote, scratch, _ in
             _ = try await remote.entry(at: .root)

@@ -7,6 +7,7 @@ ignores: conditions are ignored.
 ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are.
 refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, another client writes it anew.
+overtakes=METHOD KEY: the first such request is refused as by a busy server, and another client writes the key then.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
@@ -92,6 +93,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             scope = self.headers.get("Authorization", "").split("/")
             if "region" in options and scope[2:3] != [options["region"]]:
                 return self.refuse(400, "AuthorizationHeaderMalformed", f"<Region>{options['region']}</Region>")
+            if options.get("overtakes") == f"{self.command} {key}":
+                del options["overtakes"]
+                objects[key] = made(b"theirs")
+                return self.refuse(503, "SlowDown")
             getattr(self, "do_" + self.command.lower() + "_object")(key, query, body)
 
     do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = handle_any

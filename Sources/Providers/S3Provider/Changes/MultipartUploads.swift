@@ -91,7 +91,12 @@ struct MultipartUploads: Sendable {
     }
 
     /// - Returns: the object's ETag; where the server does not say it, the one that objects in such parts have.
-    func complete(_ record: UploadRecord, _ parts: [Part], _ fields: HTTPFields = [:]) async throws -> String {
+    ///
+    /// - Parameter look: called before each repetition, where the server does not check what the request changes.
+    func complete(
+        _ record: UploadRecord, _ parts: [Part], _ fields: HTTPFields = [:],
+        lookingAgain look: (@Sendable () async throws -> Void)? = nil
+    ) async throws -> String {
         let listed = parts.map { part in
             "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(S3Client.escaped(part.tag))</ETag></Part>"
         }
@@ -103,7 +108,8 @@ struct MultipartUploads: Sendable {
         // The server assembles the parts before it responds.
         let tag = try await client.sendLong { [fields] in
             client.request(
-                "POST", record.key, query: [("uploadId", record.identifier)], fields: fields, body: .bytes(body))
+                "POST", record.key, query: [("uploadId", record.identifier)], fields: fields, body: .bytes(body),
+                lookingAgain: look)
         }
         journal.remove(record)
         return tag ?? Self.tag(of: parts)

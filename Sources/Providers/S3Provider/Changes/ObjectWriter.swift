@@ -68,11 +68,24 @@ struct ObjectWriter: Sendable {
         let content: [UInt8]? = if case .unchanged(let tag) = condition { tag } else { nil }
         try await preconditions.sending(
             condition, tag: content.map { records.tag(of: $0, at: tree.key(of: path)) },
-            isUnchanged: { try await tree.has(content ?? [], at: path) }
+            isUnchanged: { try await tree.has(content ?? [], at: path) },
+            look: { try await tree.require(condition, at: path) }
         ) { extra in
             var all = fields
             for field in extra { all[field.name] = field.value }
             try await body(all, !extra.isEmpty)
+        }
+    }
+
+    /// The look before a request is repeated whose condition the server does not check. What it sent itself may be there.
+    private func look(
+        _ condition: RemoteCondition, at path: RemotePath, sent tag: String
+    ) -> @Sendable () async throws -> Void {
+        { [tree] in
+            do {
+                try await tree.require(condition, at: path)
+            } catch let failure as RemoteConditionFailure where failure.present?.tag == Array(tag.utf8) {
+            }
         }
     }
 
@@ -96,10 +109,10 @@ struct ObjectWriter: Sendable {
                 } else {
                     body = .content(contents)
                 }
-                // A request whose condition was compared here is not sent again without another comparison.
                 return client.request(
                     "PUT", key, fields: fields, body: body, payloadHash: hashes.sha256,
-                    repetition: isCompared ? .ifNotDone : nil)
+                    repetition: isCompared ? .ifNotDone : nil,
+                    lookingAgain: isCompared ? look(condition, at: path, sent: expected) : nil)
             }.fields["ETag"]
         }
         return Answer(tag: tag.map(S3Object.quoted) ?? expected, isFromResponse: tag != nil)
@@ -126,7 +139,9 @@ struct ObjectWriter: Sendable {
                 try await tree.require(condition, at: path)
                 var tag = ""
                 try await sending(condition, [:], at: path) { [record] fields, _ in
-                    tag = try await uploads.complete(record, parts, fields)
+                    tag = try await uploads.complete(
+                        record, parts, fields,
+                        lookingAgain: look(condition, at: path, sent: MultipartUploads.tag(of: parts)))
                 }
                 return Answer(tag: tag, isFromResponse: false)
             } catch let failure as S3Failure where failure.code == "NoSuchUpload" && attempt == 1 {

@@ -79,10 +79,11 @@ final class Preconditions: Sendable {
     /// - Parameters:
     ///   - tag: the object's ETag while it has the content that the condition wants.
     ///   - isUnchanged: whether the object still has that content.
+    ///   - look: throws when the condition does not hold.
     ///   - body: gets the fields of the precondition.
     func sending(
         _ condition: RemoteCondition, tag: String?, isUnchanged: () async throws -> Bool,
-        _ body: (HTTPFields) async throws -> Void
+        look: () async throws -> Void, _ body: (HTTPFields) async throws -> Void
     ) async throws {
         var fields = fields(for: condition, tag: tag)
         for attempt in 1... {
@@ -90,9 +91,11 @@ final class Preconditions: Sendable {
                 return try await body(fields)
             } catch let failure as S3Failure where failure.isUnimplemented && !fields.isEmpty {
                 state.withLock { $0.support = ConditionSupport.none }
+                try await look()
                 return try await body([:])
             } catch let failure as S3Failure where failure.isRace && attempt < 3 {
                 try await Task.sleep(for: .milliseconds(100 * attempt))
+                if fields.isEmpty { try await look() }
             } catch let failure as S3Failure where failure.isUnmetCondition && !fields.isEmpty {
                 guard case .unchanged = condition, try await isUnchanged() else { throw failure }
                 client.logger.notice("the server refuses the ETag that an object has: objects are compared from now on")

@@ -17,8 +17,11 @@ extension S3Client {
     /// - Returns: the ETag in the response, where it has one.
     /// - Throws: ``S3Failure``; `malformedResponse` for a response that is no result.
     func sendLong(_ make: () -> HTTPRequest) async throws -> String? {
-        try await again { () async throws -> String? in
+        var isAgain = false
+        return try await again { () async throws -> String? in
             var request = make()
+            if isAgain { try await request.beforeRepetition?() }
+            isAgain = true
             request.patience = .seconds(600)
             let answer = try await attempt(request)
             let document = try? XMLReader.document(answer.body)

@@ -75,19 +75,29 @@ final class S3Client: Sendable {
     /// - Parameters:
     ///   - payloadHash: SHA-256 of the body where it is known already.
     ///   - keys: the keys that the request changes, where that is not `key`.
+    ///   - look: called before each repetition, where the server does not check what the request changes.
     func request(
         _ method: String, _ key: String?, query: [(String, String)] = [], fields: HTTPFields = [:],
         body: HTTPBody? = nil, payloadHash: String? = nil, repetition: HTTPRequest.Repetition? = nil,
-        changing keys: [String]? = nil
+        changing keys: [String]? = nil, lookingAgain look: (@Sendable () async throws -> Void)? = nil
     ) -> HTTPRequest {
         var request = HTTPRequest(
             method, location.url(of: key, query: query), fields: fields, body: body, repetition: repetition)
-        // After other statuses the request may have been applied.
-        request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
+        // After other statuses the request may have been applied. A body that is given once is not sent again at all.
+        if !request.passingStatuses.isEmpty {
+            request.passingStatuses = request.repetition == .harmless ? [429, 500, 502, 503, 504] : [429, 503]
+        }
         request.followsRedirects = false
-        request.authorizer = Signer(
-            client: self, payloadHash: payloadHash, changes: keys ?? Self.changed(by: method, key, query),
-            attempts: Attempts())
+        let changes = keys ?? Self.changed(by: method, key, query)
+        request.authorizer = Signer(client: self, payloadHash: payloadHash, changes: changes, attempts: Attempts())
+        if let look {
+            let tag = request.tagOfWritten
+            request.beforeRepetition = { [ledger] in
+                // The look may end the request, and the attempt before had no response.
+                for key in changes { ledger.noteUnknown(key, tag: tag) }
+                try await look()
+            }
+        }
         return request
     }
 
@@ -140,8 +150,12 @@ final class S3Client: Sendable {
     ///
     /// - Throws: ``S3Failure`` for a response without success; ``FileProviderError``.
     func send(_ make: @Sendable () -> HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
-        try await again {
-            let answer = try await self.attempt(make(), limit: limit)
+        var isAgain = false
+        return try await again {
+            let request = make()
+            if isAgain { try await request.beforeRepetition?() }
+            isAgain = true
+            let answer = try await self.attempt(request, limit: limit)
             guard answer.head.isSuccess else { throw S3Failure(answer, bucket: self.location.bucket) }
             return answer
         }
