@@ -140,6 +140,58 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-7: what another client writes in the new place of a rename stays, and the rename collides with it",
+        arguments: [
+            ("plain", "arrives="), ("ignores", "arrives="), ("ignores=copies", "arrives="), ("plain", "overtakes=PUT "),
+            ("ignores", "overtakes=PUT "),
+        ])
+    func foreignWriteInTheNewPlaceStays(on store: String, _ event: String) async throws {
+        try await withStore(store, event + "top/moved") { remote, _, _ in
+            _ = try await write("ours", remote, if: .absent)
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            }
+            let there = try await remote.entry(at: RemotePath("moved"))
+            #expect(failure?.present == there && there.size == 6)
+            #expect(try await remote.entry(at: RemotePath("file")).size == 4)
+            #expect(remote.moves.records.isEmpty)
+        }
+        try await withStore(store, event + "top/b/2") { remote, _, _ in
+            for number in 1...3 { _ = try await write("ours", remote, if: .absent, to: "a/\(number)") }
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            }
+            #expect(failure?.present?.kind == .directory)
+            let there = try await remote.entries(in: RemotePath("b"), from: nil, limit: 10).entries
+            #expect(there.map(\.name) == ["2"] && there.map(\.size) == [6])
+            #expect(try await remote.entries(in: RemotePath("a"), from: nil, limit: 10).entries.count == 3)
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test(
+        "S3-12: a rename that goes on replaces its own older copies, and no others", arguments: ["plain", "ignores"],
+        [true, false])
+    func olderCopiesAreReplaced(on store: String, isOwn: Bool) async throws {
+        try await withStore(store) { remote, _, _ in
+            _ = try await write("newer", remote, if: .absent, to: "a/1")
+            let old = try await write("old", remote, if: .absent, to: "b/1")
+            let copy = try #require(try await remote.client.listed("top/b/1"))
+            let rename = MoveRecord(from: "top/a/", to: "top/b/", stage: .copying, begun: S3Client.now)
+            // What was copied for anything else may be another client's by now.
+            remote.records.didCopy([(copy, copy.key, copy.tag)], in: isOwn ? rename : nil)
+            try remote.moves.save(rename)
+            do {
+                _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+                #expect(isOwn)
+            } catch is RemoteConditionFailure {
+                #expect(!isOwn)
+            }
+            #expect(try await remote.entry(at: RemotePath(["b", "1"])).size == (isOwn ? 5 : old.size))
+        }
+    }
+
     @Test("S3-5: a write that a busy server has to be sent again replaces nothing that came meanwhile")
     func foreignWriteBeforeRepetitionStays() async throws {
         try await withStore("ignores", "overtakes=PUT top/file") { remote, _, _ in

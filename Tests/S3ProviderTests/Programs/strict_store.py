@@ -4,10 +4,12 @@ usage: strict_store.py PORTFILE [OPTION]...
 expired=TOKEN: requests with this session token are refused.
 region=REGION: those signed for another region are.
 ignores: conditions are ignored.
-ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are.
+ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are; ignores=copies: that the key
+of a copy must be free is.
 refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, another client writes it anew.
 overtakes=METHOD KEY: the first such request is refused as by a busy server, and another client writes the key then.
+arrives=KEY: just before something is copied to this key, or it is looked at by HEAD, another client writes it.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
@@ -104,7 +106,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_put_object(self, key, query, body):
         there = objects.get(key)
         source = self.headers.get("x-amz-copy-source")
-        if source and options.get("forgets") == "copies" or there is not None and options.get("forgets") == key:
+        isCopied = source and not re.search(r"/\.yonder", key)
+        if isCopied and options.get("forgets") == "copies" or there is not None and options.get("forgets") == key:
             options.pop("forgets")
             return self.answer(200, b"<html>welcome</html>")
         if there is not None and options.get("denies") == key:
@@ -114,6 +117,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if original is None:
                 return self.refuse(404, "NoSuchKey")
             if self.headers.get("x-amz-copy-source-if-match", tag(original)) != tag(original):
+                return self.refuse(412, "PreconditionFailed")
+            self.let_arrive(key)
+            looks = options.get("ignores", "deletes") not in ("", "copies")
+            if looks and self.headers.get("If-None-Match") == "*" and key in objects:
                 return self.refuse(412, "PreconditionFailed")
             objects[key] = made(original[0])
             text = f"<CopyObjectResult><ETag>{xml.sax.saxutils.escape(tag(objects[key]))}</ETag></CopyObjectResult>"
@@ -130,6 +137,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.refuse(412, "PreconditionFailed")
         objects[key] = made(body)
         self.answer(200, ETag=tag(objects[key], b"answered" if "answers" in options else b""))
+
+    def let_arrive(self, key):
+        if options.get("arrives") == key:
+            del options["arrives"]
+            objects[key] = made(b"theirs")
 
     def do_delete_object(self, key, query, body):
         if "keeps" in options and key.startswith(options["keeps"]):
@@ -154,6 +166,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, f"<DeleteResult>{refused}</DeleteResult>".encode())
 
     def do_head_object(self, key, query, body):
+        self.let_arrive(key)
         self.do_get_object(key, query, body)
 
     def do_get_object(self, key, query, body):

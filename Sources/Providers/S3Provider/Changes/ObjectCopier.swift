@@ -4,38 +4,82 @@ import HTTPTransport
 /// Copies objects on the server.
 struct ObjectCopier: Sendable {
     let client: S3Client
+    let preconditions: Preconditions
     let multipart: MultipartUploads
     /// The size, in bytes, up to which the server copies an object with one request.
     let largestCopy: Int64
 
-    /// Copies an object as it was listed, with its metadata.
+    /// There is an object at the key of a copy, which must not be replaced.
+    struct Occupied: Error {}
+
+    /// Where a copy goes to.
+    private enum Target {
+        case itself
+        case free
+    }
+
+    /// Copies an object as it was listed onto itself.
     ///
     /// - Parameter metadata: replaces the object's, where it says so.
+    /// - Returns: as ``copy(_:toFree:)``.
+    func copy(_ original: S3Object, replacing metadata: HTTPFields) async throws -> String {
+        try await copy(original, to: original.key, .itself, metadata)
+    }
+
+    /// Copies an object as it was listed, with its metadata, to a key that no object has.
+    ///
     /// - Returns: the copy's ETag. Where it is not the original's, the original may have changed before: some servers compare
     ///   multipart objects with other ETags than they list, so that no precondition is possible.
-    func copy(_ original: S3Object, to key: String, _ metadata: HTTPFields = [:]) async throws -> String {
-        if client.listsOtherTags { return try await copy(original, to: key, metadata, isConditional: false) }
+    /// - Throws: ``Occupied``, also after a copy whose response was lost.
+    func copy(_ original: S3Object, toFree key: String) async throws -> String {
         do {
-            return try await copy(original, to: key, metadata, isConditional: true)
+            return try await copy(original, to: key, .free, [:])
+        } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
+            // It may be the condition on the original, or that on the copy.
+            if try await client.object(key) != nil { throw Occupied() }
+            throw failure
+        }
+    }
+
+    private func requireFree(_ key: String) async throws {
+        if try await client.object(key) != nil { throw Occupied() }
+    }
+
+    private func copy(
+        _ original: S3Object, to key: String, _ target: Target, _ metadata: HTTPFields
+    ) async throws -> String {
+        if client.listsOtherTags { return try await copy(original, to: key, target, metadata, isConditional: false) }
+        do {
+            return try await copy(original, to: key, target, metadata, isConditional: true)
         } catch let failure as S3Failure where failure.isUnmetCondition && metadata.isEmpty {
             guard try await client.listed(original.key)?.tag == original.tag else { throw failure }
-            return try await copy(original, to: key, metadata, isConditional: false)
+            return try await copy(original, to: key, target, metadata, isConditional: false)
         }
     }
 
     private func copy(
-        _ original: S3Object, to key: String, _ metadata: HTTPFields, isConditional: Bool
+        _ original: S3Object, to key: String, _ target: Target, _ metadata: HTTPFields, isConditional: Bool
     ) async throws -> String {
         if original.size > largestCopy { return try await copyInParts(original, to: key, isConditional) }
-        let fields = fields(metadata, source: original, isConditional)
+        var fields = fields(metadata, source: original, isConditional)
+        var look: (@Sendable () async throws -> Void)?
+        if target == .free {
+            if preconditions.known?.onCopying == true {
+                fields["If-None-Match"] = "*"
+            } else {
+                look = { try await requireFree(key) }
+                try await requireFree(key)
+            }
+        }
         return try Self.require(
-            await client.sendLong { client.request("PUT", key, fields: fields, repetition: .harmless) })
+            await client.sendLong { [fields] in
+                client.request("PUT", key, fields: fields, repetition: .harmless, lookingAgain: look)
+            })
     }
 
     private func fields(_ fields: HTTPFields, source: S3Object, _ isConditional: Bool) -> HTTPFields {
         var fields = fields
-        fields["x-amz-copy-source"] =
-            "/\(client.location.bucket)/\(PercentEncoding.encode(source.key, keeping: "/"))"
+        fields["x-amz-copy-source"] = client.copySource(source.key)
         if isConditional { fields["x-amz-copy-source-if-match"] = source.tag }
         return fields
     }
@@ -61,7 +105,11 @@ struct ObjectCopier: Sendable {
                             query: [("partNumber", String(number)), ("uploadId", record.identifier)], fields: fields)
                     })
             }
-            return try await multipart.complete(record, parts)
+            // Copying the parts may have taken long. Some servers check no preconditions here.
+            try await requireFree(key)
+            return try await multipart.complete(
+                record, parts, preconditions.known?.onCreating == true ? ["If-None-Match": "*"] : [:],
+                lookingAgain: { try await requireFree(key) })
         } catch {
             await multipart.abort(record)
             throw error

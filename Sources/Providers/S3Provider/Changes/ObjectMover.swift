@@ -32,6 +32,9 @@ struct ObjectMover: Sendable {
                 // Meanwhile the other client finds nothing new, and ends its renaming.
                 try await Task.sleep(for: .seconds(settings.pauseAfterGrowth.upperBound))
                 throw Self.restless(record)
+            } catch is ObjectCopier.Occupied {
+                try await deleteCopies(record)
+                throw ObjectCopier.Occupied()
             } catch let failure as S3Failure {
                 // The next attempt would fail, too.
                 try? await deleteCopies(record)
@@ -103,17 +106,15 @@ struct ObjectMover: Sendable {
     ) async throws -> [(original: S3Object, copy: S3Object)] {
         var copied: [(original: S3Object, copy: S3Object)] = []
         for case (let original, let copy?) in pairs {
-            let isCopy =
-                if let isKnown = records.isCopy(copy, of: original) {
-                    isKnown
-                } else if let hash = try await ObjectHash.of(copy, client) {
-                    try await ObjectHash.of(original, client) == hash
-                } else {
-                    false
-                }
-            if isCopy { copied.append((original, copy)) }
+            if try await isCopy(copy, of: original) { copied.append((original, copy)) }
         }
         return copied
+    }
+
+    private func isCopy(_ copy: S3Object, of original: S3Object) async throws -> Bool {
+        if let isKnown = records.isCopy(copy, of: original) { return isKnown }
+        guard let hash = try await ObjectHash.of(copy, client) else { return false }
+        return try await ObjectHash.of(original, client) == hash
     }
 
     // MARK: - Copying
@@ -153,17 +154,20 @@ struct ObjectMover: Sendable {
                             records.known(copy) != records.known(original)
                         else { return nil }
                         return (original, copy.key, copy.tag)
-                    })
+                    }, in: record)
                 let made = Mutex<[(original: S3Object, key: String, tag: String)]>([])
-                try await inParallel(due.map(\.original), width: deleter.width) { original in
+                // Also where one of them fails: the next attempt knows by the notes which copies are its own.
+                defer { records.didCopy(made.withLock { $0 }, in: record) }
+                try await inParallel(due, width: deleter.width) { original, there in
                     let key = record.to + original.key.dropping(record.from)
-                    guard let tag = try await copyUnchanged(original, to: key) else { return }
+                    guard let tag = try await copyUnchanged(original, to: key, insteadOf: there, in: record) else {
+                        return
+                    }
                     if tag != original.tag || original.tag.contains("-") {
                         copied.withLock { $0[KeyBytes(key)] = original.tag }
                     }
                     made.withLock { $0.append((original, key, tag)) }
                 }
-                records.didCopy(made.withLock { $0 })
             }
             if missing == 0 { return }
             if pass == 1 { first = last }
@@ -176,11 +180,18 @@ struct ObjectMover: Sendable {
             guard let original = try await client.listed(record.from) else {
                 throw FileProviderError(.noSuchItem, "'\(record.from)' was removed from the bucket")
             }
-            guard try await copyUnchanged(original, to: record.to) != nil else { continue }
-            guard let copy = try await client.listed(record.to), copy.size == original.size else {
+            guard let tag = try await copyUnchanged(original, to: record.to, insteadOf: nil, in: record) else {
+                continue
+            }
+            guard let copy = try await client.listed(record.to) else {
                 throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
             }
-            records.didCopy([(original, record.to, copy.tag)])
+            // Another client may have written it since. A listing may have another ETag than the response.
+            var isOwn = copy.tag == tag
+            if !isOwn { isOwn = try await client.object(record.to)?.tag == tag }
+            if !isOwn { isOwn = try await isCopy(copy, of: original) }
+            guard isOwn else { throw ObjectCopier.Occupied() }
+            records.didCopy([(original, record.to, copy.tag)], in: record)
             // An equal ETag says what was copied; else the original must not have changed meanwhile.
             if copy.tag == original.tag { return }
             if try await client.listed(record.from)?.tag == original.tag { return }
@@ -188,13 +199,39 @@ struct ObjectMover: Sendable {
         throw Self.restless(record)
     }
 
-    /// - Returns: nil when the original has changed.
-    private func copyUnchanged(_ original: S3Object, to key: String) async throws -> String? {
+    /// Copies an object, unless that was done before, and replaces nothing but an older copy.
+    ///
+    /// - Parameter there: the listed object at the key.
+    /// - Returns: the copy's ETag; nil when the original has changed, or the key is free only now.
+    /// - Throws: ``ObjectCopier/Occupied``.
+    private func copyUnchanged(
+        _ original: S3Object, to key: String, insteadOf there: S3Object?, in record: MoveRecord
+    ) async throws -> String? {
+        if let there, let tag = try await settle(there, as: original, in: record) { return tag }
         do {
-            return try await copier.copy(original, to: key)
-        } catch let failure as S3Failure where failure.isUnmetCondition {
+            return try await copier.copy(original, toFree: key)
+        } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
             return nil
+        } catch is ObjectCopier.Occupied {
+            // An attempt without a response may have made the copy.
+            var there = try await client.listed(key)
+            if there == nil { there = try await client.object(key) }
+            guard let there else { return nil }
+            return try await settle(there, as: original, in: record)
         }
+    }
+
+    /// - Returns: the ETag of an object that is the copy of another; nil for an older copy, which is deleted then.
+    /// - Throws: ``ObjectCopier/Occupied`` where another client has written it.
+    private func settle(
+        _ there: S3Object, as original: S3Object, in record: MoveRecord
+    ) async throws -> String? {
+        if try await isCopy(there, of: original) { return there.tag }
+        // Each copy is noted with its rename.
+        guard records.hasMade(there, record),
+            try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty
+        else { throw ObjectCopier.Occupied() }
+        return nil
     }
 
     private static func restless(_ record: MoveRecord) -> FileProviderError {

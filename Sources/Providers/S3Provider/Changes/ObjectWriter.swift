@@ -257,7 +257,7 @@ struct ObjectWriter: Sendable {
             attributes.contentModificationDate = records.date(of: object)
         }
         for field in ObjectMetadata.fields(attributes) { metadata[field.name] = field.value }
-        let tag = try await copier.copy(object, to: object.key, metadata)
+        let tag = try await copier.copy(object, replacing: metadata)
         records.didCopy([(object, object.key, tag)])
         records.noteMetadata(
             ObjectMetadata.attributes(metadata),

@@ -17,6 +17,8 @@ struct ConditionSupport: Sendable, Hashable {
 
     /// `If-None-Match: *` keeps a PUT from replacing an object.
     var onCreating = false
+    /// `If-None-Match: *` keeps a copy from replacing an object.
+    var onCopying = false
     /// `If-Match` of a PUT; nil: it is not relied on, and the object is compared first.
     var replacing: Spelling?
     /// `If-Match` of a DELETE.

@@ -122,9 +122,13 @@ final class Preconditions: Sendable {
     /// - Returns: nil when the server could not be reached.
     private func probe() async -> ConditionSupport? {
         async let writing = probing(ConditionSupport.none) { try await self.probeWriting($0) }
+        async let copying = probing(false) { try await self.probeCopying($0) }
         async let deleting = probing(ConditionSupport.Spelling?.none) { try await self.probeDeleting($0) }
         async let deletingMany = probing(ConditionSupport.Spelling?.none) { try await self.probeDeletingMany($0) }
-        guard var found = await writing, let one = await deleting, let many = await deletingMany else { return nil }
+        guard var found = await writing, let isCopying = await copying, let one = await deleting,
+            let many = await deletingMany
+        else { return nil }
+        found.onCopying = found.onCreating && isCopying
         if found.listsOtherTags {
             client.noteOtherTagsListed()
             found.replacing = nil
@@ -188,6 +192,19 @@ final class Preconditions: Sendable {
         } catch let failure as S3Failure where failure.isUnimplemented {
             return try await send("PUT", key, [:]).map { ($0, false) }
         }
+    }
+
+    private func probeCopying(_ key: String) async throws -> Bool {
+        guard try await makeObject(key) != nil else { return false }
+        return await probing(false) { copy in
+            let fields: HTTPFields = [
+                "x-amz-copy-source": self.client.copySource(key), "If-None-Match": "*",
+            ]
+            guard try await self.send("PUT", copy, fields) != nil, try await self.client.object(copy) != nil else {
+                return false
+            }
+            return try await self.send("PUT", copy, fields) == nil
+        } ?? false
     }
 
     private func probeDeleting(_ key: String) async throws -> ConditionSupport.Spelling? {

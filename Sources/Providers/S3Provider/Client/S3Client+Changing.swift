@@ -12,6 +12,11 @@ struct Deletion: Sendable {
 
 /// Requests that change objects.
 extension S3Client {
+    /// The key of an object as the source of a copy.
+    func copySource(_ key: String) -> String {
+        "/\(location.bucket)/\(PercentEncoding.encode(key, keeping: "/"))"
+    }
+
     /// Sends a request after whose status the server still works: an error may come after a good status.
     ///
     /// - Returns: the ETag in the response, where it has one.

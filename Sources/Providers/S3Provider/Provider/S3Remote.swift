@@ -30,7 +30,8 @@ final class S3Remote: PathRemote {
         deleter = ObjectDeleter(
             client: client, preconditions: preconditions, records: records, width: settings.width)
         let copier = ObjectCopier(
-            client: client, multipart: MultipartUploads(client: client, journal: uploads, width: settings.width),
+            client: client, preconditions: preconditions,
+            multipart: MultipartUploads(client: client, journal: uploads, width: settings.width),
             largestCopy: settings.largestCopy)
         writer = ObjectWriter(tree: tree, preconditions: preconditions, copier: copier, settings: settings)
         mover = ObjectMover(
@@ -303,10 +304,14 @@ final class S3Remote: PathRemote {
             records.sent.carry(tree.key(of: path), to: tree.key(of: newPath))
             try await tree.requireDirectory(newPath.parent)
             try await tree.requireNothing(at: newPath)
-            // The originals are deleted with preconditions.
+            // The copies are made and the originals are deleted with preconditions.
             await preconditions.support()
-            try await mover.move(from: from, to: to, renaming: tree.key(of: path)) {
-                try await tree.keepDirectory(path.parent)
+            do {
+                try await mover.move(from: from, to: to, renaming: tree.key(of: path)) {
+                    try await tree.keepDirectory(path.parent)
+                }
+            } catch is ObjectCopier.Occupied {
+                throw RemoteConditionFailure(present: try await tree.entry(at: newPath))
             }
             tree.forget(tree.prefix(of: path))
             return try await OperationLedger.result {

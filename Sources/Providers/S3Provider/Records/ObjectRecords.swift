@@ -17,6 +17,8 @@ final class ObjectRecords: Sendable {
         /// a new ETag although its content is unchanged; without this a rename of a directory would invalidate every cached
         /// file below it.
         var known: String?
+        /// ``MoveRecord/begun`` of the rename that made the object.
+        var renaming: Int64?
     }
 
     let sent: SentContents
@@ -82,7 +84,9 @@ final class ObjectRecords: Sendable {
     }
 
     /// Copies have the attributes and the known contents of their originals.
-    func didCopy(_ made: [(original: S3Object, key: String, tag: String)]) {
+    ///
+    /// - Parameter rename: the rename for which they were made.
+    func didCopy(_ made: [(original: S3Object, key: String, tag: String)], in rename: MoveRecord? = nil) {
         notes.note(
             made.map { original, key, tag in
                 let known = known(original)
@@ -90,10 +94,14 @@ final class ObjectRecords: Sendable {
                     key,
                     Note(
                         tag: tag, date: date(of: original)?.nanosecondsSince1970,
-                        permissions: note(of: original)?.permissions, known: tag == known ? nil : known)
+                        permissions: note(of: original)?.permissions, known: tag == known ? nil : known,
+                        renaming: rename?.begun)
                 )
             })
     }
+
+    /// Whether a rename has made an object.
+    func hasMade(_ object: S3Object, _ rename: MoveRecord) -> Bool { note(of: object)?.renaming == rename.begun }
 
     func didDelete(_ keys: [String]) { notes.note(keys.map { ($0, nil) }) }
 
