@@ -171,6 +171,27 @@ import Testing
     }
 
     @Test(
+        "S3-7: a deletion that a busy server has to be sent again deletes nothing that came meanwhile",
+        arguments: ["ignores", "ignores=deletes"])
+    func foreignWriteBeforeRepeatedDeletionStays(on store: String) async throws {
+        try await withStore(store, "overtakes=DELETE top/file") { remote, _, _ in
+            let ours = try await write("ours", remote, if: .absent)
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: ours.tag))
+            }
+            let there = try await remote.entry(at: RemotePath("file"))
+            #expect(failure?.present == there && there.size == 6)
+        }
+        try await withStore(store, "overtakes=POST top/a/2") { remote, _, _ in
+            for number in 1...5 { _ = try await write("ours", remote, if: .absent, to: "a/\(number)") }
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            let left = try await remote.entries(in: RemotePath("a"), from: nil, limit: 10).entries
+            #expect(left.map(\.name) == ["2"] && left.map(\.size) == [6])
+            #expect(try await remote.entries(in: RemotePath("b"), from: nil, limit: 10).entries.count == 5)
+        }
+    }
+
+    @Test(
         "S3-12: a rename that goes on replaces its own older copies, and no others", arguments: ["plain", "ignores"],
         [true, false])
     func olderCopiesAreReplaced(on store: String, isOwn: Bool) async throws {

@@ -8,7 +8,8 @@ ignores=deletes: those of deletions are; ignores=batches: those of deletions of 
 of a copy must be free is.
 refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, another client writes it anew.
-overtakes=METHOD KEY: the first such request is refused as by a busy server, and another client writes the key then.
+overtakes=METHOD KEY: the first such request is refused as by a busy server, and another client writes the key then;
+with POST it is a deletion of many.
 arrives=KEY: just before something is copied to this key, or it is looked at by HEAD, another client writes it.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
@@ -95,9 +96,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             scope = self.headers.get("Authorization", "").split("/")
             if "region" in options and scope[2:3] != [options["region"]]:
                 return self.refuse(400, "AuthorizationHeaderMalformed", f"<Region>{options['region']}</Region>")
-            if options.get("overtakes") == f"{self.command} {key}":
+            method, _, place = options.get("overtakes", "").partition(" ")
+            if method == self.command and (place == key or "delete" in query and place.encode() in body):
                 del options["overtakes"]
-                objects[key] = made(b"theirs")
+                objects[place] = made(b"theirs")
                 return self.refuse(503, "SlowDown")
             getattr(self, "do_" + self.command.lower() + "_object")(key, query, body)
 

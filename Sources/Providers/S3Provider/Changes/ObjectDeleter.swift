@@ -13,9 +13,10 @@ struct ObjectDeleter: Sendable {
         try await delete(keys.map { Deletion(key: $0) })
     }
 
-    /// Deletes objects. One that was removed already is no error.
+    /// Deletes objects. One that was removed already is no error. Where the server checks no ETags, they are compared immediately
+    /// before.
     ///
-    /// - Returns: the keys of those that the server has kept, because they have another ETag by now.
+    /// - Returns: the keys of those that are kept, because they have another ETag by now.
     @discardableResult
     func delete(_ deletions: [Deletion]) async throws -> [String] {
         guard !deletions.isEmpty else { return [] }
@@ -33,7 +34,7 @@ struct ObjectDeleter: Sendable {
         } else {
             for start in stride(from: 0, to: plain.count, by: 1000) {
                 let some = Array(plain[start..<min(start + 1000, plain.count)])
-                if let kept = try await preconditions.delete(some, support.deletingMany) {
+                if let kept = try await deleteMany(some, support.deletingMany) {
                     left += kept
                 } else {
                     single += some
@@ -50,18 +51,82 @@ struct ObjectDeleter: Sendable {
         return left
     }
 
+    /// Objects have other ETags, or are gone, before a request to delete them is repeated.
+    private struct Changed: Error {}
+
+    /// - Returns: as ``Preconditions/delete(_:_:lookingAgain:)``.
+    private func deleteMany(
+        _ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?
+    ) async throws -> [String]? {
+        guard spelling == nil, deletions.contains(where: { $0.tag != nil }) else {
+            return try await preconditions.delete(deletions, spelling)
+        }
+        while true {
+            let (unchanged, changed) = try await compare(deletions)
+            if unchanged.isEmpty { return changed }
+            do {
+                let left = try await preconditions.delete(unchanged, nil) {
+                    if try await compare(unchanged).unchanged.count != unchanged.count { throw Changed() }
+                }
+                return left.map { changed + $0 }
+            } catch is Changed {
+                // The rest of them, after another comparison.
+            }
+        }
+    }
+
+    /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags.
+    ///
+    /// - Returns: those that have the wanted ETags, and the keys of those that have others. What is gone is left out.
+    private func compare(_ deletions: [Deletion]) async throws -> (unchanged: [Deletion], changed: [String]) {
+        var tags: [KeyBytes: String] = [:]
+        let wanted = Set(deletions.map { KeyBytes($0.key) })
+        if deletions.count < 3 {
+            for deletion in deletions { tags[KeyBytes(deletion.key)] = try await client.listed(deletion.key)?.tag }
+        } else if let first = deletions.first?.key,
+            let last = deletions.map(\.key).max(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+        {
+            let prefix = deletions.reduce(first.utf8[...]) { prefix, deletion in
+                prefix.prefix(zip(prefix, deletion.key.utf8).prefix { $0 == $1 }.count)
+            }
+            // Cut after an ASCII character, so that it stays text.
+            let directory = prefix.lastIndex(of: UInt8(ascii: "/")).map { prefix[...$0] } ?? prefix.prefix(0)
+            var reader = KeyReader(client: client, prefix: String(decoding: directory, as: UTF8.self))
+            while let object = try await reader.next(), !last.utf8.lexicographicallyPrecedes(object.key.utf8) {
+                if wanted.contains(KeyBytes(object.key)) { tags[KeyBytes(object.key)] = object.tag }
+            }
+        }
+        let present = deletions.filter { tags[KeyBytes($0.key)] != nil }
+        func isUnchanged(_ deletion: Deletion) -> Bool {
+            deletion.tag == nil || deletion.tag == tags[KeyBytes(deletion.key)]
+        }
+        return (present.filter(isUnchanged), present.filter { !isUnchanged($0) }.map(\.key))
+    }
+
     /// - Returns: false when the object has another ETag.
     private func delete(_ deletion: Deletion, _ spelling: ConditionSupport.Spelling?) async throws -> Bool {
         var fields = HTTPFields()
         if let spelling, let tag = deletion.tag { fields["If-Match"] = spelling.value(tag) }
         let all = fields
+        let isCompared = spelling == nil && deletion.tag != nil
+        let look: @Sendable () async throws -> Void = {
+            if try await compare([deletion]).unchanged.isEmpty { throw Changed() }
+        }
         for attempt in 1... {
             do {
-                _ = try await client.send { [client] in client.request("DELETE", deletion.key, fields: all) }
+                if isCompared {
+                    let (unchanged, changed) = try await compare([deletion])
+                    if unchanged.isEmpty { return changed.isEmpty }
+                }
+                _ = try await client.send { [client] in
+                    client.request("DELETE", deletion.key, fields: all, lookingAgain: isCompared ? look : nil)
+                }
                 return true
+            } catch is Changed {
+                continue
             } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
                 return true
-            } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace && attempt == 3 {
+            } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace && attempt >= 3 {
                 return false
             } catch let failure as S3Failure where failure.isRace {
                 try await Task.sleep(for: .milliseconds(100 * attempt))

@@ -337,8 +337,7 @@ final class S3Remote: PathRemote {
         }
     }
 
-    /// Deletes an object. Where the server checks no preconditions the condition is compared last, with nothing between the
-    /// comparison and the request.
+    /// Deletes an object.
     private func delete(object key: String, of path: RemotePath, if condition: RemoteCondition) async throws {
         guard case .unchanged(let content) = condition else {
             guard try await client.object(key) != nil else { return }
@@ -346,15 +345,8 @@ final class S3Remote: PathRemote {
             return try await deleter.delete([key])
         }
         let deletion = Deletion(key: key, tag: records.tag(of: content, at: key))
-        let isChecked = await preconditions.support().deleting != nil
+        await preconditions.support()
         try await tree.keepDirectory(path.parent)
-        if !isChecked {
-            // By a listing, because a request for the object itself may have a response with another ETag.
-            guard let there = try await client.listed(key) else { return }
-            guard there.tag == deletion.tag else {
-                throw RemoteConditionFailure(present: try await tree.entry(at: path))
-            }
-        }
         let left = try await deleter.delete([deletion])
         guard !left.isEmpty, let there = try await tree.entry(at: path) else { return }
         guard try await tree.has(content, at: path) else { throw RemoteConditionFailure(present: there) }
