@@ -171,6 +171,20 @@ import Testing
     }
 
     @Test(
+        "S3-5: a symbolic link replaces nothing that came meanwhile",
+        arguments: [("plain", "arrives="), ("plain", "overtakes=PUT "), ("ignores", "overtakes=PUT ")])
+    func foreignLinkStays(on store: String, _ event: String) async throws {
+        try await withStore(store, event + "top/link.rclonelink") { remote, _, _ in
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.makeSymbolicLink(at: RemotePath("link"), to: "ours", attributes: RemoteAttributes())
+            }
+            let there = try await remote.entry(at: RemotePath("link"))
+            #expect(failure?.present == there && there.attributes.symbolicLinkTarget == "theirs")
+            _ = try await remote.makeSymbolicLink(at: RemotePath("other"), to: "ours", attributes: RemoteAttributes())
+        }
+    }
+
+    @Test(
         "S3-7: a deletion that a busy server has to be sent again deletes nothing that came meanwhile",
         arguments: ["ignores", "ignores=deletes"])
     func foreignWriteBeforeRepeatedDeletionStays(on store: String) async throws {

@@ -10,7 +10,8 @@ refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, another client writes it anew.
 overtakes=METHOD KEY: the first such request is refused as by a busy server, and another client writes the key then;
 with POST it is a deletion of many.
-arrives=KEY: just before something is copied to this key, or it is looked at by HEAD, another client writes it.
+arrives=KEY: just before something is written or copied to this key, or it is looked at by HEAD, another client
+writes it.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
@@ -106,6 +107,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = handle_any
 
     def do_put_object(self, key, query, body):
+        self.let_arrive(key)
         there = objects.get(key)
         source = self.headers.get("x-amz-copy-source")
         isCopied = source and not re.search(r"/\.yonder", key)
@@ -120,7 +122,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.refuse(404, "NoSuchKey")
             if self.headers.get("x-amz-copy-source-if-match", tag(original)) != tag(original):
                 return self.refuse(412, "PreconditionFailed")
-            self.let_arrive(key)
             looks = options.get("ignores", "deletes") not in ("", "copies")
             if looks and self.headers.get("If-None-Match") == "*" and key in objects:
                 return self.refuse(412, "PreconditionFailed")

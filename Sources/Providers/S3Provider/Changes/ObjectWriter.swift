@@ -40,13 +40,20 @@ struct ObjectWriter: Sendable {
                 }
             return try await written(contents, key, path, answer, if: condition, attributes)
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace || failure.status == 404 {
-            let present = try await tree.entry(at: path)
-            let isMet = condition == .always || (present.map { condition.isOf($0.tag) } ?? (condition == .absent))
-            guard isMet else { throw RemoteConditionFailure(present: present) }
-            throw FileProviderError(
-                .providerDomainTemporarilyUnavailable,
-                "the server does not take the content (\(failure.serverMessage)), although nothing has changed there")
+            throw try await refusal(failure, condition, at: path)
         }
+    }
+
+    /// The error of a write that the server refuses because of its condition.
+    private func refusal(
+        _ failure: S3Failure, _ condition: RemoteCondition, at path: RemotePath
+    ) async throws -> any Error {
+        let present = try await tree.entry(at: path)
+        let isMet = condition == .always || (present.map { condition.isOf($0.tag) } ?? (condition == .absent))
+        guard isMet else { return RemoteConditionFailure(present: present) }
+        return FileProviderError(
+            .providerDomainTemporarilyUnavailable,
+            "the server does not take the content (\(failure.serverMessage)), although nothing has changed there")
     }
 
     /// What the server says that it has stored.
@@ -175,6 +182,41 @@ struct ObjectWriter: Sendable {
             throw FileProviderError(.malformedResponse, "the server gives a part no tag")
         }
         return tag
+    }
+
+    // MARK: - Symbolic links
+
+    /// Makes the object that is a symbolic link, where nothing has the name.
+    func makeLink(at path: RemotePath, to target: String, _ attributes: RemoteAttributes) async throws -> RemoteEntry {
+        await preconditions.support()
+        try await tree.requireDirectory(path.parent)
+        // No precondition says that there is no file of this name, and that nothing lies below it.
+        try await tree.requireNothing(at: path)
+        let (key, bytes) = (tree.key(of: path, .symbolicLink), Array(target.utf8))
+        let look: @Sendable () async throws -> Void = { [tree] in try await tree.requireNothing(at: path) }
+        do {
+            try await sending(.absent, ObjectMetadata.fields(attributes), at: path) { fields, isChecked in
+                _ = try await client.send { [client] in
+                    client.request(
+                        "PUT", key, fields: fields, body: .bytes(bytes), repetition: .harmless,
+                        lookingAgain: isChecked ? nil : look)
+                }
+            }
+        } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
+            let error = try await refusal(failure, .absent, at: path)
+            guard Self.isLink((error as? RemoteConditionFailure)?.present, to: target) else { throw error }
+        } catch let failure as RemoteConditionFailure where Self.isLink(failure.present, to: target) {
+        }
+        if attributes.contentModificationDate != nil, let made = try await client.listed(key) {
+            records.noteMetadata(attributes, of: made)
+        }
+        guard let entry = try await tree.entry(at: path) else { throw S3Tree.missing(path) }
+        return entry
+    }
+
+    /// Whether an entry is the link that an attempt without a response may have made.
+    private static func isLink(_ entry: RemoteEntry?, to target: String) -> Bool {
+        entry?.kind == .symbolicLink && entry?.attributes.symbolicLinkTarget?.utf8.elementsEqual(target.utf8) == true
     }
 
     // MARK: - Afterwards

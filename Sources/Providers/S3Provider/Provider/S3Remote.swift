@@ -270,17 +270,7 @@ final class S3Remote: PathRemote {
             throw FileProviderError(.cannotSynchronize, "the link's target is too long")
         }
         return try await changing(path, isTree: false) { [self] in
-            try await tree.requireDirectory(path.parent)
-            try await tree.requireNothing(at: path)
-            let key = tree.key(of: path, .symbolicLink)
-            _ = try await client.send { [client] in
-                client.request("PUT", key, fields: ObjectMetadata.fields(attributes), body: .bytes(Array(target.utf8)))
-            }
-            if attributes.contentModificationDate != nil, let made = try await client.listed(key) {
-                records.noteMetadata(attributes, of: made)
-            }
-            guard let entry = try await tree.entry(at: path) else { throw S3Tree.missing(path) }
-            return entry
+            try await writer.makeLink(at: path, to: target, attributes)
         }
     }
 
