@@ -28,6 +28,8 @@ After a GET of /.foreign=TEXT another client writes over the next file that a PU
 hidden, before that is answered: as many bytes, TEXT again and again. The file gets a date of its own.
 After a GET of /.lock another client has locked the root with all in it: PUT, MKCOL, MOVE and DELETE are answered as by
 Apache, with 207 and a 423 inside.
+After a GET of /.overtake=METHOD,STATUS the next such request for what has no hidden name is refused with that status, and another
+client writes a file there, or into the directory that is there.
 After a GET of /.refuse=STATUS the first PROPFIND after the next MOVE is answered with that status.
 GET /.state tells as JSON: the paths there are, how many connections are open, how many of them have a request, how many
 there were at most, the schemes of credentials that were refused, and how many requests there were of each method.
@@ -59,6 +61,7 @@ moves = {"status": 0}
 foreign = {"text": None}
 counts = {}
 locked = threading.Event()
+overtaking = {"method": None, "status": 503}
 dates = {}
 writes = {}
 refused = []
@@ -108,9 +111,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "<D:status>HTTP/1.1 423 Locked</D:status></D:response></D:multistatus>").encode(),
                 [("Content-Type", "text/xml")])
             return False
+        if overtaking["method"] == self.command and self.is_overtaken():
+            return False
         if "breaks" in habits and "%25" in self.path:
             self.close_connection = True
             return False
+        return True
+
+    def is_overtaken(self):
+        place = self.place
+        if self.command == "MOVE":
+            place = urllib.parse.unquote(urllib.parse.urlsplit(self.headers["Destination"]).path).rstrip("/")
+        if "/.yonder" in place:
+            return False
+        self.body()
+        overtaking["method"] = None
+        with lock:
+            if place in files and files[place] is None:
+                place += "/theirs"
+            files[place], dates[place], writes[place] = b"theirs", time.time(), 0
+        self.answer(overtaking["status"], fields=[("Retry-After", "0")])
         return True
 
     def is_admitted(self):
@@ -278,6 +298,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(204)
         if self.path.startswith("/.foreign="):
             foreign["text"] = self.path.partition("=")[2].encode()
+            return self.answer(204)
+        if self.path.startswith("/.overtake="):
+            overtaking["method"], _, status = self.path.partition("=")[2].partition(",")
+            overtaking["status"] = int(status)
             return self.answer(204)
         if self.path == "/.lock":
             locked.set()

@@ -86,7 +86,8 @@ final class ChunkedUploads: Sendable {
         let response: HTTPResponse
         do {
             response = try await client.send(
-                "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true)
+                "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true,
+                lookingAgain: condition == .absent ? nil : changes.look(condition, at: path))
         } catch {
             if !OperationLedger.isOutcomeUnknown(after: error) { try takeBack() }
             throw error

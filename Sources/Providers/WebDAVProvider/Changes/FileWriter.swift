@@ -149,6 +149,7 @@ struct FileWriter: Sendable {
         } else if let etag = try await server.require(condition, at: path)?.etag {
             fields = ETag.condition(.match, etag, of: client.root.url(of: path))
         }
+        let look = fields.isEmpty ? changes.look(condition, at: path) : nil
         if contents.size < ChunkedUploads.smallest { await chunkedUploads.abandon(uploadTo: path) }
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
@@ -160,11 +161,11 @@ struct FileWriter: Sendable {
         return try await recordingOutcome(of: contents, mark, at: path, attributes) {
             let etag: String?
             if let bytes {
-                etag = try await changes.put(.bytes(bytes), at: path, fields)
+                etag = try await changes.put(.bytes(bytes), at: path, fields, lookingAgain: look)
             } else if let answer = try await chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 etag = ChangeRequests.etag(in: answer)
             } else {
-                etag = try await changes.put(.content(contents), at: path, fields)
+                etag = try await changes.put(.content(contents), at: path, fields, lookingAgain: look)
             }
             let found = try await server.lookUpSent(contents, at: path, mark, etag: etag, isHeadTrue: false)
             guard let found else { throw RemoteConditionFailure(present: nil) }
@@ -185,7 +186,7 @@ struct FileWriter: Sendable {
         }
         guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(path, on: server) }
         try await contents.pace(contents.size)
-        let etag = try await changes.put(.bytes(bytes), at: path)
+        let etag = try await changes.put(.bytes(bytes), at: path, lookingAgain: changes.look(condition, at: path))
         let found = try await server.lookUpSent(contents, at: path, nil, etag: etag, isHeadTrue: false)
         guard let found else { throw RemoteConditionFailure(present: nil) }
         return found.entry
@@ -227,15 +228,19 @@ struct FileWriter: Sendable {
         _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, ifTargetHas etag: String?,
         _ replacement: HiddenFiles.Replacement?
     ) async throws {
+        // Without a replacement the move replaces nothing.
+        let look = replacement == nil ? nil : changes.look(condition, at: path)
         do {
             do {
                 try server.hiddenFiles.noteMoving(hidden, etag == nil ? replacement : nil)
                 try await changes.tryToMove(
-                    hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag)
+                    hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag,
+                    lookingAgain: etag == nil ? look : nil)
             } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
                 // The server refuses the ETag that the file has: no other client has changed the file.
                 try server.hiddenFiles.noteMoving(hidden, replacement)
-                try await changes.tryToMove(hidden, to: path, kind: .file, overwriting: true)
+                try await changes.tryToMove(
+                    hidden, to: path, kind: .file, overwriting: true, lookingAgain: look)
             }
         } catch let unanswered as ChangeRequests.UnansweredMove {
             throw unanswered

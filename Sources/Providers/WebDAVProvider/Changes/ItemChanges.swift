@@ -47,17 +47,19 @@ struct ItemChanges: Sendable {
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        try await OperationLedger.preparing {
+        let isChecked = try await OperationLedger.preparing {
             try await server.connect()
             let capabilities = try await prober.capabilities(probingIn: newPath.parent)
             try await requireName(of: newPath) { $0 == .kept }
             // The probe does not cover overwriting a directory.
-            if kind == .directory || !capabilities.refusesOverwriting {
-                try await server.require(.absent, at: newPath)
-            }
+            let isChecked = kind != .directory && capabilities.refusesOverwriting
+            if !isChecked { try await server.require(.absent, at: newPath) }
+            return isChecked
         }
         server.lostUploads.carry(path, to: newPath)
-        try await changes.move(path, to: newPath, kind: kind, overwriting: false)
+        try await changes.move(
+            path, to: newPath, kind: kind, overwriting: false,
+            lookingAgain: isChecked ? nil : changes.look(.absent, at: newPath))
         let found = try await OperationLedger.result {
             try await server.propfind(newPath, isDirectory: kind == .directory)
         }
@@ -91,13 +93,15 @@ struct ItemChanges: Sendable {
             guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
             fields = there.etag.map { ETag.condition(conditions, $0, of: server.client.root.url(of: path)) } ?? [:]
         }
+        let look = changes.look(condition, at: path)
         try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in
             do {
-                try await changes.delete(path, isDirectory: kind == .directory, fields)
+                try await changes.delete(
+                    path, isDirectory: kind == .directory, fields, lookingAgain: fields.isEmpty ? look : nil)
             } catch let failure as RemoteConditionFailure where condition.isOf(failure.present?.tag) && !fields.isEmpty
             {
                 // The server refuses the ETag that the file has: no other client has changed the file.
-                try await changes.delete(path, isDirectory: kind == .directory, [:])
+                try await changes.delete(path, isDirectory: kind == .directory, [:], lookingAgain: look)
             }
         }
     }

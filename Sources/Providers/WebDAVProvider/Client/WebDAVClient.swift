@@ -35,11 +35,14 @@ final class WebDAVClient: Sendable {
     ///
     /// A resource that is locked is tried again for some seconds: some servers lock while another request writes, which may
     /// be one of ours. Another client's lock stays.
+    ///
+    /// - Parameter look: called before each repetition, where the server does not check what the request changes.
     func send(
         _ method: String, _ url: HTTPURL, _ fields: HTTPFields = [:], body: HTTPBody? = nil,
-        isLong: Bool = false
+        isLong: Bool = false, lookingAgain look: (@Sendable () async throws -> Void)? = nil
     ) async throws -> HTTPResponse {
         var request = HTTPRequest(method, url, fields: fields, body: body)
+        request.beforeRepetition = look
         if isLong { request.patience = Self.longPatience }
         var pause = Self.shortestPause
         while true {
@@ -52,6 +55,7 @@ final class WebDAVClient: Sendable {
             guard response.status == 423, pause < Self.longestPause else { return response }
             if case .pieces = body { return response }
             try await Task.sleep(for: pause * Double.random(in: 0.5...1.5))
+            try await look?()
             pause *= 2
         }
     }
@@ -316,6 +320,7 @@ final class WebDAVClient: Sendable {
                 // Other requests may have learned each time that this one was refused.
                 guard refusals < Self.mostRefusals else { throw authorization.refusal(by: refused.head.url.host) }
                 try authorization.learn(refused.head, refused: pass, isAgain: refusals >= Self.mostNonces)
+                try await request.beforeRepetition?()
             }
         }
     }

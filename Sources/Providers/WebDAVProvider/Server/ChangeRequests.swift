@@ -25,18 +25,40 @@ struct ChangeRequests: Sendable {
         return WebDAVClient.failure(response, of: what ?? path.name ?? "/", isChange: true)
     }
 
+    /// The look before a change is repeated whose condition the server does not check.
+    ///
+    /// - Returns: nil where there is no condition.
+    func look(_ condition: RemoteCondition, at path: RemotePath) -> (@Sendable () async throws -> Void)? {
+        switch condition {
+        case .always: nil
+        case .absent, .unchanged: { try await server.require(condition, at: path) }
+        case .empty: { try await requireEmpty(path) }
+        }
+    }
+
+    /// - Throws: ``RemoteConditionFailure`` for a directory that holds anything but hidden names.
+    private func requireEmpty(_ path: RemotePath) async throws {
+        let members = try await client.ifExists {
+            try await client.members(of: path, in: client.root, .usual, what: path.name ?? "/")
+        }
+        guard let members, members.contains(where: { !HiddenName.isOne($0.path.name ?? "") }) else { return }
+        throw RemoteConditionFailure(present: try await server.propfind(path, isDirectory: true)?.entry)
+    }
+
     /// - Parameters:
     ///   - destination: the path in the same directory that the content is for, where it is not the first one.
     ///   - what: what the message of a refusal names; nil for that path.
+    ///   - look: as ``look(_:at:)`` returns it.
     /// - Returns: the ETag in the answer; nil where it has none.
     @discardableResult
     func put(
         _ body: HTTPBody, at path: RemotePath, for destination: RemotePath? = nil, of what: String? = nil,
-        _ conditions: HTTPFields = [:]
+        _ conditions: HTTPFields = [:], lookingAgain look: (@Sendable () async throws -> Void)? = nil
     ) async throws -> String? {
         var fields = conditions
         fields["Content-Type"] = "application/octet-stream"
-        let response = try await client.send("PUT", client.root.url(of: path), fields, body: body)
+        let response = try await client.send(
+            "PUT", client.root.url(of: path), fields, body: body, lookingAgain: look)
         if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path, of: what) }
         return Self.etag(in: response)
     }
@@ -47,9 +69,13 @@ struct ChangeRequests: Sendable {
         response.head.fields["ETag"] ?? response.head.fields["OC-ETag"]
     }
 
-    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool) async throws {
+    /// - Parameter look: as ``look(_:at:)`` returns it for the new path.
+    func move(
+        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool,
+        lookingAgain look: (@Sendable () async throws -> Void)?
+    ) async throws {
         do {
-            try await tryToMove(path, to: newPath, kind: kind, overwriting: overwriting)
+            try await tryToMove(path, to: newPath, kind: kind, overwriting: overwriting, lookingAgain: look)
         } catch let unanswered as UnansweredMove {
             throw unanswered.cause
         }
@@ -60,10 +86,13 @@ struct ChangeRequests: Sendable {
         var cause: any Error
     }
 
-    /// - Parameter etag: the tag that the item at the new path must have, as the server writes it.
+    /// - Parameters:
+    ///   - etag: the tag that the item at the new path must have, as the server writes it.
+    ///   - look: as ``look(_:at:)`` returns it for the new path.
     /// - Throws: ``UnansweredMove`` when no answer of the server itself has come.
     func tryToMove(
-        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas etag: String? = nil
+        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas etag: String? = nil,
+        lookingAgain look: (@Sendable () async throws -> Void)?
     ) async throws {
         let isDirectory = kind == .directory
         let target = client.root.url(of: newPath, isDirectory: isDirectory)
@@ -72,7 +101,7 @@ struct ChangeRequests: Sendable {
         let response: HTTPResponse
         do {
             response = try await client.send(
-                "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true)
+                "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true, lookingAgain: look)
         } catch {
             guard OperationLedger.isOutcomeUnknown(after: error) else { throw error }
             throw UnansweredMove(cause: error)
@@ -101,7 +130,8 @@ struct ChangeRequests: Sendable {
     func moveIn(_ source: HTTPURL, to path: RemotePath, _ kind: ItemKind) async throws {
         let target = client.root.url(of: path, isDirectory: kind == .directory)
         let response = try await client.send(
-            "MOVE", source, ["Destination": target.description, "Overwrite": "F"], isLong: true)
+            "MOVE", source, ["Destination": target.description, "Overwrite": "F"], isLong: true,
+            lookingAgain: look(.absent, at: path))
         if response.head.isSuccess { return }
         // ownCloud's answer to a name that is taken.
         if response.status == 403 { try await server.require(.absent, at: path) }
@@ -109,9 +139,19 @@ struct ChangeRequests: Sendable {
     }
 
     /// Deletes an item. A missing one is a success.
-    func delete(_ path: RemotePath, isDirectory: Bool, _ conditions: HTTPFields) async throws {
+    ///
+    /// - Parameter look: as ``look(_:at:)`` returns it.
+    func delete(
+        _ path: RemotePath, isDirectory: Bool, _ conditions: HTTPFields,
+        lookingAgain look: (@Sendable () async throws -> Void)? = nil
+    ) async throws {
         let url = client.root.url(of: path, isDirectory: isDirectory)
-        let response = try await client.send("DELETE", url, conditions, isLong: isDirectory)
+        let response: HTTPResponse
+        do {
+            response = try await client.send("DELETE", url, conditions, isLong: isDirectory, lookingAgain: look)
+        } catch let failure as RemoteConditionFailure where failure.present == nil {
+            return
+        }
         switch response.status {
         case 202, 204, 404, 410: return
         case 200:
@@ -138,7 +178,8 @@ struct ChangeRequests: Sendable {
     func makeDirectory(at path: RemotePath) async throws -> WebDAVServer.Found {
         // Some servers report success for a directory that exists.
         try await server.require(.absent, at: path)
-        let response = try await client.send("MKCOL", client.root.url(of: path, isDirectory: true))
+        let response = try await client.send(
+            "MKCOL", client.root.url(of: path, isDirectory: true), lookingAgain: look(.absent, at: path))
         guard response.head.isSuccess else {
             if response.status == 405 || response.status == 409 { try await server.require(.absent, at: path) }
             throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)

@@ -1,0 +1,76 @@
+import FileProvider
+import FileProviderPaths
+import FileProviderTesting
+import TestSupport
+import Testing
+
+@testable import WebDAVProvider
+
+@Suite("Changes that a WebDAV server wants to get again later", .tags(.server))
+struct RepetitionTests {
+    private static let file = RemotePath(["file"])
+
+    /// Writes a file, and runs a body for which the next request of a method is refused, while another client is faster.
+    private func withForeignWrite(
+        before method: String, _ status: Int,
+        _ body: (WebDAVRemote, ProviderSession, _ arm: () async throws -> Void) async throws -> Void
+    ) async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            try await body(remote, session) { try await server.request(".overtake=\(method),\(status)") }
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test("DAV-9: what came between two attempts of a write is not replaced", arguments: [503, 423])
+    func write(status: Int) async throws {
+        try await withForeignWrite(before: "MOVE", status) { remote, session, arm in
+            let tag = try await remote.entry(at: Self.file).tag
+            let content = try TestContent([2, 3])
+            try await arm()
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.write(
+                    content.source, to: Self.file, attributes: RemoteAttributes(), if: .unchanged(tag: tag))
+            }
+            #expect(failure?.present?.size == 6)
+            let item = try await session.find("file")
+            #expect(try await session.fetch(item.itemIdentifier).bytes == Array("theirs".utf8))
+        }
+    }
+
+    @Test("DAV-9: what came between two attempts of a deletion is not deleted", arguments: [503, 423])
+    func deletion(status: Int) async throws {
+        try await withForeignWrite(before: "DELETE", status) { remote, _, arm in
+            let tag = try await remote.entry(at: Self.file).tag
+            let folder = RemotePath(["folder"])
+            _ = try await remote.makeDirectory(at: folder, attributes: RemoteAttributes())
+            try await arm()
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(Self.file, kind: .file, if: .unchanged(tag: tag))
+            }
+            #expect(failure?.present?.size == 6)
+            try await arm()
+            let inside = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(folder, kind: .directory, if: .empty)
+            }
+            #expect(inside?.present?.kind == .directory)
+            #expect(try await remote.entry(at: RemotePath(["folder", "theirs"])).size == 6)
+        }
+    }
+
+    @Test("DAV-9: a directory is not moved to a name that was taken between two attempts", arguments: [503, 423])
+    func move(status: Int) async throws {
+        try await withForeignWrite(before: "MOVE", status) { remote, _, arm in
+            let folder = RemotePath(["folder"])
+            _ = try await remote.makeDirectory(at: folder, attributes: RemoteAttributes())
+            try await arm()
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.move(folder, to: RemotePath(["moved"]), kind: .directory)
+            }
+            #expect(failure?.present?.size == 6)
+            #expect(try await remote.entry(at: folder).kind == .directory)
+        }
+    }
+}
