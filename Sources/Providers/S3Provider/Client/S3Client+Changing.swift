@@ -50,7 +50,7 @@ extension S3Client {
     /// The metadata of an object, in the fields in which it is sent with a new one.
     func metadata(of key: String) async throws -> HTTPFields {
         var metadata = HTTPFields()
-        for field in try await send({ self.request("HEAD", key) }).head.fields {
+        for field in try await head(key).fields {
             let name = field.name.lowercased()
             if name.hasPrefix("x-amz-meta-") || Self.kept.contains(name) { metadata[name] = field.value }
         }

@@ -48,7 +48,7 @@ extension S3Client {
     /// The current object, without its date; nil when there is none.
     func object(_ key: String) async throws -> S3Object? {
         do {
-            return S3Object(key: key, head: try await send { self.request("HEAD", key) }.head)
+            return S3Object(key: key, head: try await head(key))
         } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
             return nil
         }

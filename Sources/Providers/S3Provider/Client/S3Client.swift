@@ -12,6 +12,7 @@ final class S3Client: Sendable {
         /// How far the server's clock is ahead of this one, in seconds.
         var skew: Int64 = 0
         var habits = Habits()
+        var isSwift = false
     }
 
     /// What was seen of the server's listings. It is stored, because listings are compared with what an earlier process did, too.
@@ -59,6 +60,13 @@ final class S3Client: Sendable {
     var listsLate: Bool { state.withLock { $0.habits.listsLate } }
 
     func noteLateListing() { noteHabit(\.listsLate) }
+
+    /// The response to a HEAD, for which the connection is closed where that is OpenStack Swift: of a missing object it sends the end of
+    /// a body, which the next request on the connection would get as its response.
+    func head(_ key: String) async throws -> HTTPResponseHead {
+        let fields: HTTPFields = state.withLock { $0.isSwift } ? ["Connection": "close"] : [:]
+        return try await send { self.request("HEAD", key, fields: fields) }.head
+    }
 
     private static let habitsKey = Array("server".utf8)
 
@@ -122,6 +130,7 @@ final class S3Client: Sendable {
         let unknown = LedgerState.Outcome.unknown(isDeletion ? .deleted : .written(tag: request.tagOfWritten))
         do {
             let answer = try await transport.send(request, bodyLimit: limit)
+            if answer.fields["X-Openstack-Request-Id"] != nil { state.withLock { $0.isSwift = true } }
             // The time for content does not tell how slow the server is.
             ledger.noteResponse(after: request.body?.isContent == true ? nil : .now - start)
             if answer.status >= 500 {
