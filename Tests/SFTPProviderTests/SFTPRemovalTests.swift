@@ -110,6 +110,39 @@ import Testing
         }
     }
 
+    @Test("SFTP-2: a directory or link that another client has put in a file's place gets its name back")
+    func otherKinds() async throws {
+        let folder = try SFTPFolder()
+        let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+        let provider = try await folder.makeProvider(for: manager)
+        try await withCleanUp({
+            await provider.invalidate()
+            await folder.dispose()
+        }) {
+            func hidden(_ name: String) -> String { RemovalName.make(of: name, tag: Array("1-1".utf8)) }
+            try await folder.makeDirectory(hidden("directory"))
+            try FileManager.default.createSymbolicLink(
+                atPath: folder[hidden("link")], withDestinationPath: "elsewhere")
+            let session = ProviderSession(provider: provider, manager: manager)
+            #expect(try await session.list().isEmpty)
+            #expect(await eventually { Self.names(folder) == ["directory", "link"] }, "\(Self.names(folder))")
+        }
+    }
+
+    @Test("SFTP-2: a directory is not removed with a directory of another client that a removal has hidden")
+    func hiddenDirectoryOfOthers() async throws {
+        try await SFTPFolder().withRemote { remote in
+            let outer = RemotePath(["outer"])
+            _ = try await remote.makeDirectory(at: outer, attributes: RemoteAttributes())
+            let name = RemovalName.make(of: "inner", tag: Array("1-1".utf8))
+            _ = try await remote.makeDirectory(at: outer.appending(name), attributes: RemoteAttributes())
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(outer, kind: .directory, if: .empty)
+            }
+            #expect(try await remote.entry(at: outer.appending("inner")).kind == .directory)
+        }
+    }
+
     @Test func names() throws {
         for name in ["a", "a-b - c", "\u{301}accent", String(repeating: "ä", count: 150)] {
             let hidden = RemovalName.make(of: name, tag: Array("12-34".utf8))

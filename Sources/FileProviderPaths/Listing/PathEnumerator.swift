@@ -188,7 +188,7 @@ final class PathEnumerator: FileProviderEnumerator {
 
     private func removeLeftover(_ entry: RemoteEntry, _ path: RemotePath) {
         guard tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly else { return }
-        if entry.kind == .file, let remote = tree.remote as? any HidingRemote, remote.isRemoval(entry.name) {
+        if let remote = tree.remote as? any HidingRemote, remote.isRemoval(entry.name) {
             // What is under the name may be another client's: it is not hidden for long, however new it is.
             Task { try? await remote.finishRemoval(at: path) }
             return

@@ -40,9 +40,9 @@ struct RemovalName: Hashable {
         guard !isWhole || FileProviderItem.defect(ofFilename: original) == nil else { return nil }
     }
 
-    /// Whether a file in a listing is another version than the one that was to be removed.
+    /// Whether an item in a listing is not the version that was to be removed: another one, or no file.
     static func isOfOther(_ entry: RemoteEntry) -> Bool {
         guard let removal = RemovalName(entry.name) else { return false }
-        return entry.kind == .file && entry.tag != removal.tag
+        return entry.kind != .file || entry.tag != removal.tag
     }
 }
