@@ -1,4 +1,6 @@
 import FileProvider
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import FileProviderPaths
@@ -32,5 +34,47 @@ import Testing
             removed.append(count - names.count)
         }
         #expect(names.isEmpty && removed.allSatisfy { $0 <= 1000 }, "\(removed)")
+    }
+
+    /// Ends no removal before it is allowed to.
+    private final class HeldRemote: HidingRemote {
+        let begun = Mutex<[RemotePath]>([])
+        let isReleased = Mutex(false)
+        let traits = RemoteTraits()
+
+        func entry(at path: RemotePath) async throws -> RemoteEntry { throw FileProviderError(.noSuchItem) }
+
+        func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+            RemoteListing(entries: [])
+        }
+
+        func read(
+            _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+        ) async throws -> RemoteEntry { throw FileProviderError(.noSuchItem) }
+
+        func isRemoval(_ name: String) -> Bool { true }
+
+        func finishRemoval(at path: RemotePath) async throws {
+            begun.withLock { $0.append(path) }
+            while !isReleased.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(20)) }
+        }
+    }
+
+    @Test("PATH-6: a removal is ended once, and not more than a thousand at a time")
+    func endedRemovals() async throws {
+        let leftovers = Leftovers(age: 3600, patience: .seconds(600))
+        let remote = HeldRemote()
+        for _ in 0..<2 {
+            for number in 0..<1500 { leftovers.finishRemoval(at: RemotePath(["\(number)"]), of: remote) }
+        }
+        #expect(await eventually { remote.begun.withLock { $0.count } == 1000 })
+        #expect(remote.begun.withLock { Set($0).count } == 1000)
+        remote.isReleased.withLock { $0 = true }
+        // A later listing has the others, and what failed.
+        #expect(
+            await eventually {
+                for number in 1000..<1500 { leftovers.finishRemoval(at: RemotePath(["\(number)"]), of: remote) }
+                return remote.begun.withLock { Set($0).count } == 1500
+            })
     }
 }

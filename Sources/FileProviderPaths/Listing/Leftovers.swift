@@ -22,6 +22,8 @@ final class Leftovers: Sendable {
         var seen: [RemotePath: Seen] = [:]
         /// When items that are not listed any more were forgotten last.
         var tidied: ContinuousClock.Instant?
+        /// The removals that are being ended.
+        var finishing: Set<RemotePath> = []
     }
 
     /// - Parameters:
@@ -52,6 +54,18 @@ final class Leftovers: Sendable {
                 state.seen[path] = Seen(tag: entry.tag, since: now, last: now)
             }
             return false
+        }
+    }
+
+    /// Ends a removal that was interrupted, unless that is being done already. Of very many, some are left to a later listing.
+    func finishRemoval(at path: RemotePath, of remote: any HidingRemote) {
+        let isNew = state.withLock { state in
+            state.finishing.count < Self.most && state.finishing.insert(path).inserted
+        }
+        guard isNew else { return }
+        Task {
+            try? await remote.finishRemoval(at: path)
+            _ = state.withLock { $0.finishing.remove(path) }
         }
     }
 

@@ -190,7 +190,7 @@ final class PathEnumerator: FileProviderEnumerator {
         guard tree.remote.traits.isWritable, !tree.manager.domain.isReadOnly else { return }
         if let remote = tree.remote as? any HidingRemote, remote.isRemoval(entry.name) {
             // What is under the name may be another client's: it is not hidden for long, however new it is.
-            Task { try? await remote.finishRemoval(at: path) }
+            leftovers.finishRemoval(at: path, of: remote)
             return
         }
         guard leftovers.contain(entry, at: path) else { return }
