@@ -36,6 +36,51 @@ import Testing
                 os._exit(1)
         """
 
+    /// Passes messages on to OpenSSH's server, as if its file system took no name of more than 143 bytes: for a renaming to one the
+    /// answer is FAILURE, as for a name that is taken.
+    private static let shortServer = """
+        import os, struct, subprocess, sys
+        server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE)
+        def read(count):
+            data = sys.stdin.buffer.read(count)
+            if len(data) < count:
+                server.stdin.close()
+                server.wait()
+                os._exit(0)
+            return data
+        while True:
+            body = read(struct.unpack(">I", read(4))[0])
+            if body[0] == 18:
+                end = 9 + struct.unpack(">I", body[5:9])[0]
+                if len(body[end + 4:].split(b"/")[-1]) > 143: body = body[:end] + body[5:end]
+            server.stdin.write(struct.pack(">I", len(body)) + body)
+            server.stdin.flush()
+        """
+
+    @Test(
+        "SFTP-2: a file with a long name is checked before its removal also where names have at most 143 bytes",
+        .timeLimit(.minutes(1)))
+    func shortNames() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let program = try scratch.makeFile("server.py", Self.shortServer.utf8)
+        let folder = try SFTPFolder("python3 \(program) \(SFTPFolder.program)")
+        let name = String(repeating: "n", count: 140)
+        try await folder.withRemote { remote in
+            let path = RemotePath([name])
+            try await folder.write(Array("old".utf8), to: name)
+            let old = try await remote.entry(at: path).tag
+            try await folder.write(Array("another's".utf8), to: name)
+            let failure = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.connection.changing { try await remote.removeUnchanged(path, old, $0) }
+            }
+            #expect(failure?.present?.size == 9 && Self.names(folder) == [name])
+            let new = try await remote.entry(at: path).tag
+            try await remote.connection.changing { try await remote.removeUnchanged(path, new, $0) }
+            #expect(Self.names(folder).isEmpty)
+        }
+    }
+
     private static func names(_ folder: SFTPFolder) -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) ?? []).sorted()
     }
@@ -149,6 +194,8 @@ import Testing
             #expect(HiddenName.isOne(hidden) && hidden.utf8.count <= 255)
             let removal = try #require(RemovalName(hidden))
             #expect(removal.tag == Array("12-34".utf8))
+            let short = RemovalName.make(of: name, tag: Array("12-34".utf8), length: RemovalName.shortLength)
+            #expect(RemovalName(short) != nil && short.utf8.count <= 143)
             #expect(name.hasPrefix(removal.original) && removal.isWhole == (removal.original == name))
         }
         #expect(RemovalName(HiddenName.make()) == nil)

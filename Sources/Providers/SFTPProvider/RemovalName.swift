@@ -11,19 +11,23 @@ struct RemovalName: Hashable {
     let original: String
     let isWhole: Bool
 
+    /// How long a name may be in an encrypted directory of eCryptfs, in bytes.
+    static let shortLength = 143
     private static let prefix = HiddenName.prefix + "removed-"
 
     /// Returns a new hidden name for a file.
     ///
-    /// - Parameter tag: of a file; the numbers of its time and its size.
-    static func make(of name: String, tag: [UInt8]) -> String {
+    /// - Parameters:
+    ///   - tag: of a file; the numbers of its time and its size.
+    ///   - length: the most bytes that it may have.
+    static func make(of name: String, tag: [UInt8], length: Int = FileProviderItem.maximumFilenameLength) -> String {
         func text(_ start: Substring) -> String {
             let number = String(UInt32.random(in: .min ... .max), radix: 16)
             let extent = start.utf8.count == name.utf8.count ? "all" : "cut"
             return "\(prefix)\(number)-\(extent)-\(String(decoding: tag, as: UTF8.self))-\(start)"
         }
         var start = name[...]
-        while FileNameText.byteCount(of: text(start)) > FileProviderItem.maximumFilenameLength { start.removeLast() }
+        while FileNameText.byteCount(of: text(start)) > length, !start.isEmpty { start.removeLast() }
         return text(start)
     }
 

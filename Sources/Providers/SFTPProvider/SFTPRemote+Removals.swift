@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import FileProviderPaths
 
@@ -7,27 +8,43 @@ extension SFTPRemote: HidingRemote {
     /// - Parameter tag: of the version that is to be removed.
     /// - Throws: ``RemoteConditionFailure`` when the file is of another version.
     func removeUnchanged(_ path: RemotePath, _ tag: [UInt8], _ session: SFTPSession) async throws {
-        let hidden = path.parent.appending(RemovalName.make(of: path.name ?? "", tag: tag))
+        let name = path.name ?? ""
         // Also when the caller was cancelled.
         try await Task {
-            let renamed = rename(path, to: hidden, session)
-            let look = lookup(hidden, session)
-            do {
-                do {
-                    try await renamed.reply().checkStatus()
-                } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
-                    // There is no renaming.
-                    return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
-                }
-                try await finishRemoval(of: path, tag, at: hidden, look, session)
-            } catch  where !session.isOpen {
-                repeating(in: path.parent) { remote, session in
-                    let look = remote.lookup(hidden, session)
-                    try await remote.finishRemoval(of: path, tag, at: hidden, look, session)
-                }
-                throw error
+            let hidden = RemovalName.make(of: name, tag: tag)
+            if try await removeUnchanged(path, tag, as: hidden, session) { return }
+            // SFTP has no status for a name that is too long.
+            if FileNameText.byteCount(of: hidden) > RemovalName.shortLength {
+                let short = RemovalName.make(of: name, tag: tag, length: RemovalName.shortLength)
+                if try await removeUnchanged(path, tag, as: short, session) { return }
             }
+            // There is no renaming.
+            try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
         }.value
+    }
+
+    /// - Returns: whether the server has renamed the file; if it has not, nothing was done.
+    private func removeUnchanged(
+        _ path: RemotePath, _ tag: [UInt8], as name: String, _ session: SFTPSession
+    ) async throws -> Bool {
+        let hidden = path.parent.appending(name)
+        let renamed = rename(path, to: hidden, session)
+        let look = lookup(hidden, session)
+        do {
+            do {
+                try await renamed.reply().checkStatus()
+            } catch let status as SFTPStatus where status.code != SFTPStatus.noSuchFile {
+                return false
+            }
+            try await finishRemoval(of: path, tag, at: hidden, look, session)
+            return true
+        } catch  where !session.isOpen {
+            repeating(in: path.parent) { remote, session in
+                let look = remote.lookup(hidden, session)
+                try await remote.finishRemoval(of: path, tag, at: hidden, look, session)
+            }
+            throw error
+        }
     }
 
     func isRemoval(_ name: String) -> Bool { RemovalName(name) != nil }
