@@ -161,7 +161,8 @@ import Testing
 
     /// All names with the numbers of their inodes, and how many items are pending.
     private func rows(in directory: FilePath) throws -> (names: Set<String>, pending: Int) {
-        let replica = try Replica(at: directory, readers: 2, logger: DamagedReplica.logger)
+        // As a mount opens it.
+        let replica = try Replica(at: directory, readers: 2, finishesRecovery: false, logger: DamagedReplica.logger)
         defer { try? replica.close() }
         var (names, waiting): (Set<String>, [InodeNumber]) = ([], [.root])
         while let parent = waiting.popLast() {
@@ -169,6 +170,11 @@ import Testing
                 names.insert("\(parent) \(entry.name) \(entry.inode.number)")
                 if entry.inode.kind == .directory { waiting.append(entry.inode.number) }
             }
+        }
+        // No download may be put where something written here lies.
+        let contents = try FileManager.default.contentsOfDirectory(atPath: "\(directory)/contents")
+        for number in contents.compactMap(Int64.init) {
+            #expect(try replica.database.hasContentFile(InodeNumber(rawValue: number)))
         }
         return (names, try replica.unsynced().items)
     }
@@ -200,6 +206,7 @@ import Testing
         try #require(expected.names.count > 10)
 
         let damaged = try #require(FileManager.default.contents(atPath: replica.database.string))
+        let before = try FileManager.default.contentsOfDirectory(atPath: "\(replica.directory)/contents")
         #expect(throws: CutShort.self) {
             try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger) { step in
                 if step == last { throw CutShort() }
@@ -207,6 +214,8 @@ import Testing
         }
         if last == .made {
             #expect(FileManager.default.contents(atPath: replica.database.string) == damaged)
+            let contents = try FileManager.default.contentsOfDirectory(atPath: "\(replica.directory)/contents")
+            #expect(Set(contents) == Set(before))
             // SIGKILL leaves what was made.
             for suffix in ["-anew", "-anew-wal"] {
                 try Data("half".utf8).write(to: URL(fileURLWithPath: replica.database.string + suffix))

@@ -19,6 +19,8 @@ package struct ReplicaRebuild {
     private var domain: DomainSidecar?
     /// The files of whose content this machine may have the only copy, whichever of their names says so.
     private var dirty: Set<Int64> = []
+    /// The files that are set aside when the new database is decided on, and where they were.
+    private var written: [(number: Int64, path: FilePath)] = []
 
     /// Rebuilds the replica in a folder. It must not be open elsewhere.
     ///
@@ -67,6 +69,7 @@ package struct ReplicaRebuild {
     /// - Parameter mayKeepAll: whether a database whose rows can all be read is written anew with all of them.
     private mutating func run(mayKeepAll: Bool, _ reaching: (RebuiltDatabase.Step) throws -> Void) throws {
         stamp = FileTimestamp.now.nanosecondsSince1970
+        written = []
         let path = directory.appending(ReplicaDatabase.fileName)
         let salvage = FileManager.default.fileExists(atPath: path.string) ? try? Salvage(at: path) : nil
         defer { salvage?.close() }
@@ -83,11 +86,16 @@ package struct ReplicaRebuild {
                 dirty = salvage.makeUncommittedChanges(of: path)
                 readWhatIsLeft(in: salvage)
             }
-            kept = try Self.make(at: rebuilt.anew, of: domain, contents) { try insert(into: $0) }
+            kept = try Self.make(at: rebuilt.anew, of: domain, contents) { database in
+                try database.set(.isRebuilt, to: "1")
+                return try insert(into: database)
+            }
         }
         try reaching(.made)
         try rebuilt.decide()
         try reaching(.complete)
+        // Not before: the rows of the damaged database need them if it stays. When this is cut short, the opening does it.
+        for (number, path) in written { try recover(number, as: path) }
         try RebuiltDatabase.adopt(in: directory, stamp: stamp, reaching: reaching)
         if isWhole {
             findings.append(
@@ -321,7 +329,7 @@ package struct ReplicaRebuild {
         guard let number = inode.integer("number"), !item.isExcluded else { return }
         let isNew = item.text("identifier") == nil
         if dirty.contains(number) {
-            try recover(number, as: path)
+            written.append((number, path))
         } else if isNew, inode.kind == .symbolicLink, let target = inode.text("linkTarget") {
             let place = try makePlace(for: path, number)
             try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: target)

@@ -15,6 +15,9 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case syncAnchor
     /// A number that a rebuilt database would not share.
     case identity
+    /// Whether the database was rebuilt and the contents were not compared since: a row without content can have a content file
+    /// with what was written here.
+    case isRebuilt
     /// The boot of the machine during which the database was used last.
     case bootIdentifier
     /// Whether it was closed in order since.

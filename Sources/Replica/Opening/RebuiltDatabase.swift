@@ -39,7 +39,7 @@ struct RebuiltDatabase {
     func decide() throws {
         // What is left in its own log has not got into it.
         if let log = try? FileStatus(at: FilePath(anew.string + "-wal")), log.size > 0 { throw Errno.noSpace }
-        // The contents that were moved to the recovered folder as well.
+        // The contents as well: those that fit no row of it are moved to the recovered folder.
         try directory.syncFileSystem()
         try anew.move(to: complete)
         try directory.synchronizeDirectory()

@@ -13,7 +13,8 @@ extension Replica {
     ///   - readers: how many threads read at once.
     ///   - open: the inodes that processes on the mount have open since before a daemon that was killed.
     ///   - isTakenOver: whether the mount lives on: then not all that is open need be known yet.
-    ///   - finishesRecovery: whether to call ``finishRecovery()``; else the caller does, once the replica is in use.
+    ///   - finishesRecovery: whether to call ``finishRecovery()``; else the caller does, once the replica is in use, but for
+    ///     a database that was rebuilt.
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt, `DatabaseError` for one that cannot be read for
     ///   any other reason, `Errno` for a folder that cannot.
     package convenience init(
@@ -40,9 +41,12 @@ extension Replica {
             }
         }
         self.init(database, store, contents, in: directory, findings: findings, remainingRecovery: comparison)
-        guard finishesRecovery else { return }
         do {
+            // In a rebuilt database, what was written to a file can lie where its content from the remote would be put.
+            let isRebuilt = try database.value(of: .isRebuilt) != nil
+            guard finishesRecovery || isRebuilt else { return }
             while try ReplicaDatabase.namingDamage(isOpening: true, { try stepRecovery() }) != nil {}
+            if isRebuilt { try database.set(.isRebuilt, to: nil as String?) }
         } catch {
             try? database.close()
             throw error
