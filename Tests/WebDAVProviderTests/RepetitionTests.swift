@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -71,6 +72,21 @@ struct RepetitionTests {
             }
             #expect(failure?.present?.size == 6)
             #expect(try await remote.entry(at: folder).kind == .directory)
+        }
+    }
+
+    @Test("DAV-9: a change that a server wants credentials for was not made, and is not looked at again")
+    func credentials() async throws {
+        try await PlainServer.run("auth=basic") { server async throws in
+            let session = try server.session(WebDAVCredentials(user: "user", password: "word"))
+            let client = try #require(session.webDAV).server.client
+            let looks = Atomic<Int>(0)
+            let response = try await client.send(
+                "PUT", client.root.url(of: Self.file), body: .bytes([1]),
+                lookingAgain: { looks.add(1, ordering: .relaxed) })
+            #expect(response.status == 201)
+            #expect(looks.load(ordering: .relaxed) == 0)
+            await session.provider.invalidate()
         }
     }
 }

@@ -319,8 +319,8 @@ final class WebDAVClient: Sendable {
                 }
                 // Other requests may have learned each time that this one was refused.
                 guard refusals < Self.mostRefusals else { throw authorization.refusal(by: refused.head.url.host) }
+                // The server has done nothing, so nothing is looked at; a look would use up a nonce that is for one request.
                 try authorization.learn(refused.head, refused: pass, isAgain: refusals >= Self.mostNonces)
-                try await request.beforeRepetition?()
             }
         }
     }
