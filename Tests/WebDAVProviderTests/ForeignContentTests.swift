@@ -20,7 +20,7 @@ struct ForeignContentTests {
 
     @Test(
         "DAV-9: what another client has written since is not taken for the upload, also if it is as long",
-        arguments: ["", "puttags", "pathtags"])
+        arguments: ["", "puttags", "pathtags", "sizetags"])
     func asLong(_ habit: String) async throws {
         try await PlainServer.run(habit) { server async throws in
             let session = try server.session()

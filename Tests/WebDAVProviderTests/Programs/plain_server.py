@@ -19,6 +19,7 @@ HABITs:
   pathtags    the ETag of a file depends on its path
   newtags     each PUT makes another ETag, also of the same content
   puttags     the answer to PUT has the ETag
+  sizetags    likewise, and the ETag depends on the path and the length alone (lighttpd, within a second)
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing. With 0 for MS it is done
@@ -213,6 +214,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     @staticmethod
     def tag(place):
         place_part = place.encode() if "pathtags" in habits else b""
+        if "sizetags" in habits:
+            return '"%s"' % hashlib.sha1(place.encode() + b"%d" % len(files[place])).hexdigest()
         write_part = str(writes[place]).encode() if "newtags" in habits else b""
         return '"%s"' % hashlib.sha1(place_part + write_part + files[place]).hexdigest()
 
@@ -342,7 +345,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(409)
         is_new = self.put(content)
         with lock:
-            fields = [("ETag", self.tag(self.place))] if "puttags" in habits else []
+            fields = [("ETag", self.tag(self.place))] if "puttags" in habits or "sizetags" in habits else []
             self.write_over(self.place)
         self.answer(201 if is_new else 204, fields=fields)
 

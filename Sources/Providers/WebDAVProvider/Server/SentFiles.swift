@@ -8,7 +8,8 @@ extension WebDAVServer {
     ///
     /// - Parameters:
     ///   - mark: what the content is recognized by; nil where only its bytes say whether it is that.
-    ///   - etag: the ETag in the answer to the upload.
+    ///   - etag: the ETag in the answer to the upload. It says nothing of small content where another client's may have the same
+    ///     within a second (lighttpd).
     ///   - isHeadTrue: ``ServerCapabilities/headsAreTrue``.
     /// - Returns: nil when nothing is at the path.
     /// - Throws: ``RemoteConditionFailure`` for an item that is not the content that was sent.
@@ -17,7 +18,7 @@ extension WebDAVServer {
     ) async throws -> Found? {
         try await OperationLedger.result {
             var isRead = false
-            if case .digest = mark { isRead = etag == nil }
+            if case .digest = mark { isRead = etag == nil || !tagsFollowContent }
             let answer: (found: Found, bytes: [UInt8]?)?
             if isHeadTrue {
                 // One request where the bytes are needed in any case.
@@ -26,7 +27,7 @@ extension WebDAVServer {
                 answer = try await lookUp(path).map { ($0, nil) }
             }
             guard let (found, bytes) = answer else { return nil }
-            guard try await isSent(contents, found, mark, etag: etag, at: path, bytes: bytes) else {
+            guard try await isSent(contents, found, mark, etag: isRead ? nil : etag, at: path, bytes: bytes) else {
                 throw RemoteConditionFailure(present: found.entry)
             }
             return found

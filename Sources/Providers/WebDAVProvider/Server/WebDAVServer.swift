@@ -264,14 +264,15 @@ final class WebDAVServer: Sendable {
         return Found(entry: entry, resource: resource)
     }
 
+    /// Whether it is known that each content has another ETag.
+    var tagsFollowContent: Bool {
+        // Servers with identifiers make a new one for each content, by their documentation.
+        hasIdentifiers || capabilityStore.capabilities?.tagsFollowContent == true
+    }
+
     /// Whether a file was written so shortly before the response that it may be written again with the same tag.
     func isUnsettled(_ tag: [UInt8], _ modifiedAt: Int64?, _ head: HTTPResponseHead) -> Bool {
-        // Servers with identifiers make a new ETag for each content, by their documentation.
-        if tag.first == UInt8(ascii: "e"),
-            hasIdentifiers || capabilityStore.capabilities?.tagsFollowContent == true
-        {
-            return false
-        }
+        if tag.first == UInt8(ascii: "e"), tagsFollowContent { return false }
         guard let modifiedAt, let now = head.fields["Date"].flatMap({ HTTPDate.seconds(from: $0) }) else {
             return false
         }
