@@ -206,6 +206,9 @@ import Testing
         try #require(expected.names.count > 10)
 
         let damaged = try #require(FileManager.default.contents(atPath: replica.database.string))
+        let logs = ["replica.sqlite-redo", "replica.sqlite-new"].compactMap {
+            FileManager.default.contents(atPath: "\(replica.directory)/\($0)")
+        }
         let before = try FileManager.default.contentsOfDirectory(atPath: "\(replica.directory)/contents")
         #expect(throws: CutShort.self) {
             try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger) { step in
@@ -228,5 +231,12 @@ import Testing
         #expect(!left.contains { $0.contains("-anew") || $0.contains("-rebuilt") }, "\(left)")
         let (reachable, _) = try replica.reachableTexts()
         #expect(replica.unsent.isSubset(of: reachable))
+        if !isWhole {
+            let recovered = "\(replica.directory)/recovered"
+            let kept = (FileManager.default.enumerator(atPath: recovered)?.compactMap { $0 as? String } ?? [])
+                .filter { $0.hasSuffix("-redo") || $0.hasSuffix("-new") }
+                .compactMap { FileManager.default.contents(atPath: "\(recovered)/\($0)") }
+            #expect(Set(kept) == Set(logs))
+        }
     }
 }

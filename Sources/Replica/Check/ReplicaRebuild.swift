@@ -104,7 +104,6 @@ package struct ReplicaRebuild {
             // It goes on with the logs.
             try Self.make(at: path, of: domain, contents) { _ in }
         } else {
-            try rebuilt.setAside(["-redo", "-new"], stamp)
             findings.append(
                 CheckFinding(
                     .database,

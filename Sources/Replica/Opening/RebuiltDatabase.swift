@@ -1,4 +1,5 @@
 import FileProvider
+import GRDB
 import Syscalls
 import SystemPackage
 
@@ -57,7 +58,7 @@ struct RebuiltDatabase {
         let database = RebuiltDatabase(in: directory)
         guard (try? FileStatus(at: database.complete)) != nil else { return false }
         // The new database must never be beside the old log.
-        try database.setAside(["-wal", "-shm"], stamp)
+        try database.setAside(["-wal", "-shm"] + database.foreignLogs(), stamp)
         try reaching(.logsAside)
         try database.setAside([""], stamp)
         try reaching(.databaseAside)
@@ -66,8 +67,20 @@ struct RebuiltDatabase {
         return true
     }
 
+    /// The suffixes of those of the daemon's logs that are not the new database's: opening it would empty them.
+    private func foreignLogs() throws -> [String] {
+        let new = try DatabaseQueue(path: complete.string)
+        defer { try? new.close() }
+        let identity = try new.read { db in try DomainKey.identity.string(in: db) }
+        let logs = [
+            ("-redo", RedoLog.read(at: FilePath(place.string + "-redo"))?.identity),
+            ("-new", NewFileLog.read(at: FilePath(place.string + "-new"))?.identity),
+        ]
+        return logs.filter { $0.1 == nil || $0.1 != identity }.map(\.0)
+    }
+
     /// Moves files of the damaged database to a folder of their own.
-    func setAside(_ suffixes: [String], _ stamp: Int64) throws {
+    private func setAside(_ suffixes: [String], _ stamp: Int64) throws {
         let files = suffixes.map { ReplicaDatabase.fileName + $0 }
             .filter { (try? FileStatus(at: directory.appending($0))) != nil }
         guard !files.isEmpty else { return }
