@@ -8,7 +8,7 @@ import SystemPackage
 ///
 /// SQLite would add the pages of the damaged one's write-ahead log to the new one, so the files cannot be replaced in one step. The
 /// new one is made as `replica.sqlite-anew`, and gets the name `replica.sqlite-rebuilt` when it is complete. That is the decision;
-/// ``adopt(in:stamp:reaching:)`` gives it its place, now or when the replica is opened next.
+/// ``adopt(in:stamp:reaching:)`` renames it to `replica.sqlite`, now or when the replica is opened next.
 struct RebuiltDatabase {
     /// Where it is made.
     let anew: FilePath
@@ -88,6 +88,7 @@ struct RebuiltDatabase {
         try folder.makeDirectory()
         for file in files { try directory.appending(file).move(to: folder.appending(file)) }
         try folder.synchronizeDirectory()
+        try folder.removingLastComponent().synchronizeDirectory()
         try directory.synchronizeDirectory()
     }
 }
