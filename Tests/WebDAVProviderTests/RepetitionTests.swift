@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import HTTPTransport
 import Synchronization
 import TestSupport
 import Testing
@@ -72,6 +73,31 @@ struct RepetitionTests {
             }
             #expect(failure?.present?.size == 6)
             #expect(try await remote.entry(at: folder).kind == .directory)
+        }
+    }
+
+    @Test("DAV-9: content whose answer was lost is not another client's", arguments: [true, false])
+    func lostAnswer(isInMemory: Bool) async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            _ = try await session.create(ProviderSession.template("file"), content: [1])
+            let tag = try await remote.entry(at: Self.file).tag
+            let changes = remote.prober.changes
+            for condition in [RemoteCondition.absent, .unchanged(tag: tag)] {
+                // What was sent arrives, and the server does not answer: then the look is called.
+                let bytes: [UInt8] = [2, 3]
+                let content = try TestContent(bytes)
+                let look = try #require(
+                    changes.look(condition, at: Self.file, toSend: content.source, isInMemory ? bytes : nil))
+                try await changes.put(.bytes(bytes), at: Self.file)
+                try await look()
+                // Another client's has the same length.
+                try await changes.put(.bytes([4, 5]), at: Self.file)
+                let failure = await #expect(throws: RemoteConditionFailure.self) { try await look() }
+                #expect(failure?.present?.size == 2)
+            }
+            await session.provider.invalidate()
         }
     }
 

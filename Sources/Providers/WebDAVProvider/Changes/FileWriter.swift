@@ -149,12 +149,12 @@ struct FileWriter: Sendable {
         } else if let etag = try await server.require(condition, at: path)?.etag {
             fields = ETag.condition(.match, etag, of: client.root.url(of: path))
         }
-        let look = fields.isEmpty ? changes.look(condition, at: path) : nil
         if contents.size < ChunkedUploads.smallest { await chunkedUploads.abandon(uploadTo: path) }
         // These servers take the date with the content, in seconds.
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         // Another client may have written as many bytes in the same second.
         let bytes = contents.size <= LostUploads.mostBytes ? try await Self.bytes(of: contents) : nil
+        let look = fields.isEmpty ? changes.look(condition, at: path, toSend: contents, bytes) : nil
         let mark =
             bytes.map { LostUploads.digest(of: $0) }
             ?? attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
@@ -186,7 +186,8 @@ struct FileWriter: Sendable {
         }
         guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(path, on: server) }
         try await contents.pace(contents.size)
-        let etag = try await changes.put(.bytes(bytes), at: path, lookingAgain: changes.look(condition, at: path))
+        let look = changes.look(condition, at: path, toSend: contents, bytes)
+        let etag = try await changes.put(.bytes(bytes), at: path, lookingAgain: look)
         let found = try await server.lookUpSent(contents, at: path, nil, etag: etag, isHeadTrue: false)
         guard let found else { throw RemoteConditionFailure(present: nil) }
         return found.entry

@@ -36,6 +36,26 @@ struct ChangeRequests: Sendable {
         }
     }
 
+    /// The look before content is sent again in place. After an answer that was lost the content is there, and is no other client's.
+    ///
+    /// - Parameter bytes: all of the content; nil where it is not in memory.
+    /// - Returns: nil where there is no condition.
+    func look(
+        _ condition: RemoteCondition, at path: RemotePath, toSend contents: ContentSource, _ bytes: [UInt8]?
+    ) -> (@Sendable () async throws -> Void)? {
+        guard let look = look(condition, at: path) else { return nil }
+        return {
+            do {
+                try await look()
+            } catch let failure as RemoteConditionFailure where failure.present != nil {
+                let mark = bytes.map { LostUploads.digest(of: $0) }
+                // Without an ETag and a date the bytes decide.
+                let there = try await server.lookUpSent(contents, at: path, mark, etag: nil, isHeadTrue: false)
+                if there == nil { throw RemoteConditionFailure(present: nil) }
+            }
+        }
+    }
+
     /// - Throws: ``RemoteConditionFailure`` for a directory that holds anything but hidden names.
     private func requireEmpty(_ path: RemotePath) async throws {
         let members = try await client.ifExists {
