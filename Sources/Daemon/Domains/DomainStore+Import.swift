@@ -59,6 +59,8 @@ extension DomainStore {
     ///
     /// - Returns: the paths that are left.
     func finishImport(of name: String, logger: Logger) throws -> [String] {
+        // The record is in the database that a rebuild may have left beside its place.
+        try ReplicaRebuild.finish(in: directory(of: name))
         guard let record = try DomainRecord(ofReplicaIn: directory(of: name)), let folder = record.importedFrom else {
             return []
         }

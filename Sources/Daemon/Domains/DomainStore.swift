@@ -240,11 +240,17 @@ struct DomainStore: Sendable {
     }
 
     /// Settles the removals that a crash has interrupted: a domain on whose removal was decided is forgotten, another one stays.
+    /// Puts rebuilt databases in their places, without which nothing is known of their domains.
     ///
     /// - Returns: the directories that interrupted removals and imports have left, for ``delete(_:_:)``. Those of later removals and
     ///   imports are not among them.
     func settle(_ report: (String) -> Void) -> [FilePath] {
         for name in names(in: folder) {
+            do {
+                try ReplicaRebuild.finish(in: directory(of: name.string))
+            } catch {
+                report("the new database of '\(name)' cannot be put in its place: \(error)")
+            }
             do {
                 try resumeRemoval(of: name.string)
             } catch {

@@ -61,6 +61,9 @@ package struct ReplicaRebuild {
         return rebuild.findings
     }
 
+    /// Puts the new database of a rebuild that was cut short in its place, if it is complete. The replica must not be open.
+    package static func finish(in directory: FilePath) throws { try RebuiltDatabase.adopt(in: directory) }
+
     private init(_ directory: FilePath) throws {
         self.directory = directory
         contents = try ContentStore(in: directory)
