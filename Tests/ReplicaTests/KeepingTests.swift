@@ -1,4 +1,5 @@
 import FileProvider
+import Foundation
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
@@ -53,13 +54,27 @@ import Testing
         try await replica.list([], in: inner, open: fixture.open)
         try write("outer", to: "mine", in: outer)
         try write("inner", to: "mine", in: inner)
+        _ = try replica.change(open: NothingOpen()) { changes in
+            for new in [
+                NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: "target"),
+                NewInode(kind: .directory, permissions: 0o755),
+            ] {
+                _ = try changes.names.create(
+                    new.kind == .directory ? "empty" : "link", in: inner, new, caller: caller,
+                    usualGroup: Machine.groupIdentifier)
+            }
+        }
         let row = try #require(try replica.database.item(ItemIdentifier("d"))).id
         // As the remote's move of the directory into one that is not known here leaves it.
         try await replica.database.write { db in
             try db.move(row, to: nil, named: Displacement.name(forItem: row))
         }
         #expect(try replica.unsynced().items >= 2)
-        #expect(try keep().files == 2)
+        let summary = try keep()
+        #expect(summary.files == 2 && summary.items == 4)
+        let kept = folder.string + "/recovered/d (\(row))/e"
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: kept + "/link") == "target")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: kept + "/empty") == [])
         #expect(text("recovered/d (\(row))/mine") == "outer" && text("recovered/d (\(row))/e/mine") == "inner")
         #expect(text("recovered/d (\(row))/there") == nil)
     }

@@ -223,30 +223,43 @@ package struct Keeping {
     /// Keeps in `recovered` what the tree does not hold: items that lie in no directory, and what is in them.
     private mutating func keepItemsWithoutDirectory() throws {
         for item in try replica.database.itemsWithoutDirectory() {
-            let before = summary.files
-            try keepFiles(of: item, named: Self.name(of: item), in: folder.appending("recovered"))
-            summary.items += summary.files - before
+            summary.items += try keepFiles(of: item, named: Self.name(of: item), in: folder.appending("recovered"))
         }
     }
 
-    /// Keeps the files at and below an item that is not in the manifest, in directories that are made for them. Another item may
-    /// have been kept under its name.
-    private mutating func keepFiles(of top: ItemRecord, named name: String, in directory: FilePath) throws {
-        guard let place = Self.freePlace(name, in: directory) else { return }
+    /// Keeps the files and links at and below an item that is not in the manifest, in directories that are made for them, and the
+    /// directories that the remote does not have. Another item may have been kept under its name.
+    ///
+    /// - Returns: how many were kept.
+    @discardableResult
+    private mutating func keepFiles(of top: ItemRecord, named name: String, in directory: FilePath) throws -> Int {
+        guard let place = Self.freePlace(name, in: directory) else { return 0 }
+        var kept = 0
         var waiting = [(item: top, place: place)]
         while let (item, place) = waiting.popLast() {
-            if item.inode.kind == .directory {
+            switch item.inode.kind {
+            case .directory:
+                if item.identifier == nil || item.isExcluded {
+                    try place.makeDirectories()
+                    kept += 1
+                }
                 for child in try replica.database.items(in: item.inode.number) {
                     guard let place = Self.place(Self.name(of: child), in: place, below: nil) else { continue }
                     waiting.append((child, place))
                 }
-            } else if item.inode.kind == .file, item.inode.content == .materialized,
-                !onlyDirty || item.hasContentWork
-            {
+            case .symbolicLink where !onlyDirty || item.hasContentWork:
+                guard let target = try replica.database.linkTarget(of: item.inode.number) else { continue }
+                try place.removingLastComponent().makeDirectories()
+                try place.makeLink(to: target)
+                kept += 1
+            case .file where item.inode.content == .materialized && (!onlyDirty || item.hasContentWork):
                 try place.removingLastComponent().makeDirectories()
                 try keepContent(of: item.inode, at: place)
+                kept += 1
+            case .symbolicLink, .file, .fifo, .characterDevice, .blockDevice, .socket: break
             }
         }
+        return kept
     }
 
     /// - Parameter isOfFolder: whether the source is a folder of this machine. No other source can say what runs here with the

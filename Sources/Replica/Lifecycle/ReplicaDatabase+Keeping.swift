@@ -12,7 +12,7 @@ extension ReplicaDatabase {
             try db.one(
                 """
                 SELECT (SELECT COUNT(*) FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work))
-                    + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory) AND \(Self.hasOwnContent))
+                    + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory) AND \(Self.mayHaveWork))
                     + (SELECT COUNT(*) FROM deletion)
                 """, [], { $0[0] as Int }) ?? 0
         }
@@ -30,7 +30,7 @@ extension ReplicaDatabase {
 
     private static let hasNoDirectory = "parent IS NULL AND inode <> \(inode: .root)"
 
-    private static let hasOwnContent = """
+    private static let mayHaveWork = """
         (changedFields & \(field: .contents) OR identifier IS NULL OR isExcluded <> \(exclusion: .none))
         """
 
