@@ -19,7 +19,7 @@ extension RealMount {
                     echo here > "$1/letter.txt"
                     echo there, and longer > "$2/letter.txt"
                     yonder resume mount > /dev/null
-                    for turn in $(seq 100); do grep conflict "$3" && break; sleep 0.1; done
+                    for turn in $(seq 100); do grep '"kind":"conflict"' "$3" && break; sleep 0.1; done
                     """, yonder.mount.string, yonder.source.string, yonder.directory["events"].string,
                     Installation.program)
                 #expect(outcome.output.contains(#""kind":"conflict""#), "\(outcome.output) \(outcome.errors)")

@@ -88,8 +88,10 @@ extension RealMount {
                 try await yonder.expectDone("sed -i 's/^.folder.$/[other]/' \"$1\"", configuration)
                 // A running rclone knows the remotes that it has opened.
                 let daemon = try #require(yonder.daemon)
-                try await yonder.expectDone("pkill -KILL -x -P \"$1\" rclone", "\(daemon)")
-                // The kill may have met the start of another one.
+                // It may be starting still, and the kill may meet the start of another one.
+                try await yonder.expectDone(
+                    "for turn in $(seq 100); do pkill -KILL -x -P \"$1\" rclone && exit; sleep 0.1; done; exit 1",
+                    "\(daemon)")
                 #expect(
                     try await eventually(within: .seconds(30)) {
                         let refused = try await yonder.yonder("signal", "--wait")
