@@ -28,6 +28,24 @@ import Testing
         for name in names { try await folder.write(Array(name.utf8), to: (name < "3" ? "new/" : "old/") + name) }
     }
 
+    /// Calls a closure with the halves of a directory whose renaming an earlier process has begun.
+    private static func withInterruptedMove(
+        _ body: (RcloneFolder, RcloneRemote, ReportingStore) async throws -> Void
+    ) async throws {
+        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --disable DirMove")
+        let store = ReportingStore.temporary
+        struct Killed: Error {}
+        await #expect(throws: Killed.self) { try await RcloneMoves(in: store).make(move) { throw Killed() } }
+        let remote = try Self.remote(folder, store)
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            try await makeHalves(folder)
+            try await body(folder, remote, store)
+        }
+    }
+
     @Test("RCLONE-10: a renaming of a directory in which rclone is killed is finished", .timeLimit(.minutes(2)))
     func killedMoves() async throws {
         // About a second for each file.
@@ -57,16 +75,7 @@ import Testing
         "RCLONE-10: a renaming of a directory that an earlier process has begun is finished, and not taken for a collision",
         arguments: [false, true])
     func begunMoves(isAskedFor: Bool) async throws {
-        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --disable DirMove")
-        let store = ReportingStore.temporary
-        struct Killed: Error {}
-        await #expect(throws: Killed.self) { try await RcloneMoves(in: store).make(Self.move) { throw Killed() } }
-        let remote = try Self.remote(folder, store)
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
-            try await Self.makeHalves(folder)
+        try await Self.withInterruptedMove { folder, remote, store in
             if isAskedFor {
                 let moved = try await remote.move(Self.move.from, to: Self.move.to, kind: .directory)
                 #expect(moved.name == "new" && moved.kind == .directory)
@@ -88,16 +97,7 @@ import Testing
 
     @Test("RCLONE-10: a renaming that is finished replaces nothing that another client has written in the new place")
     func foreignFiles() async throws {
-        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --disable DirMove")
-        let store = ReportingStore.temporary
-        struct Killed: Error {}
-        await #expect(throws: Killed.self) { try await RcloneMoves(in: store).make(Self.move) { throw Killed() } }
-        let remote = try Self.remote(folder, store)
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
-            try await Self.makeHalves(folder)
+        try await Self.withInterruptedMove { folder, remote, store in
             try await folder.write(Array("theirs".utf8), to: "new/4")
             _ = try await remote.entries(in: .root, from: nil, limit: 10)
             let other = try #require(Self.list(folder, "new").first { $0.hasPrefix("4 (other version ") })

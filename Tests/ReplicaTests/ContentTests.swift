@@ -48,17 +48,23 @@ import Testing
         #expect(fixture.contentFiles.isEmpty)
     }
 
-    @Test("IMPORT-2: a file that was opened for writing after it was taken stays, and the replica has its own")
-    func takenFileOfItsOwn() async throws {
+    /// Makes a file here, and an empty folder.
+    private func makeFileAndFolder() async throws -> (number: InodeNumber, folder: FilePath) {
         try await replica.list([], open: fixture.open)
         let made = try replica.change(open: fixture.open) {
             try $0.names.createFile(
                 "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
         }.0
         try made.content.close()
-        let content = replica.contents.path(of: made.inode.number)
         let folder = fixture.directory.appending("folder")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        return (made.inode.number, folder)
+    }
+
+    @Test("IMPORT-2: a file that was opened for writing after it was taken stays, and the replica has its own")
+    func takenFileOfItsOwn() async throws {
+        let (number, folder) = try await makeFileAndFolder()
+        let content = replica.contents.path(of: number)
         let file = folder.appending("file")
         try content.link(as: file)
         let writer = try FileDescriptor.open(file, .readWrite)
@@ -73,37 +79,23 @@ import Testing
     @Test("IMPORT-2: a file that was written after it was taken, and closed, is sent as it is") func takenAndWritten()
         async throws
     {
-        try await replica.list([], open: fixture.open)
-        let made = try replica.change(open: fixture.open) {
-            try $0.names.createFile(
-                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
-        }.0
-        try made.content.close()
-        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(made.inode.number) }
-        let folder = fixture.directory.appending("folder")
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        try replica.contents.path(of: made.inode.number).link(as: folder.appending("file"))
+        let (number, folder) = try await makeFileAndFolder()
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
+        try replica.contents.path(of: number).link(as: folder.appending("file"))
         let writer = try FileDescriptor.open(folder.appending("file"), .writeOnly)
         try writer.writeAll(Array("later".utf8))
         try writer.close()
         var taken = TakenFolder(replica, folder)
         #expect(try taken.clear(keepsFolder: true) == [])
-        #expect(try replica.database.inode(made.inode.number)?.size == 5)
+        #expect(try replica.database.inode(number)?.size == 5)
     }
 
     @Test("IMPORT-2: a file that was copied, and is written while it is compared with the copy, stays")
     func takenAndComparedWhileWritten() async throws {
-        try await replica.list([], open: fixture.open)
-        let made = try replica.change(open: fixture.open) {
-            try $0.names.createFile(
-                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
-        }.0
-        try made.content.close()
-        let content = replica.contents.path(of: made.inode.number)
+        let (number, folder) = try await makeFileAndFolder()
+        let content = replica.contents.path(of: number)
         try Data("early".utf8).write(to: URL(fileURLWithPath: content.string))
-        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(made.inode.number) }
-        let folder = fixture.directory.appending("folder")
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
         let file = folder.appending("file")
         try Data("early".utf8).write(to: URL(fileURLWithPath: file.string))
         var taken = TakenFolder(replica, folder)

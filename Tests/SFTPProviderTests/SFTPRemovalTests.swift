@@ -107,8 +107,7 @@ import Testing
         }
     }
 
-    @Test("SFTP-2: a listing ends the removals that a killed process has left")
-    func abandonedRemovals() async throws {
+    private static func withSession(_ body: (SFTPFolder, ProviderSession) async throws -> Void) async throws {
         let folder = try SFTPFolder()
         let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
         let provider = try await folder.makeProvider(for: manager)
@@ -116,6 +115,13 @@ import Testing
             await provider.invalidate()
             await folder.dispose()
         }) {
+            try await body(folder, ProviderSession(provider: provider, manager: manager))
+        }
+    }
+
+    @Test("SFTP-2: a listing ends the removals that a killed process has left")
+    func abandonedRemovals() async throws {
+        try await Self.withSession { folder, session in
             let long = String(repeating: "n", count: 250)
             try await folder.write(Array("free".utf8), to: RemovalName.make(of: "free", tag: Array("1-1".utf8)))
             try await folder.write(Array("long".utf8), to: RemovalName.make(of: long, tag: Array("1-1".utf8)))
@@ -125,7 +131,6 @@ import Testing
             try await folder.write([1, 2, 3], to: removed)
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: folder[removed])
-            let session = ProviderSession(provider: provider, manager: manager)
             #expect(try await session.list().map(\.filename) == ["taken"])
             #expect(
                 await eventually { Self.names(folder).allSatisfy { !HiddenName.isOne($0) } }, "\(Self.names(folder))")
@@ -157,18 +162,11 @@ import Testing
 
     @Test("SFTP-2: a directory or link that another client has put in a file's place gets its name back")
     func otherKinds() async throws {
-        let folder = try SFTPFolder()
-        let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
-        let provider = try await folder.makeProvider(for: manager)
-        try await withCleanUp({
-            await provider.invalidate()
-            await folder.dispose()
-        }) {
+        try await Self.withSession { folder, session in
             func hidden(_ name: String) -> String { RemovalName.make(of: name, tag: Array("1-1".utf8)) }
             try await folder.makeDirectory(hidden("directory"))
             try FileManager.default.createSymbolicLink(
                 atPath: folder[hidden("link")], withDestinationPath: "elsewhere")
-            let session = ProviderSession(provider: provider, manager: manager)
             #expect(try await session.list().isEmpty)
             #expect(await eventually { Self.names(folder) == ["directory", "link"] }, "\(Self.names(folder))")
         }

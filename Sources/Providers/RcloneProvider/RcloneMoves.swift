@@ -38,9 +38,8 @@ final class RcloneMoves: Sendable {
     }
 
     private let records: SurvivingRecords<Record>
-    private let state = Mutex(State())
-
     private let isReadOnly: Bool
+    private let state = Mutex(State())
 
     /// - Parameter isReadOnly: nothing is finished.
     init(in store: ReportingStore, isReadOnly: Bool = false) {
