@@ -50,6 +50,8 @@ extension FileProviderError {
         case fileWriteFileExists
         /// The content is not local.
         case ubiquitousFileUnavailable
+        /// Removals on the remote are held, and the change waits for what becomes of them. (Not one of Apple's codes.)
+        case removalsAreHeld
         /// The domain is not mounted.
         case domainDisabled
         /// No provider serves the source.
@@ -100,7 +102,7 @@ extension FileProviderError.Code {
     public var reaction: FileProviderError.Reaction {
         switch self {
         case .notAuthenticated, .serverUnreachable, .providerNotFound: .latchDomain
-        case .insufficientQuota, .cannotSynchronize, .excludedFromSync: .parkItem
+        case .insufficientQuota, .cannotSynchronize, .excludedFromSync, .removalsAreHeld: .parkItem
         case .noSuchItem, .filenameCollision, .deletionRejected, .directoryNotEmpty, .syncAnchorExpired, .pageExpired,
             .versionNoLongerAvailable, .localVersionConflictingWithServer:
             .changeState
@@ -140,6 +142,7 @@ extension FileProviderError.Code {
         case .nonEvictableChildren: "an item in the directory cannot be evicted"
         case .fileWriteFileExists: "the name is taken"
         case .ubiquitousFileUnavailable: "the content is not local"
+        case .removalsAreHeld: "removals on the remote are held"
         case .domainDisabled: "the domain is not mounted"
         case .providerNotFound: "no provider serves the source"
         case .providerTranslocated: "the provider was moved"

@@ -18,8 +18,8 @@ extension FileProviderError {
         case .domainDisabled: .shutDown
         case .posix, .ubiquitousFileUnavailable: errno ?? .ioError
         case .providerNotFound, .applicationExtensionNotFound, .providerDomainNotFound: .socketNotConnected
-        case .cannotSynchronize, .malformedResponse, .syncAnchorExpired, .pageExpired, .unsyncedEdits, .nonEvictable,
-            .nonEvictableChildren, .providerTranslocated, .olderExtensionVersionRunning,
+        case .cannotSynchronize, .removalsAreHeld, .malformedResponse, .syncAnchorExpired, .pageExpired,
+            .unsyncedEdits, .nonEvictable, .nonEvictableChildren, .providerTranslocated, .olderExtensionVersionRunning,
             .newerExtensionVersionFound, .providerDomainTemporarilyUnavailable:
             .ioError
         }

@@ -34,6 +34,6 @@ extension SyncEngine {
     /// Why nothing is sent while nearly all is missing on the remote; nil at all other times.
     var refusalWhileHeld: FileProviderError? {
         guard context.holdsChanges else { return nil }
-        return FileProviderError(.cannotSynchronize, context.guardian.warning ?? "nearly all is missing on the remote")
+        return FileProviderError(.removalsAreHeld, context.guardian.warning ?? "nearly all is missing on the remote")
     }
 }

@@ -118,10 +118,10 @@ package final class SyncEngine: SyncPart {
                     warnings.report("what is held cannot be recorded: \(error)")
                 }
                 if hold?.isOfNearlyAll != true {
-                    // What has waited for that: less may be held now. If it cannot be recorded now, its time comes later.
+                    // What has waited for that: less may be held now. Once nothing is, it is tried also if this cannot be recorded.
                     Task {
                         try? await commits.commit(changingNames: false) {
-                            try $0.answers.retryNow(whatSays: DeletionGuard.refusal)
+                            try $0.answers.retryNow(after: [.removalsAreHeld])
                         }
                         uploadsSignal.wake()
                     }

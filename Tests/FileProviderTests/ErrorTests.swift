@@ -9,7 +9,7 @@ import Testing
     @Test func everyCodeHasItsReaction() {
         let table: [FileProviderError.Reaction: [Code]] = [
             .latchDomain: [.notAuthenticated, .serverUnreachable, .providerNotFound],
-            .parkItem: [.insufficientQuota, .cannotSynchronize, .excludedFromSync],
+            .parkItem: [.insufficientQuota, .cannotSynchronize, .excludedFromSync, .removalsAreHeld],
             .changeState: [
                 .noSuchItem, .filenameCollision, .deletionRejected, .directoryNotEmpty, .syncAnchorExpired,
                 .pageExpired, .versionNoLongerAvailable, .localVersionConflictingWithServer,
@@ -36,7 +36,7 @@ import Testing
             (.versionNoLongerAvailable, 116), (.malformedResponse, 5), (.fileReadNoPermission, 13),
             (.insufficientQuota, 122), (.userCancelled, 4), (.featureUnsupported, 95), (.noSuchItem, 116),
             (.cannotSynchronize, 5), (.domainDisabled, 108), (.directoryNotEmpty, 39), (.deletionRejected, 1),
-            (.filenameCollision, 17),
+            (.filenameCollision, 17), (.removalsAreHeld, 5),
         ] as [(FileProviderError.Code, CInt)])
     func readersSeeTheErrnoOfTheInterface(code: FileProviderError.Code, errno: CInt) {
         #expect(FileProviderError(code).readerErrno.rawValue == errno)

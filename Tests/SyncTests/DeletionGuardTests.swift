@@ -178,7 +178,9 @@ extension EngineTests {
                 try await machine.send()
                 for (path, missing) in [("one/new", "its directory 'one'"), ("one/one-7", "it")] {
                     let number = try await machine.number(path)
-                    let reason = try machine.replica.database.failure(of: number)?.message ?? ""
+                    let failure = try #require(try machine.replica.database.failure(of: number))
+                    #expect(failure.code == "removalsAreHeld")
+                    let reason = failure.message
                     #expect(reason.hasPrefix("the remote no longer has \(missing), and removals are held"), "\(reason)")
                     #expect(reason.contains("'yonder retry NAME'") && reason.contains("'yonder reimport'"))
                 }
@@ -225,9 +227,14 @@ extension EngineTests {
                 try await machine.write("new", to: "one/new")
                 let number = try await machine.number("one/new")
                 let isHeld = try await eventually(within: .seconds(10)) {
-                    try machine.replica.database.failure(of: number)?.message.contains("removals are held") == true
+                    try machine.replica.database.failure(of: number)?.code == "removalsAreHeld"
                 }
                 #expect(isHeld)
+                // A caller that waits has it tried once, and is told.
+                await #expect { try await machine.engine.send(number) } throws: {
+                    guard let error = $0 as? FileProviderError else { return false }
+                    return error.code == .removalsAreHeld && error.readerErrno == .ioError
+                }
                 machine.provider.change { tree in
                     for directory in back.map(ItemIdentifier.init(rawValue:)) {
                         tree.addDirectory(directory.rawValue, identifier: directory)
@@ -246,6 +253,35 @@ extension EngineTests {
                     })
                 #expect((machine.engine.heldRemovals == nil) == (back.count == 3))
                 #expect(try machine.replica.database.pendingItem(refused.id)?.state.attempts == 1)
+            }
+        }
+
+        @Test("CHANGE-4: what waits for what is held is not tried before, also after a restart")
+        func triedOnce() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await Machine.run(options: options, fill: fillThree) { machine async throws in
+                let before = machine.provider.tree
+                machine.provider.changeSilently { tree in
+                    tree.delete("one")
+                    tree.delete("two")
+                }
+                try await machine.ingest()
+                try await machine.write("new", to: "one/new")
+                try await machine.send()
+                // Time has no part in it: these are the operations at the end of all time.
+                #expect(try await machine.operations().isEmpty)
+                let restarted = try machine.crash()
+                let row = try await restarted.item("one/new").id
+                #expect(try await restarted.operations().isEmpty)
+                let waiting = try #require(try restarted.replica.database.pendingItem(row)?.state)
+                #expect(waiting.attempts == 1 && waiting.nextTry == nil && waiting.waitsForRemovals)
+                restarted.provider.changeSilently { $0 = before }
+                try await restarted.ingest()
+                #expect(restarted.engine.heldRemovals == nil)
+                #expect(try await restarted.operations().contains(.creation(row: row)))
+                try await restarted.drain()
+                #expect(restarted.provider.tree.entries()["one/new"]?.content == "new")
             }
         }
 

@@ -7,6 +7,8 @@ package struct PendingState: Hashable, Sendable {
     package var since: FileTimestamp
     package var attempts: Int
     package var nextTry: FileTimestamp?
+    /// Whether it has failed because removals on the remote are held: it has no next time before they are decided on.
+    package var waitsForRemovals = false
 }
 
 extension ReplicaDatabase {
@@ -201,14 +203,16 @@ extension Database {
         let rows = try Row.fetchAll(
             cachedStatement(
                 sql: """
-                    SELECT id, pendingSince, attempts, nextTry FROM item
+                    SELECT id, pendingSince, attempts, nextTry, attempts > 0 AND EXISTS (
+                        SELECT 1 FROM failure WHERE failure.inode = item.inode AND code = ?) FROM item
                     WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND id > ? ORDER BY id LIMIT ?
-                    """), arguments: [row, limit])
+                    """), arguments: [FileProviderError.Code.removalsAreHeld.rawValue, row, limit])
         return try rows.compactMap { row in
             guard let item = try item(id: row[0]) else { return nil }
             let state = PendingState(
                 since: FileTimestamp(nanosecondsSince1970: row[1] ?? 0), attempts: row[2],
-                nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)))
+                nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)),
+                waitsForRemovals: row[4])
             return (item, state)
         }
     }

@@ -219,7 +219,7 @@ package struct UploadAnswers: RemotePart {
         try ShownNames(transaction: transaction).restoreNames()
     }
 
-    /// A change could not be sent: why, and when to try again.
+    /// A change could not be sent: why, and when to try again; nil for at once, and after `removalsAreHeld` for when they are not.
     package func postpone(_ sent: SentChange, _ error: FileProviderError, until time: FileTimestamp?) throws {
         try db.postponeItem(sent.row, until: time)
         try db.recordFailure(error, of: sent.inode, at: now)
@@ -242,10 +242,5 @@ package struct UploadAnswers: RemotePart {
     /// Everything that waits because of an error with one of these codes is tried now.
     package func retryNow(after codes: Set<FileProviderError.Code>) throws {
         for code in codes { try db.retryAll(after: code.rawValue) }
-    }
-
-    /// The changes whose last failure has these words in its message are tried now.
-    package func retryNow(whatSays words: String) throws {
-        try db.retryItems(whoseFailureSays: words)
     }
 }

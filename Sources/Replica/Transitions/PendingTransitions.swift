@@ -167,7 +167,7 @@ extension Database {
 
     /// As ``retryItem(_:)`` for all items and deletions.
     func retryEverything() throws {
-        try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL", [])
+        try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL OR attempts > 0", [])
         try run("UPDATE deletion SET nextTry = NULL, attempts = 0", [])
     }
 
@@ -176,18 +176,9 @@ extension Database {
         try run(
             """
             UPDATE item SET nextTry = NULL, attempts = 0
-            WHERE nextTry IS NOT NULL AND inode IN (SELECT inode FROM failure WHERE code = ?)
+            WHERE (nextTry IS NOT NULL OR attempts > 0) AND inode IN (SELECT inode FROM failure WHERE code = ?)
             """, [code])
         try run("UPDATE deletion SET nextTry = NULL, attempts = 0 WHERE code = ?", [code])
-    }
-
-    /// As ``retryItem(_:)`` for all items that wait because of an error with these words in its message.
-    func retryItems(whoseFailureSays words: String) throws {
-        try run(
-            """
-            UPDATE item SET nextTry = NULL, attempts = 0
-            WHERE nextTry IS NOT NULL AND inode IN (SELECT inode FROM failure WHERE instr(message, ?) > 0)
-            """, [words])
     }
 }
 

@@ -60,8 +60,6 @@ final class DeletionGuard: Sendable {
     static let mostItems = 100
     private static let mostPercent = 30
     private static let nearlyAllPercent = 90
-    /// The words of a refusal by which a change is known that waits for what is held.
-    static let refusal = "and removals are held; this change is kept"
     private let onChange: @Sendable (Hold?) -> Void
 
     /// - Parameters:
@@ -80,6 +78,9 @@ final class DeletionGuard: Sendable {
     /// Whether no change is to be sent: a disk that is not mounted on the server would take it, and hide it once it is
     /// mounted.
     var holdsChanges: Bool { state.withLock { $0.holdsChanges } }
+
+    /// Whether any removal is held.
+    var holdsRemovals: Bool { state.withLock { $0.hold != nil } }
 
     /// What is held, and what the user can do about it; nil when nothing is.
     var warning: String? {

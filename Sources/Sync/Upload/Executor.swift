@@ -290,10 +290,11 @@ struct Executor: SyncPart {
             what = "its directory '\(directory.name)'"
         }
         let reason =
-            "the remote no longer has \(what), \(DeletionGuard.refusal), and sent once you have decided: \(held)"
-        try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
-        // The decision was made meanwhile.
-        if guardian.warning == nil { try await postpone(sent, failure) }
+            "the remote no longer has \(what), and removals are held; this change is kept, "
+            + "and sent once you have decided: \(held)"
+        try await postpone(sent, FileProviderError(.removalsAreHeld, reason))
+        // What is held has changed meanwhile, so that nothing else has this tried again.
+        if guardian.warning != held { try await commits.commit { try $0.answers.retryNow(sent.inode) } }
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
@@ -310,7 +311,11 @@ struct Executor: SyncPart {
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        let time = Backoff.nextTry(after: failure, attempts: try replica.database.attempts(ofItem: sent.row))
+        // The planner knows by the code what waits for a decision. Offers are not planned.
+        let waitsForDecision = failure.code == .removalsAreHeld && sent.offer == nil
+        let time =
+            try waitsForDecision
+            ? nil : Backoff.nextTry(after: failure, attempts: replica.database.attempts(ofItem: sent.row))
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
     }
 }

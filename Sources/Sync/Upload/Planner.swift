@@ -40,6 +40,8 @@ struct Planner: Sendable {
     var isReadOnly = false
     /// Whether a caller waits: then nothing is held back to see whether it changes again.
     var isHurried = false
+    /// Whether removals are held: then a change that was refused for them is not tried, also if a caller waits.
+    var holdsRemovals = false
 
     /// How often to check whether a file that was removed or replaced here is still in use.
     private static let pauseForReaders = Duration.milliseconds(200)
@@ -60,7 +62,7 @@ struct Planner: Sendable {
         }
         let snapshot = try replica.pendingSnapshot(
             PendingQuery(now: now, limit: limit, start: position, hasOnlyOffers: isReadOnly),
-            isDue: { !$0.isToBeOffered && isDue(heldBack($0, $1, at: now)) },
+            isDue: { !$0.isToBeOffered && !isHeld($1) && isDue(heldBack($0, $1, at: now)) },
             isRemovalDue: { !$0.parent.isPlaceholder && isDue(heldBack($0, at: now)) },
             canBeSent: { pending in
                 guard case .ready = readiness(of: pending, at: now) else { return false }
@@ -142,6 +144,9 @@ struct Planner: Sendable {
 
     // MARK: - Readiness
 
+    /// Whether an item waits for what is held, and not for a time.
+    private func isHeld(_ state: PendingState) -> Bool { holdsRemovals && state.waitsForRemovals }
+
     /// When an item's time comes; nil when it has come.
     private func heldBack(_ item: ItemRecord, _ state: PendingState, at now: FileTimestamp) -> FileTimestamp? {
         if let time = Self.pause(until: state.nextTry, attempts: state.attempts, now) { return time }
@@ -181,7 +186,7 @@ struct Planner: Sendable {
     func readiness(of pending: PendingEntry, at now: FileTimestamp) -> Readiness {
         let item = pending.item
         var fields = item.changedFields
-        guard !fields.isEmpty, !item.isExcluded else { return .nothing }
+        guard !fields.isEmpty, !item.isExcluded, !isHeld(pending.state) else { return .nothing }
         if let time = heldBack(item, pending.state, at: now) { return .notBefore(time) }
         if let content = pending.content {
             let quiet = Self.end(of: isHurried ? .zero : delays.writtenDelay, from: content.changedAt, now)

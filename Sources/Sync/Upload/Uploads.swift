@@ -113,10 +113,9 @@ actor Uploads: SyncPart {
     /// The operations that are possible now, without any delay.
     func possibleOperations() throws -> [SyncOperation] {
         if context.holdsChanges { return [] }
-        var planner = planner
+        var planner = currentPlanner(isHurried: true)
         planner.delays.delay = .zero
         planner.delays.writtenDelay = .zero
-        planner.isHurried = true
         let plan = try planner.plan(from: replica, at: .distantFuture, limit: .max, position: &position) {
             ordering.isClaimed($0)
         }
@@ -180,9 +179,15 @@ actor Uploads: SyncPart {
     /// How many operations may run now: while programs change files here they get most of the machine.
     private var places: Int { isBusyHere ? max(1, limit / 4) : limit }
 
+    private func currentPlanner(isHurried: Bool) -> Planner {
+        var planner = planner
+        (planner.isHurried, planner.holdsRemovals) = (isHurried, context.guardian.holdsRemovals)
+        return planner
+    }
+
     private func plan() throws {
         let (now, start) = (Replica.now, ContinuousClock.now)
-        planner.isHurried = hurries > 0
+        let planner = currentPlanner(isHurried: hurries > 0)
         let plan = try planner.plan(from: replica, at: now, limit: Self.planSize, position: &position) {
             ordering.isClaimed($0)
         }
@@ -282,9 +287,7 @@ actor Uploads: SyncPart {
 
     /// What was planned, or is waited for by a caller, has no delay.
     private var withoutDelays: (planner: Planner, now: FileTimestamp) {
-        var planner = planner
-        planner.isHurried = true
-        return (planner, isInteractive ? .distantFuture : Replica.now)
+        (currentPlanner(isHurried: true), isInteractive ? .distantFuture : Replica.now)
     }
 
     private func readiness(of pending: PendingEntry) -> Planner.Readiness {
