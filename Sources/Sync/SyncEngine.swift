@@ -137,7 +137,9 @@ package final class SyncEngine: SyncPart {
         let offers = OfferQueue(context, uploads: uploadsSignal)
 
         listingRetries = ListingRetries(replica: replica)
-        let listings = Listings(context, retries: isInteractive ? nil : listingRetries, offers: offers)
+        let listings = Listings(
+            context, retries: isInteractive ? nil : listingRetries, offers: offers,
+            onIncomplete: { schedule.refresh() })
         self.listings = listings
         let feed = ChangeFeed(context, listings: listings)
         self.feed = feed

@@ -89,6 +89,20 @@ import Testing
         #expect(try replica.names() == ["a", "a (2)"])
     }
 
+    @Test("NAME-7: what gives an item the name of another while they are listed has them compared")
+    func aTakenNameInAListing() async throws {
+        let beginning = try #require(try await replica.beginListing(of: .root))
+        _ = try await replica.ingest(open: fixture.open) {
+            try $0.listings.page(
+                of: .root, listing: beginning.number, items: [.file("a", id: "1")], isKnownBetter: { _ in false })
+        }
+        try await replica.change([.file("a", id: "2")], open: fixture.open)
+        // Comparing it now would be waiting for its listing.
+        #expect(try replica.database.directoriesToCompare() == [])
+        _ = try await replica.ingest(open: fixture.open) { try $0.listings.finishListing(of: .root, gone: []) }
+        #expect(try replica.database.directoriesToCompare() == [.root])
+    }
+
     @Test func namesThatDifferOnlyInUnicodeFormAreTwoItems() async throws {
         let composed = "caf\u{e9}"
         let decomposed = "cafe\u{301}"

@@ -14,6 +14,8 @@ public final class FaultScript: Sendable {
         case delay(Duration)
         /// The call waits until the gate is open.
         case hold(Gate)
+        /// The call is carried out, and its answer waits until the gate is open.
+        case holdAnswer(Gate)
         /// A fetch or an upload waits at the gate after this number of bytes.
         case holdTransfer(after: Int64, Gate)
         /// A fetch writes its bytes when the gate is open, on a thread that does not learn of a cancellation, as in a blocking
@@ -117,6 +119,13 @@ public final class FaultScript: Sendable {
         return gate
     }
 
+    /// Calls are carried out, and their answers wait until the returned gate is opened.
+    public func holdAnswer(_ kind: ProviderCallKind, of identifier: ItemIdentifier? = nil, times: Int? = nil) -> Gate {
+        let gate = Gate()
+        add(.holdAnswer(gate), to: kind, of: identifier, times: times)
+        return gate
+    }
+
     /// Calls are delayed.
     public func delay(
         _ kind: ProviderCallKind, of identifier: ItemIdentifier? = nil, by duration: Duration, times: Int? = nil
@@ -132,7 +141,7 @@ public final class FaultScript: Sendable {
         }
         for rule in rules {
             switch rule.effect {
-            case .hold(let gate), .holdTransfer(_, let gate), .blockFetch(let gate): gate.open()
+            case .hold(let gate), .holdAnswer(let gate), .holdTransfer(_, let gate), .blockFetch(let gate): gate.open()
             default: break
             }
         }

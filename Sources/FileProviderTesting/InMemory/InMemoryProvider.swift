@@ -122,7 +122,9 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             }
             for case .fail(let error) in effects { throw error }
             try Task.checkCancellation()
-            return try await body(effects)
+            let answer = try await body(effects)
+            for case .holdAnswer(let gate) in effects { try await gate.pass() }
+            return answer
         }
     }
 }

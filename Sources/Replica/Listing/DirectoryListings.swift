@@ -76,6 +76,12 @@ package struct DirectoryListings: RemotePart {
         try db.noteIncompleteIfListed(number)
     }
 
+    /// Each directory whose listing is under way has to be compared once it is listed: its listing may have been read before the point
+    /// from which changes are asked for.
+    package func noteListingsUnderWay() throws {
+        try db.noteListingsUnderWay()
+    }
+
     /// A directory that has to be compared is being compared now: what is noted from here on is for the next time.
     package func beginComparing(_ number: InodeNumber) throws {
         try db.beginComparing(number)

@@ -140,18 +140,28 @@ extension ReplicaDatabase {
         }
     }
 
-    /// The directories of which something was left out and that are to be compared with the remote again.
+    /// The directories of which something was left out and that are to be compared with the remote again. One that is being listed is
+    /// compared after that.
     package func directoriesToCompare() throws -> [InodeNumber] {
         try read { db in
             // Items that are offered again in a directory explain what the remote has there.
             try Int64.fetchAll(
                 db,
                 sql: """
-                    SELECT number FROM inode WHERE isIncomplete <> \(comparison: .none) AND NOT EXISTS (
-                        SELECT 1 FROM item WHERE parent = number AND reimport > 0 AND attempts = 0)
+                    SELECT number FROM inode WHERE isIncomplete <> \(comparison: .none) AND content <> \(content: .partial)
+                        AND NOT EXISTS (SELECT 1 FROM item WHERE parent = number AND reimport > 0 AND attempts = 0)
                         AND NOT EXISTS (SELECT 1 FROM item WHERE inode = number AND reimport > 0)
                     """
             ).map(InodeNumber.init(rawValue:)).filter { try !db.isTrashed($0) }
+        }
+    }
+
+    /// Whether something was left out of a directory.
+    package func isToBeCompared(_ number: InodeNumber) throws -> Bool {
+        try query { db in
+            try db.one(
+                "SELECT isIncomplete <> \(comparison: .none) FROM inode WHERE number = ?", [number.rawValue],
+                { $0[0] as Bool }) ?? false
         }
     }
 

@@ -61,13 +61,22 @@ extension Database {
         try run("UPDATE inode SET isIncomplete = \(comparison: .needed) WHERE number = ?", [directory.rawValue])
     }
 
-    /// As ``noteIncomplete(_:)``, where the inode is a directory whose listing is materialized: any other is listed anew.
+    /// As ``noteIncomplete(_:)``, where the inode is a directory whose listing is here or under way: any other is listed anew.
     func noteIncompleteIfListed(_ directory: InodeNumber) throws {
         try run(
             """
             UPDATE inode SET isIncomplete = \(comparison: .needed)
-            WHERE number = ? AND kind = \(kind: .directory) AND content = \(content: .materialized)
+            WHERE number = ? AND kind = \(kind: .directory) AND content <> \(content: .dataless)
             """, [directory.rawValue])
+    }
+
+    /// As ``noteIncomplete(_:)``, for each directory whose listing is under way.
+    func noteListingsUnderWay() throws {
+        try run(
+            """
+            UPDATE inode SET isIncomplete = \(comparison: .needed)
+            WHERE kind = \(kind: .directory) AND content = \(content: .partial)
+            """, [])
     }
 
     /// As ``noteIncompleteIfListed(_:)``, for a directory and all below it.

@@ -320,6 +320,8 @@ actor ChangeFeed: SyncPart {
         let anchor = try await calls.make(.currentSyncAnchor, for: request) { _ in
             try await enumerator.currentSyncAnchor()
         }
+        // What was changed before it and after such a directory was read is in neither.
+        try await commits.commit(changingNames: false) { try $0.listings.noteListingsUnderWay() }
         guard try await compareEverything() else { return }
         // Without one the next round compares again.
         try replica.database.set(.syncAnchor, to: anchor.flatMap { isShortEnough($0) ? $0.rawValue : nil })

@@ -37,6 +37,7 @@ actor Listings: SyncPart {
     /// Nil in interactive mode, in which nothing is retried.
     private let retries: ListingRetries?
     private let offers: OfferQueue
+    private let onIncomplete: @Sendable () -> Void
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
@@ -46,10 +47,15 @@ actor Listings: SyncPart {
     /// - Parameters:
     ///   - retries: lists directories again whose listing failed; nil for never.
     ///   - offers: waits until the provider has recognized an item whose identifier was given up.
-    init(_ context: SyncContext, retries: ListingRetries?, offers: OfferQueue) {
+    ///   - onIncomplete: called when a directory is listed that has to be compared already.
+    init(
+        _ context: SyncContext, retries: ListingRetries?, offers: OfferQueue,
+        onIncomplete: @escaping @Sendable () -> Void
+    ) {
         self.context = context
         self.retries = retries
         self.offers = offers
+        self.onIncomplete = onIncomplete
     }
 
     /// Waits until a directory is listed, or, with `beyond`, until there is an entry after that item or it is listed.
@@ -76,6 +82,10 @@ actor Listings: SyncPart {
     /// the caller has asked for it (``RemoteOrdering/takeMissing()``). One that is dataless by then is left alone.
     func compare(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         do {
+            // A listing that is under way may have been read before what is to be seen.
+            if active[number] != nil {
+                try? await wait(for: number, beyond: nil, isComparing: true, request: request)
+            }
             try await wait(for: number, beyond: nil, isComparing: true, request: request)
         } catch {
             throw ProviderCalls.failure(from: error)
@@ -162,6 +172,8 @@ actor Listings: SyncPart {
     private func finish(_ number: InodeNumber, _ result: Result<Void, FileProviderError>) {
         guard let listing = active.removeValue(forKey: number) else { return }
         for waiter in listing.waiters.values { waiter.end.give(result.mapError { $0 as any Error }) }
+        // While it was listed, no round could compare it.
+        if !listing.isComparison, (try? replica.database.isToBeCompared(number)) == true { onIncomplete() }
     }
 
     /// While another client moves a directory, the provider does not find it. If a lookup then finds it, it is listed again.

@@ -1,0 +1,69 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Listings that were read before a change on the remote, and are recorded after it.
+    @Suite struct ReadBeforeTests {
+        private func fill(_ tree: inout RemoteTree) {
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("one", in: "d", content: RemoteContent("one"), identifier: "one")
+        }
+
+        @Test("CHANGE-1: what is made in a directory while that and all others are listed is shown")
+        func listedWhileAllIsCompared() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
+                let listing = Task { try await fixture.list("d") }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.changeSilently { _ = $0.addFile("new", in: "d", content: RemoteContent("new")) }
+                // There is no anchor yet: the round takes one, which stands behind the new file.
+                try await fixture.engine.refresh()
+                gate.open()
+                _ = try await listing.value
+                try await fixture.engine.refresh()
+                #expect(try fixture.names(in: fixture.number("d")).sorted() == ["new", "one"])
+            }
+        }
+
+        @Test("CHANGE-1: a directory that became incomplete while it was listed is compared without being asked for")
+        func comparedAfterItsListing() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                fixture.engine.start()
+                let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
+                let listing = Task { try await fixture.list("d") }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.changeSilently { _ = $0.addFile("new", in: "d", content: RemoteContent("new")) }
+                let number = try fixture.number("d")
+                try await fixture.engine.context.commits.commit { try $0.listings.noteListingsUnderWay() }
+                gate.open()
+                _ = try await listing.value
+                #expect(await eventually { (try? fixture.names(in: number).sorted()) == ["new", "one"] })
+            }
+        }
+
+        @Test("CHANGE-1: a comparison that is asked for sees what was there by then, also while another is under way")
+        func comparedOnceMore() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list("d")
+                let number = try fixture.number("d")
+                let (listings, request) = (fixture.engine.listings, fixture.request)
+                let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
+                let first = Task { try await listings.compare(number, request: request) }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.changeSilently { _ = $0.addFile("new", in: "d", content: RemoteContent("new")) }
+                let second = Task { try await listings.compare(number, request: request) }
+                // Until it has asked: nothing shows that.
+                try await Task.sleep(for: .milliseconds(50))
+                gate.open()
+                try await first.value
+                try await second.value
+                #expect(try fixture.names(in: number).sorted() == ["new", "one"])
+            }
+        }
+    }
+}
