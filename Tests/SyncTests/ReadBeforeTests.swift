@@ -46,6 +46,64 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CHANGE-6: a file that was replaced while its directory was listed keeps its name to the new one",
+            arguments: [false, true])
+        func replacedWhileItIsListed(isCompared: Bool) async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                let old = try fixture.provider.change { tree in
+                    let old = tree.addFile("f", in: "d", content: RemoteContent("old"), identifier: "old")
+                    defer { tree.delete(old) }
+                    return try #require(tree[old])
+                }
+                try await fixture.list(isCompared ? "d" : "")
+                try await fixture.engine.refresh()
+                let number = try fixture.number("d")
+                // The provider has never told of the old file but in this page.
+                fixture.provider.faults.add(.extraItems([old]), to: .enumerate, of: "d", times: 1)
+                let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
+                let (engine, request) = (fixture.engine, fixture.request)
+                let listing = Task {
+                    if isCompared {
+                        try await engine.listings.compare(number, request: request)
+                    } else {
+                        try await engine.list(number, request: request)
+                    }
+                }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.changeSilently {
+                    _ = $0.addFile("f", in: "d", content: RemoteContent("new"), identifier: "new")
+                }
+                try await fixture.engine.refresh()
+                gate.open()
+                try await listing.value
+                let shown = try fixture.replica.database.lookup("f", in: number).inode
+                #expect(try shown?.number == fixture.number("new"))
+                #expect(try fixture.names(in: number).sorted() == ["f", "one"])
+                #expect(try fixture.replica.database.item("old") == nil)
+                #expect(try fixture.inode("d").content == .materialized)
+            }
+        }
+
+        @Test("CHANGE-6: two files of one name are both shown, also where one is reported while they are listed")
+        func twinReportedWhileItIsListed() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list()
+                fixture.provider.change { _ = $0.addFile("f", in: "d", content: RemoteContent("1"), identifier: "1") }
+                try await fixture.engine.refresh()
+                let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
+                let listing = Task { try await fixture.list("d") }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.changeSilently {
+                    _ = $0.addFile("f", in: "d", content: RemoteContent("2"), identifier: "2")
+                }
+                try await fixture.engine.refresh()
+                gate.open()
+                _ = try await listing.value
+                #expect(try fixture.names(in: fixture.number("d")).sorted() == ["f", "f (2)", "one"])
+            }
+        }
+
         @Test("CHANGE-1: a comparison that is asked for sees what was there by then, also while another is under way")
         func comparedOnceMore() async throws {
             try await EngineFixture.run(fill: fill) { fixture in

@@ -8,21 +8,42 @@ package struct DirectoryListings: RemotePart {
 
     /// One page of a directory's listing. Items that `isKnownBetter` has newer news of are left alone.
     ///
-    /// - Returns: false when the listing was evicted meanwhile, and the page was dropped.
+    /// - Parameter areLookedUp: whether the items were looked up because they were doubtful.
+    /// - Returns: the items that are doubtful, and left out: by newer news another has the name. Nil when the listing was evicted
+    ///   meanwhile, and the page was dropped.
     package func page(
-        of directory: InodeNumber, listing number: Int64, items: [FileProviderItem],
+        of directory: InodeNumber, listing number: Int64, items: [FileProviderItem], areLookedUp: Bool = false,
         isKnownBetter: (ItemIdentifier) -> Bool
-    ) throws -> Bool {
+    ) throws -> [FileProviderItem]? {
         transaction.listing = number
         let content = try db.inode(directory)?.content
-        guard content != .dataless else { return false }
+        guard content != .dataless else { return nil }
         let isCompared = content == .materialized
         transaction.isFirstListing = !isCompared
         let highest = try highestItem(in: directory)
-        for item in items where !isKnownBetter(item.itemIdentifier) { try placement.place(item, in: directory) }
+        var doubtful: [FileProviderItem] = []
+        for item in items where !isKnownBetter(item.itemIdentifier) {
+            if let holder = try holder(of: item.filename, in: directory), holder != item.itemIdentifier,
+                isKnownBetter(holder)
+            {
+                guard areLookedUp else {
+                    doubtful.append(item)
+                    continue
+                }
+                transaction.newer.insert(holder)
+            }
+            try placement.place(item, in: directory)
+        }
         // The kernel may have kept the names of a directory that was listed before.
         if isCompared, try highestItem(in: directory) != highest { tellKernel([.contents(directory)]) }
-        return true
+        return doubtful
+    }
+
+    /// The remote's item that has a name.
+    private func holder(of name: String, in directory: InodeNumber) throws -> ItemIdentifier? {
+        try db.one(
+            "SELECT identifier FROM item WHERE parent = ? AND name = ? AND identifier IS NOT NULL",
+            [directory.rawValue, name], { ItemIdentifier(rawValue: $0[0]) })
     }
 
     /// The end of a listing: what is gone goes, the directory is materialized, unless its listing was evicted while it was

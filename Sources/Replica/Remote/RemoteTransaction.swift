@@ -9,6 +9,8 @@ final class RemoteTransaction: ReplicaTransaction {
     var upcoming: Set<ItemIdentifier> = []
     /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
     var listing: Int64?
+    /// Items of which something newer than the listing is known: they keep their names although it has not confirmed them.
+    var newer: Set<ItemIdentifier> = []
     /// Whether that listing is of a directory whose names are not here yet.
     var isFirstListing = false
     fileprivate let turn: WriteTurn

@@ -43,7 +43,7 @@ struct ShownNames: RemotePart {
     private func makesRoom(_ holder: ItemRecord) throws -> Bool {
         guard let identifier = holder.identifier, holder.changedFields.isEmpty else { return false }
         if transaction.upcoming.contains(identifier) { return true }
-        guard let listing = transaction.listing else { return false }
+        guard let listing = transaction.listing, !transaction.newer.contains(identifier) else { return false }
         return try !db.wasSeen(holder.id, in: listing)
     }
 

@@ -276,14 +276,15 @@ actor Listings: SyncPart {
                 _ = await replica.ordering.settle(result.items, beginning.observation)
                 guard let next = result.nextPage else {
                     let isWhole = !beginning.isComparison
-                    guard try await take(result.items, in: number, beginning, isWhole: isWhole) else {
-                        return .unwanted
-                    }
+                    guard try await take(result.items, in: number, beginning, isWhole: isWhole, request: request)
+                    else { return .unwanted }
                     return isWhole ? .whole : .toFinish
                 }
                 // The provider reads the next page while this one is stored.
                 async let following = read(next)
-                guard try await take(result.items, in: number, beginning, isWhole: false) else { return .unwanted }
+                guard try await take(result.items, in: number, beginning, isWhole: false, request: request) else {
+                    return .unwanted
+                }
                 page = next
                 ahead = try await following
             } catch let error as FileProviderError where error.code == .pageExpired {
@@ -298,10 +299,10 @@ actor Listings: SyncPart {
     /// - Parameter isWhole: these are the last, and items that no page has shown are removed.
     /// - Returns: false when the listing was evicted while it was compared.
     private func take(
-        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool
+        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool,
+        request: FileProviderRequest
     ) async throws -> Bool {
         guard let listing = active[number] else { throw CancellationError() }
-        let isKnownBetter = isStale(beginning)
         let hasTwins = reportTwins(among: items, in: beginning.identifier, number)
         let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
         for stray in strays.prefix(3) {
@@ -311,27 +312,54 @@ actor Listings: SyncPart {
         }
         if hasTwins || !strays.isEmpty { listing.isOdd = true }
         let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
-        let reached = try await commits.commit { ingestion in
-            let isWanted = try ingestion.listings.page(
-                of: number, listing: beginning.number, items: own, isKnownBetter: isKnownBetter)
-            guard isWanted else { return nil as Int64? }
-            if isWhole {
-                try ingestion.listings.finishListing(
-                    of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
+        guard var recorded = try await record(own, in: number, beginning, isWhole: isWhole) else { return false }
+        if !recorded.doubtful.isEmpty {
+            var present: [FileProviderItem] = []
+            for item in recorded.doubtful {
+                if let item = try await remoteLookup.lookUp(item.itemIdentifier, for: request, ticket: listing.ticket),
+                    item.parentItemIdentifier == beginning.identifier
+                {
+                    present.append(item)
+                }
             }
-            return try ingestion.listings.highestItem(in: number)
+            let last = try await record(present, areLookedUp: true, in: number, beginning, isWhole: isWhole)
+            guard let last else { return false }
+            recorded = last
         }
-        guard let highest = reached else { return false }
-        // An item that was missing elsewhere has moved here.
-        replica.ordering.found(own.lazy.map(\.itemIdentifier))
-        listing.highestItem = highest
+        listing.highestItem = recorded.highest
         guard listing.isStreamed else { return true }
         for (id, waiter) in listing.waiters {
-            guard let beyond = waiter.beyond, highest > beyond else { continue }
+            guard let beyond = waiter.beyond, recorded.highest > beyond else { continue }
             listing.waiters[id] = nil
             waiter.end.give(.success(()))
         }
         return true
+    }
+
+    /// - Parameter isWhole: that is the end, unless some of the items are doubtful.
+    /// - Returns: the items that are doubtful, and the highest item of the directory; nil when the listing was evicted while it was
+    ///   compared.
+    private func record(
+        _ items: [FileProviderItem], areLookedUp: Bool = false, in number: InodeNumber, _ beginning: ListingBeginning,
+        isWhole: Bool
+    ) async throws -> (doubtful: [FileProviderItem], highest: Int64)? {
+        let isKnownBetter = isStale(beginning)
+        let recorded = try await commits.commit { ingestion -> (doubtful: [FileProviderItem], highest: Int64)? in
+            let doubtful = try ingestion.listings.page(
+                of: number, listing: beginning.number, items: items, areLookedUp: areLookedUp,
+                isKnownBetter: isKnownBetter)
+            guard let doubtful else { return nil }
+            if isWhole, doubtful.isEmpty {
+                try ingestion.listings.finishListing(
+                    of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
+            }
+            return (doubtful, try ingestion.listings.highestItem(in: number))
+        }
+        guard let recorded else { return nil }
+        // An item that was missing elsewhere has moved here.
+        let doubtful = Set(recorded.doubtful.map(\.itemIdentifier))
+        replica.ordering.found(items.lazy.map(\.itemIdentifier).filter { !doubtful.contains($0) })
+        return recorded
     }
 
     /// One item has one name: of several with an identifier only the last is shown. Those that cannot be shown are reported as such.
