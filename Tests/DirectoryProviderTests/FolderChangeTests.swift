@@ -35,6 +35,53 @@ import Testing
         }
     }
 
+    @Test("FOLDER-2: a move is reported once more where the first answer was not taken in")
+    func answerThatWasNotTakenIn() async throws {
+        try await FolderRemote.run { remote, session in
+            for directory in ["listed", "other"] { try await remote.makeDirectory(directory) }
+            try await remote.write([1], to: "listed/file")
+            let file = try await session.find("listed/file")
+            let other = try await session.find("other")
+            let anchor = try await session.anchor()
+            let moved = try await Command.run("mv", remote["listed/file"], remote["other/file"])
+            #expect(moved.status == 0, "\(moved.errors)")
+            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+            for _ in 0..<2 {
+                let changes = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+                let item = changes.updated.first { $0.itemIdentifier == file.itemIdentifier }
+                #expect(item?.parentItemIdentifier == other.itemIdentifier)
+                #expect(!changes.deleted.contains(file.itemIdentifier))
+            }
+        }
+    }
+
+    @Test("CHANGE-1: what was made in a directory is reported when that is back that was not found")
+    func directoryThatIsAway() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("d")
+            try await remote.write([1], to: "d/old")
+            _ = try await session.find("d/old")
+            let directory = try await session.find("d")
+            let anchor = try await session.anchor()
+            let away = try await Command.shell("cd \"$1\" && echo new > d/new && mv d ../aside", remote.root.string)
+            #expect(away.status == 0, "\(away.errors)")
+            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+            // The system holds the removal, and still has the directory.
+            let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+            #expect(gone.deleted == [directory.itemIdentifier])
+            let back = try await Command.shell("cd \"$1\" && mv ../aside d", remote.root.string)
+            #expect(back.status == 0, "\(back.errors)")
+            // The second time as if the first answer had not been taken in.
+            for _ in 0..<2 {
+                let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
+                #expect(
+                    changes.updated.contains {
+                        $0.filename == "new" && $0.parentItemIdentifier == directory.itemIdentifier
+                    })
+            }
+        }
+    }
+
     @Test(
         "CHANGE-1: a file system below the folder that is unmounted has everything compared",
         .enabled("only root can mount") { FUSEAvailability.isRoot })

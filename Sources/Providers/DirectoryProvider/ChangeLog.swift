@@ -27,8 +27,14 @@ final class ChangeLog: Sendable {
         var movedAway: Set<Place> = []
         /// Paths whose move was examined, until the system knows the result.
         var examinedMoves: Set<Place> = []
+        /// Changed paths whose directory the system has, and was not found.
+        var unfound: Set<Place> = []
+        /// Those that were examined again, until the system knows the result.
+        var examinedAgain: Set<Place> = []
         /// The position up to which the system knows the changes.
         var known = 0
+        /// The position up to which it was told of them last.
+        var told = 0
         /// Paths that could not be examined in the round of changes under way.
         var postponed: Set<Place> = []
     }
@@ -88,9 +94,31 @@ final class ChangeLog: Sendable {
         }
     }
 
+    /// Changed paths whose directory was not found: it may have been moved, and be found by now.
+    func takeUnfound() -> Set<Place> {
+        state.withLock { state in
+            state.examinedAgain = state.unfound
+            state.unfound = []
+            return state.examinedAgain
+        }
+    }
+
+    /// Keeps changed paths whose directory was not found, until it is found or the system does not have it any more.
+    func keepUnfound(_ places: [Place]) {
+        state.withLock { state in
+            state.unfound.formUnion(places)
+            state.examinedAgain.subtract(places)
+            // Instead of all of them the whole folder is examined.
+            if state.unfound.count > capacity { state = State() }
+        }
+    }
+
+    /// Logs what was changed before the call.
+    func catchUpNow() { catchUp.withLock { $0 }?() }
+
     /// Whether a path has a change that the system does not know yet, and no file was moved away from it.
     func isRemoved(_ place: Place) -> Bool {
-        catchUp.withLock { $0 }?()
+        catchUpNow()
         return state.withLock { state in
             !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
                 && state.places.dropFirst(max(0, state.known - state.first)).contains(place)
@@ -114,9 +142,15 @@ final class ChangeLog: Sendable {
         return state.withLock { state in
             let end = state.first + state.places.count
             guard life == state.life, position >= state.first, position <= end else { return nil }
-            (state.known, state.examinedMoves) = (position, [])
+            if position < state.told {
+                // The last answer was not taken in.
+                state.movedAway.formUnion(state.examinedMoves)
+                state.unfound.formUnion(state.examinedAgain)
+            }
+            (state.known, state.examinedMoves, state.examinedAgain) = (position, [], [])
             let stop = min(end, position + limit)
             var seen: Set<Place> = []
+            state.told = stop
             let places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
             return (places, Self.anchor(state, at: stop), stop == end)
         }

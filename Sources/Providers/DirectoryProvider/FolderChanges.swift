@@ -43,25 +43,40 @@ struct FolderChanges: FileProviderEnumerator {
                 }
                 return true
             }
-            for place in logged.places {
+            /// - Returns: false when the directory is not found.
+            func examine(_ place: ChangeLog.Place) throws -> Bool {
                 try cancellation.check()
                 let before = vanished
-                if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
-                if try !take(place) { lost.append(place) }
+                guard try take(place) else { return false }
                 if denied.last != place, log.takeMovedAway(place) {
                     hasMoves = true
                     for identifier in vanished.subtracting(before) { movedAway[identifier] = place }
                 }
+                return true
             }
-            // Changes in a directory that was moved after them. Where it is now is among the changes, or has to be looked for.
-            for _ in 0..<2 where !lost.isEmpty {
-                lost = try lost.filter { place in
-                    try cancellation.check()
-                    return try folder.manager.remotePath(of: place.directory) != nil && !take(place)
+            /// Whether a place is to be examined again. Of a directory that was removed, its parent reports that.
+            func isLost(_ place: ChangeLog.Place) throws -> Bool {
+                guard folder.manager.remotePath(of: place.directory) != nil else {
+                    _ = log.takeMovedAway(place)
+                    return false
                 }
+                return try !examine(place)
+            }
+            for place in logged.places {
+                if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
+                if try !examine(place) { lost.append(place) }
+            }
+            lost += log.takeUnfound().subtracting(lost)
+            // Changes in a directory that was moved after them, perhaps just now. Where it is now is among the changes, or has to be
+            // looked for.
+            if !lost.isEmpty { log.catchUpNow() }
+            for _ in 0..<2 where !lost.isEmpty {
+                lost = try lost.filter(isLost)
                 guard !lost.isEmpty, hasMoves || log.hasMovedAway || folder.index.isCheap else { break }
                 folder.index.expire()
             }
+            // Its move may be among later changes, or it is out of the folder for a while.
+            log.keepUnfound(lost)
             var found = Set(batch.updated.map(\.itemIdentifier))
             for item in try folder.search(for: Set(movedAway.keys).intersection(vanished).subtracting(found)) {
                 batch.updated.append(item)
