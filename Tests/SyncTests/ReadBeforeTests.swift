@@ -104,6 +104,28 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-1: news that a reader has asked for and does not wait for are taken in all the same")
+        func newsThatAReaderGivesUp() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list("d")
+                try await fixture.engine.refresh()
+                fixture.engine.start()
+                // The round that this begins with is over.
+                #expect(await eventually { fixture.provider.log.count(of: .changes) >= 1 })
+                try await fixture.engine.refresh()
+                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
+                let feed = fixture.engine.feed
+                let news = Task { try await feed.takeNewsOnly() }
+                #expect(await eventually { gate.waiting == 1 })
+                // The provider does not signal what it answers with.
+                fixture.provider.changeSilently { _ = $0.addFile("new", in: "d", content: RemoteContent("new")) }
+                news.cancel()
+                _ = await news.result
+                let number = try fixture.number("d")
+                #expect(await eventually { (try? fixture.names(in: number).sorted()) == ["new", "one"] })
+            }
+        }
+
         @Test("CHANGE-1: a comparison that is asked for sees what was there by then, also while another is under way")
         func comparedOnceMore() async throws {
             try await EngineFixture.run(fill: fill) { fixture in

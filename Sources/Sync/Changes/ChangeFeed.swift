@@ -7,6 +7,7 @@ actor ChangeFeed: SyncPart {
     private let listings: Listings
     private let request = FileProviderRequest(reason: .synchronization)
     private let missing: MissingItems
+    private let askForRound: @Sendable () -> Void
     private var running: Task<Void, any Error>?
     private var isAskedAgain = false
     private var isStopped = false
@@ -35,8 +36,10 @@ actor ChangeFeed: SyncPart {
 
     static let batchSize = 1000
 
-    init(_ context: SyncContext, listings: Listings) {
+    /// - Parameter askForRound: has a round made soon, and repeated after a failure.
+    init(_ context: SyncContext, listings: Listings, askForRound: @escaping @Sendable () -> Void) {
         self.context = context
+        self.askForRound = askForRound
         self.listings = listings
         missing = MissingItems(context, listings: listings, request: request)
     }
@@ -70,9 +73,17 @@ actor ChangeFeed: SyncPart {
         while let running { _ = try? await running.value }
         let task = Task {
             defer { self.finishRound() }
-            try await missing.begin()
-            try await refreshRoot()
-            _ = try await withEnumerator { try await self.takeReported(by: $0) }
+            do {
+                try await missing.begin()
+                try await refreshRoot()
+                let isAll = try await withEnumerator { try await self.takeReported(by: $0) }
+                // Only a round compares all directories, or those that the news leave in doubt.
+                if try !isAll || !replica.database.comparisons().due.isEmpty { askForRound() }
+            } catch {
+                // The provider need not signal again what it has told already.
+                askForRound()
+                throw error
+            }
         }
         running = task
         // A round that comes meanwhile waits for this task. The reader cancels it when it waits no longer.
