@@ -1,8 +1,12 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Syscalls
+import SystemPackage
 import TestSupport
 import Testing
+
+@testable import DirectoryProvider
 
 /// The change feed of a folder.
 @Suite struct FolderChangeTests {
@@ -32,6 +36,32 @@ import Testing
                 #expect(changes.updated.contains { $0.filename == "new\(number)" })
                 anchor = changes.anchor
             }
+        }
+    }
+
+    @Test("CHANGE-1: directories that cannot be watched are compared also while others change all the time")
+    func busyBesideUnwatched() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1], to: "file")
+            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 86_400)
+            let watcher = try FolderWatcher(folder: folder, pause: .milliseconds(200))
+            defer { watcher.stop() }
+            let root = try FileDescriptor.openDirectory(remote.root)
+            defer { try? root.close() }
+            watcher.watch(root, as: .rootContainer)
+            let anchor = folder.log.anchor
+            let writer = Task {
+                while !Task.isCancelled {
+                    try await remote.write([2], to: "file")
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+            }
+            defer { writer.cancel() }
+            // What is no directory cannot be watched.
+            let file = try root.openFile(named: "file")
+            defer { try? file.close() }
+            watcher.watch(file, as: "file")
+            #expect(await eventually { folder.log.places(since: anchor, limit: 1) == nil })
         }
     }
 

@@ -25,11 +25,13 @@ final class FolderWatcher: Sendable {
     /// A program that changes files all the time must not delay what others have changed.
     private static let longestGathering = Duration.milliseconds(100)
     private static let mostGathered = 4096
-    private static let comparingMilliseconds: Int32 = 10_000
+    /// The time between two comparisons of a folder that is not watched as a whole.
+    private let pause: Duration
 
-    init(folder: Folder) throws(Errno) {
+    init(folder: Folder, pause: Duration = .seconds(10)) throws(Errno) {
         inotify = try Inotify()
         self.folder = folder
+        self.pause = pause
         log.catchUp.withLock { catchUp in
             catchUp = { [weak self] in
                 // The thread does not see these events any more.
@@ -89,16 +91,18 @@ final class FolderWatcher: Sendable {
 
     private func run() {
         var mounts = MountTable.mounts(around: folder.path)
+        var comparedAt = ContinuousClock.now
+        let milliseconds = Int32(pause / Duration.milliseconds(1))
         while true {
-            let pause = watches.withLock { $0.isIncomplete } ? Self.comparingMilliseconds : nil
-            guard let isReady = inotify.wait(milliseconds: pause) else { return }
-            guard isReady else {
-                // The wait was ended without a timeout.
-                guard pause != nil else { continue }
+            // With a timeout also while all is watched: a directory that cannot be wakes nothing here.
+            guard let isReady = inotify.wait(milliseconds: milliseconds) else { return }
+            // Also while programs change watched directories all the time.
+            if watches.withLock({ $0.isIncomplete }), .now - comparedAt >= pause {
+                comparedAt = .now
                 log.reset()
                 manager.signalEnumerator()
-                continue
             }
+            guard isReady else { continue }
             // Most changes cause several events, which are collected.
             let end = ContinuousClock.now + Self.longestGathering
             repeat {
