@@ -59,6 +59,21 @@ extension EngineTests {
             }
         }
 
+        @Test("REIMPORT-6: a directory that is not compared with all others during a reimport is compared after it")
+        func comparedAfterReimport() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.engine.reimport(below: machine.number("a"))
+                machine.provider.changeSilently { tree in
+                    tree.addFile("news", content: RemoteContent("news"))
+                    tree.expireAnchors()
+                }
+                try await machine.ingest()
+                #expect(await !machine.exists("news"))
+                try await machine.expectReimported()
+                #expect(await machine.exists("news"))
+            }
+        }
+
         @Test("REIMPORT-2: what was removed stays removed when a second reimport begins during the first")
         func aRemovedFileIsGivenUpTwice() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in

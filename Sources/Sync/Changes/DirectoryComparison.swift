@@ -40,9 +40,16 @@ struct DirectoryComparison: SyncPart {
         _ directories: [ListedDirectory],
         unless isUnchanged: @escaping @Sendable (ListedDirectory) async throws -> Bool = { _ in false }
     ) async throws {
-        // Where something waits to be offered again, what the remote has makes sense after that.
+        // Where something waits to be offered again, what the remote has makes sense after that, and is compared then: a change feed
+        // tells of nothing that was before its new anchor.
         let ready = try directories.filter { try !replica.database.reimports.hasItemsToOffer(in: $0.number) }
-        if ready.count < directories.count { isPartial = true }
+        if ready.count < directories.count {
+            isPartial = true
+            let left = Set(directories.map(\.number)).subtracting(ready.map(\.number))
+            try await commits.commit(changingNames: false) { ingestion in
+                for number in left { try ingestion.listings.noteIncomplete(number) }
+            }
+        }
         let one = self
         try await withThrowingTaskGroup(of: (ListedDirectory, [UInt8], Outcome?).self) { group in
             var remaining = ready.makeIterator()
