@@ -74,7 +74,7 @@ actor ChangeFeed: SyncPart {
         let task = Task {
             defer { self.finishRound() }
             do {
-                try await missing.begin()
+                try missing.begin()
                 try await refreshRoot()
                 let isAll = try await withEnumerator { try await self.takeReported(by: $0) }
                 // Only a round compares all directories, or those that the news leave in doubt.
@@ -184,7 +184,7 @@ actor ChangeFeed: SyncPart {
 
     private func takeInAll() async throws {
         guardian.beginRound()
-        try await missing.beginRound()
+        try missing.beginRound()
         try await refreshRoot()
         (malformed, left) = (nil, [])
         areMissingDecided = false
@@ -197,7 +197,7 @@ actor ChangeFeed: SyncPart {
             throw error
         }
         guardian.endRound()
-        if guardian.warning == nil { try await missing.noteSettled() }
+        if guardian.warning == nil { try missing.noteSettled() }
         if let stall { throw stall }
         if retriesFailures, let malformed { throw malformed }
     }

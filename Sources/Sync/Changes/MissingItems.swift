@@ -1,20 +1,24 @@
 import FileProvider
 import Replica
+import Synchronization
 
-/// Removes what the remote has no more, unless it has moved, or is suspiciously much.
-actor MissingItems: SyncPart {
+/// Removes what the remote has no more, unless it has moved, or is suspiciously much. One round uses it at a time.
+final class MissingItems: SyncPart {
+    private struct State {
+        /// The newest item that was here when the round began that settled last what is missing, or the first one; nil before that.
+        var newestBefore: Int64?
+        /// The newest item that was here when the last round began.
+        var newestAtBeginning: Int64 = 0
+        /// The newest item that was here when nothing was missing last; nil before that.
+        var newestWhenSettled: Int64?
+        /// The new directories that were searched since then for what is missing.
+        var searched: Set<InodeNumber> = []
+    }
+
     let context: SyncContext
     private let listings: Listings
     private let request: FileProviderRequest
-
-    /// The newest item that was here when the round began that settled last what is missing, or the first one; nil before that.
-    private var newestBefore: Int64?
-    /// The newest item that was here when the last round began.
-    private var newestAtBeginning: Int64 = 0
-    /// The newest item that was here when nothing was missing last; nil before that.
-    private var newestWhenSettled: Int64?
-    /// The new directories that were searched since then for what is missing.
-    private var searched: Set<InodeNumber> = []
+    private let state = Mutex(State())
 
     init(_ context: SyncContext, listings: Listings, request: FileProviderRequest) {
         self.context = context
@@ -25,20 +29,20 @@ actor MissingItems: SyncPart {
     /// Forgets what was missed before.
     func begin() throws {
         _ = replica.ordering.takeMissing()
-        newestAtBeginning = try replica.database.newestItem()
+        let newest = try replica.database.newestItem()
+        state.withLock { $0.newestAtBeginning = newest }
     }
 
     /// As ``begin()``, for a round that settles what is missing.
     func beginRound() throws {
         try begin()
-        newestBefore = newestBefore ?? newestAtBeginning
+        state.withLock { $0.newestBefore = $0.newestBefore ?? $0.newestAtBeginning }
     }
 
     /// Nothing is missing that was not removed: from now on, other items are new.
     func noteSettled() throws {
-        newestWhenSettled = try replica.database.newestItem()
-        newestBefore = newestAtBeginning
-        searched = []
+        let newest = try replica.database.newestItem()
+        state.withLock { ($0.newestWhenSettled, $0.newestBefore, $0.searched) = (newest, $0.newestAtBeginning, []) }
     }
 
     /// Removes what comparisons have missed and not found elsewhere.
@@ -47,14 +51,23 @@ actor MissingItems: SyncPart {
     /// - Throws: the failure of a new directory that cannot be listed for now. What is missing may be in it: nothing is removed.
     func remove() async throws -> Bool {
         let newest = try replica.database.newestItem()
-        let new = NewDirectories(context: context, listings: listings, request: request, after: newestBefore ?? newest)
+        let (before, searched) = state.withLock { ($0.newestBefore, $0.searched) }
+        let new = NewDirectories(context: context, listings: listings, request: request, after: before ?? newest)
         var tried = searched
-        defer { searched.formUnion(tried) }
-        try await new.search(except: &tried)
+        do {
+            try await new.search(except: &tried)
+        } catch {
+            note(searched: tried)
+            throw error
+        }
+        note(searched: tried)
         guard try await remove(replica.ordering.takeMissing(), knownUpTo: newest) else { return false }
         try noteSettled()
-        tried = []
         return true
+    }
+
+    private func note(searched directories: Set<InodeNumber>) {
+        state.withLock { $0.searched.formUnion(directories) }
     }
 
     /// Removes items.
@@ -66,8 +79,8 @@ actor MissingItems: SyncPart {
         var gone = try replica.database.countVanishing(vanished)
         let known = try replica.database.countKnown(upTo: newest)
         if gone > DeletionGuard.mostItems {
-            gone -= try replica.database.countFoundElsewhere(
-                vanished, settled: newestWhenSettled, begun: newestAtBeginning)
+            let (settled, begun) = state.withLock { ($0.newestWhenSettled, $0.newestAtBeginning) }
+            gone -= try replica.database.countFoundElsewhere(vanished, settled: settled, begun: begun)
         }
         try guardian.forgetReturned { try replica.database.item($0) != nil }
         guard guardian.admits(gone: gone, of: known) else { return false }
