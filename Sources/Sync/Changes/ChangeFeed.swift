@@ -34,8 +34,6 @@ actor ChangeFeed: SyncPart {
     /// The directories that could not be compared in the present round.
     private var left: Set<InodeNumber> = []
 
-    static let batchSize = 1000
-
     /// - Parameter askForRound: has a round made soon, and repeated after a failure.
     init(_ context: SyncContext, listings: Listings, askForRound: @escaping @Sendable () -> Void) {
         self.context = context
@@ -165,7 +163,7 @@ actor ChangeFeed: SyncPart {
     }
 
     private var trash: TrashListing { TrashListing(context: context) }
-    private var batches: ChangeBatches { ChangeBatches(context: context, request: request) }
+    private var news: AnchoredChanges { AnchoredChanges(context: context, request: request, missing: missing) }
 
     private func round() async throws {
         let start = ContinuousClock.now
@@ -253,62 +251,15 @@ actor ChangeFeed: SyncPart {
         return try await body(enumerator)
     }
 
-    /// Takes in what the provider reports since the last anchor. Removals are applied when all of it is known: an item that moved
-    /// outlives the directory it moved out of, and ``DeletionGuard`` sees all removals at once.
-    ///
-    /// - Returns: false if the provider cannot tell what has changed since then.
+    /// - Returns: false if the provider cannot tell what has changed since the last anchor.
     private func takeReported(by enumerator: any FileProviderEnumerator) async throws -> Bool {
         stall = nil
-        guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
-            return false
+        switch try await news.takeIn(by: enumerator, for: longestReport) {
+        case .unknown: return false
+        case .all: break
+        case .unfinished: isAskedAgain = true
+        case .stalled(let failure): stall = failure
         }
-        var vanished: Set<ItemIdentifier> = []
-        var check = CycleCheck(from: anchor)
-        let begun = ContinuousClock.now
-        while true {
-            let start = anchor
-            let observation = replica.ordering.observe()
-            let batch: ChangeBatch
-            do {
-                batch = try await calls.make(.enumerateChanges, for: request) { _ in
-                    try await enumerator.enumerateChanges(from: start, suggestedBatchSize: Self.batchSize)
-                }
-            } catch {
-                guard error.code == .syncAnchorExpired else { throw error }
-                return false
-            }
-            guard isShortEnough(batch.anchor) else { return false }
-            let count = batch.updated.count + batch.deleted.count
-            if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
-            if count > 0 || batch.anchor != anchor {
-                try await batches.takeIn(batch, vanished: &vanished, observed: observation)
-            }
-            anchor = batch.anchor
-            guard batch.moreComing else { break }
-            do throws(FileProviderError) {
-                try check.check(anchor, isEmpty: count == 0, of: "the changes after a sync anchor")
-            } catch {
-                // What came before counts.
-                stall = error
-                break
-            }
-            // A busy remote may report without end. While removals are held, the anchor stays: the next round asks for the same.
-            if .now - begun >= longestReport {
-                isAskedAgain = try await remove(vanished, reportedUpTo: anchor)
-                return true
-            }
-        }
-        _ = try await remove(vanished, reportedUpTo: anchor)
-        return true
-    }
-
-    /// Removes what the provider reports as deleted, and notes how far it has reported.
-    ///
-    /// - Returns: whether it was removed; see ``MissingItems/remove(_:knownUpTo:)``.
-    private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor) async throws -> Bool {
-        guard try await missing.remove(vanished) else { return false }
-        // Otherwise the last batch has noted it.
-        if !vanished.isEmpty { try await commits.commit { try $0.changes.noteAnchor(anchor) } }
         return true
     }
 
@@ -335,13 +286,7 @@ actor ChangeFeed: SyncPart {
         try await commits.commit(changingNames: false) { try $0.listings.noteListingsUnderWay() }
         guard try await compareEverything() else { return }
         // Without one the next round compares again.
-        try replica.database.set(.syncAnchor, to: anchor.flatMap { isShortEnough($0) ? $0.rawValue : nil })
-    }
-
-    private func isShortEnough(_ anchor: SyncAnchor) -> Bool {
-        if anchor.rawValue.count <= SyncAnchor.maximumLength { return true }
-        warnings.report("the provider gave a sync anchor of \(anchor.rawValue.count) bytes")
-        return false
+        try replica.database.set(.syncAnchor, to: anchor.flatMap { news.isShortEnough($0) ? $0.rawValue : nil })
     }
 
     /// Compares all listed directories. A failure of one does not stop the others.
