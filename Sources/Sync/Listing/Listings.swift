@@ -15,8 +15,6 @@ actor Listings: SyncPart {
         /// Whether all waiters want it compared, and not listed.
         var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
         var highestItem: Int64 = 0
-        /// Whether the provider has listed what cannot be.
-        var isOdd = false
 
         init(ticket: CallLanes.Ticket) {
             self.ticket = ticket
@@ -41,8 +39,6 @@ actor Listings: SyncPart {
     private var active: [InodeNumber: Active] = [:]
     private var nextWaiter = 0
     private var isStopped = false
-
-    private static let mostRestarts = 5
 
     /// - Parameters:
     ///   - retries: lists directories again whose listing failed; nil for never.
@@ -196,19 +192,19 @@ actor Listings: SyncPart {
         _ number: InodeNumber, request: FileProviderRequest
     ) async throws(FileProviderError) -> FileProviderError? {
         var isComparison = false
+        guard let listing = active[number] else { return nil }
         do {
-            let isOnlyCompared = active[number]?.isOnlyCompared ?? true
+            let isOnlyCompared = listing.isOnlyCompared
             guard let beginning = try await replica.beginListing(of: number, isOnlyCompared: isOnlyCompared) else {
                 return nil
             }
             isComparison = beginning.isComparison
-            active[number]?.isStreamed = beginning.isStreamed
-            active[number]?.isComparison = isComparison
+            (listing.isStreamed, listing.isComparison) = (beginning.isStreamed, isComparison)
+            let reading = DirectoryReading(
+                context: context, number: number, beginning: beginning, request: request, ticket: listing.ticket,
+                reached: { await self.reached($0, in: number) })
             do {
-                let reading = try await readPages(of: number, beginning, request: request)
-                if reading == .toFinish { try await finishListing(of: number, beginning, request: request) }
-                if reading != .unwanted, active[number]?.isOdd == false { warnings.succeeded(.listing(number)) }
-                if reading == .whole { return nil }
+                if try await reading.run() { return nil }
                 try await replica.endListing(beginning)
                 return nil
             } catch {
@@ -228,208 +224,16 @@ actor Listings: SyncPart {
         }
     }
 
-    /// The result of reading a directory's pages.
-    private enum Reading {
-        /// The listing was evicted while it was compared.
-        case unwanted
-        /// The end was taken in with the last page.
-        case whole
-        /// All were read, and what was not among them is still to be seen to.
-        case toFinish
-    }
-
-    private func readPages(
-        of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
-    ) async throws -> Reading {
-        var restarts = 0
-        var page = FileProviderPage.initial
-        var check = PageValidator(of: beginning.identifier)
-        let ticket = active[number]?.ticket
-        let enumerator = try await calls.make(.enumerator, for: request, ticket: ticket) { provider in
-            try provider.enumerator(for: beginning.identifier, request: request)
-        }
-        defer { enumerator.invalidate() }
-        @Sendable func read(_ page: FileProviderPage) async throws -> ItemPage {
-            try await calls.make(.enumerateItems, for: request, ticket: ticket) { _ in
-                try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: PageValidator.pageSize)
-            }
-        }
-        var ahead: ItemPage?
-        while true {
-            try Task.checkCancellation()
-            do {
-                let result = if let ahead { ahead } else { try await read(page) }
-                ahead = nil
-                var isFirstSeen = false
-                // Before the first page nothing was seen.
-                if restarts > 0 || page != .initial, let first = result.items.first?.itemIdentifier {
-                    isFirstSeen = try await replica.wasSeen(first, in: number, listing: beginning.number)
-                }
-                do {
-                    let wasSeen = isFirstSeen
-                    try check.take(result) { _ in wasSeen }
-                } catch let error as FileProviderError {
-                    warnings.report(error.message, of: .listing(number))
-                    throw error
-                }
-                // The transaction leaves out what is stale.
-                _ = await replica.ordering.settle(result.items, beginning.observation)
-                guard let next = result.nextPage else {
-                    let isWhole = !beginning.isComparison
-                    guard try await take(result.items, in: number, beginning, isWhole: isWhole, request: request)
-                    else { return .unwanted }
-                    return isWhole ? .whole : .toFinish
-                }
-                // The provider reads the next page while this one is stored.
-                async let following = read(next)
-                guard try await take(result.items, in: number, beginning, isWhole: false, request: request) else {
-                    return .unwanted
-                }
-                page = next
-                ahead = try await following
-            } catch let error as FileProviderError where error.code == .pageExpired {
-                restarts += 1
-                guard restarts <= Self.mostRestarts else { throw error }
-                page = .initial
-                check.restart()
-            }
-        }
-    }
-
-    /// - Parameter isWhole: these are the last, and items that no page has shown are removed.
-    /// - Returns: false when the listing was evicted while it was compared.
-    private func take(
-        _ items: [FileProviderItem], in number: InodeNumber, _ beginning: ListingBeginning, isWhole: Bool,
-        request: FileProviderRequest
-    ) async throws -> Bool {
-        guard let listing = active[number] else { throw CancellationError() }
-        let hasTwins = reportTwins(among: items, in: beginning.identifier, number)
-        let strays = items.filter { $0.parentItemIdentifier != beginning.identifier }
-        for stray in strays.prefix(3) {
-            warnings.report(
-                "the provider listed '\(stray.itemIdentifier)' in '\(beginning.identifier)' and says its parent is "
-                    + "'\(stray.parentItemIdentifier)'", of: .listing(number))
-        }
-        if hasTwins || !strays.isEmpty { listing.isOdd = true }
-        let own = strays.isEmpty ? items : items.filter { $0.parentItemIdentifier == beginning.identifier }
-        guard var recorded = try await record(own, in: number, beginning, isWhole: isWhole) else { return false }
-        if !recorded.doubtful.isEmpty {
-            var present: [FileProviderItem] = []
-            for item in recorded.doubtful {
-                if let item = try await remoteLookup.lookUp(item.itemIdentifier, for: request, ticket: listing.ticket),
-                    item.parentItemIdentifier == beginning.identifier
-                {
-                    present.append(item)
-                }
-            }
-            let last = try await record(present, areLookedUp: true, in: number, beginning, isWhole: isWhole)
-            guard let last else { return false }
-            recorded = last
-        }
-        listing.highestItem = recorded.highest
-        guard listing.isStreamed else { return true }
+    /// The items up to this row number are recorded.
+    private func reached(_ highest: Int64, in number: InodeNumber) {
+        guard let listing = active[number] else { return }
+        listing.highestItem = highest
+        guard listing.isStreamed else { return }
         for (id, waiter) in listing.waiters {
-            guard let beyond = waiter.beyond, recorded.highest > beyond else { continue }
+            guard let beyond = waiter.beyond, highest > beyond else { continue }
             listing.waiters[id] = nil
             waiter.end.give(.success(()))
         }
-        return true
-    }
-
-    /// - Parameter isWhole: that is the end, unless some of the items are doubtful.
-    /// - Returns: the items that are doubtful, and the highest item of the directory; nil when the listing was evicted while it was
-    ///   compared.
-    private func record(
-        _ items: [FileProviderItem], areLookedUp: Bool = false, in number: InodeNumber, _ beginning: ListingBeginning,
-        isWhole: Bool
-    ) async throws -> (doubtful: [FileProviderItem], highest: Int64)? {
-        let isKnownBetter = isStale(beginning)
-        let recorded = try await commits.commit { ingestion -> (doubtful: [FileProviderItem], highest: Int64)? in
-            let doubtful = try ingestion.listings.page(
-                of: number, listing: beginning.number, items: items, areLookedUp: areLookedUp,
-                isKnownBetter: isKnownBetter)
-            guard let doubtful else { return nil }
-            if isWhole, doubtful.isEmpty {
-                try ingestion.listings.finishListing(
-                    of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
-            }
-            return (doubtful, try ingestion.listings.highestItem(in: number))
-        }
-        guard let recorded else { return nil }
-        // An item that was missing elsewhere has moved here.
-        let doubtful = Set(recorded.doubtful.map(\.itemIdentifier))
-        replica.ordering.found(items.lazy.map(\.itemIdentifier).filter { !doubtful.contains($0) })
-        return recorded
-    }
-
-    /// One item has one name: of several with an identifier only the last is shown. Those that cannot be shown are reported as such.
-    ///
-    /// - Returns: whether there are several.
-    private func reportTwins(
-        among items: [FileProviderItem], in directory: ItemIdentifier, _ number: InodeNumber
-    ) -> Bool {
-        var names: [ItemIdentifier: String] = [:]
-        var isAny = false
-        for item in items where item.defect == nil {
-            guard let other = names.updateValue(item.filename, forKey: item.itemIdentifier), other != item.filename
-            else { continue }
-            isAny = true
-            warnings.report(
-                "the provider listed '\(other)' and '\(item.filename)' in '\(directory)' as one item, "
-                    + "'\(item.itemIdentifier)': only one of them is shown", of: .listing(number))
-        }
-        return isAny
-    }
-
-    /// Whether something newer than the listing is known of an item.
-    private func isStale(_ beginning: ListingBeginning) -> @Sendable (ItemIdentifier) -> Bool {
-        { [ordering = replica.ordering] in ordering.isStale($0, beginning.observation, isListing: true) }
-    }
-
-    private func finishListing(
-        of number: InodeNumber, _ beginning: ListingBeginning, request: FileProviderRequest
-    ) async throws {
-        let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
-        let (ordering, isStale) = (replica.ordering, isStale(beginning))
-        let observation = replica.ordering.observe()
-        var gone: [ItemRecord] = []
-        var missing: [ItemIdentifier] = []
-        var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
-        var unclear: FileProviderError?
-        for item in unconfirmed {
-            guard let identifier = item.identifier, !isStale(identifier) else { continue }
-            guard beginning.isComparison else {
-                gone.append(item)
-                continue
-            }
-            ordering.beginLookup(of: identifier)
-            let present: FileProviderItem?
-            do throws(FileProviderError) {
-                present = try await remoteLookup.lookUp(identifier, for: request, ticket: active[number]?.ticket)
-            } catch {
-                guard error.code == .malformedResponse else { throw error }
-                // It stays as it is, and keeps nothing else from being taken in.
-                ordering.found([identifier])
-                unclear = error
-                continue
-            }
-            if let item = present {
-                ordering.found([identifier])
-                found.append((item, try await remoteLookup.unknown(above: item, for: request)))
-            } else if ordering.lookupFailed(of: identifier) {
-                missing.append(identifier)
-            }
-        }
-        // An operation that was answered since the lookup is newer: it may have moved the item.
-        let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
-        ordering.found(newer)
-        let isClear = unclear == nil
-        let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
-        try await commits.commit { ingestion in
-            for (item, ancestors) in moved { try ingestion.changes.move(item, below: ancestors, observed: observation) }
-            try ingestion.listings.finishListing(of: number, gone: lost, isClear: isClear)
-        }
-        if let unclear { throw unclear }
     }
 
     /// The provider does not know a directory that is shown here. A lookup confirms that before the directory is

@@ -1,0 +1,213 @@
+import FileProvider
+import Replica
+
+/// One enumeration of a directory, recorded page by page. ``Listings`` has one for a directory at a time.
+struct DirectoryReading: SyncPart {
+    let context: SyncContext
+    let number: InodeNumber
+    let beginning: ListingBeginning
+    let request: FileProviderRequest
+    let ticket: CallLanes.Ticket
+    /// Called with the highest item of the directory after each page.
+    let reached: @Sendable (Int64) async -> Void
+
+    /// The result of reading a directory's pages.
+    private enum End {
+        /// The listing was evicted while it was compared.
+        case unwanted
+        /// The end was taken in with the last page.
+        case whole
+        /// All were read, and what was not among them is still to be seen to.
+        case toFinish
+    }
+
+    private static let mostRestarts = 5
+
+    /// Reads all pages, and records them and the end.
+    ///
+    /// - Returns: whether the end was recorded with the last page.
+    func run() async throws -> Bool {
+        var isOdd = false
+        let end = try await readPages(&isOdd)
+        if end == .toFinish { try await finish() }
+        if end != .unwanted, !isOdd { warnings.succeeded(.listing(number)) }
+        return end == .whole
+    }
+
+    /// - Parameter isOdd: becomes true if the provider has listed what cannot be.
+    private func readPages(_ isOdd: inout Bool) async throws -> End {
+        var restarts = 0
+        var page = FileProviderPage.initial
+        var check = PageValidator(of: beginning.identifier)
+        let enumerator = try await calls.make(.enumerator, for: request, ticket: ticket) { provider in
+            try provider.enumerator(for: beginning.identifier, request: request)
+        }
+        defer { enumerator.invalidate() }
+        @Sendable func read(_ page: FileProviderPage) async throws -> ItemPage {
+            try await calls.make(.enumerateItems, for: request, ticket: ticket) { _ in
+                try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: PageValidator.pageSize)
+            }
+        }
+        var ahead: ItemPage?
+        while true {
+            try Task.checkCancellation()
+            do {
+                let result = if let ahead { ahead } else { try await read(page) }
+                ahead = nil
+                var isFirstSeen = false
+                // Before the first page nothing was seen.
+                if restarts > 0 || page != .initial, let first = result.items.first?.itemIdentifier {
+                    isFirstSeen = try await replica.wasSeen(first, in: number, listing: beginning.number)
+                }
+                do {
+                    let wasSeen = isFirstSeen
+                    try check.take(result) { _ in wasSeen }
+                } catch let error as FileProviderError {
+                    warnings.report(error.message, of: .listing(number))
+                    throw error
+                }
+                if isOddPage(result.items) { isOdd = true }
+                // The transaction leaves out what is stale.
+                _ = await replica.ordering.settle(result.items, beginning.observation)
+                guard let next = result.nextPage else {
+                    let isWhole = !beginning.isComparison
+                    guard try await take(result.items, isWhole: isWhole) else { return .unwanted }
+                    return isWhole ? .whole : .toFinish
+                }
+                // The provider reads the next page while this one is stored.
+                async let following = read(next)
+                guard try await take(result.items, isWhole: false) else { return .unwanted }
+                page = next
+                ahead = try await following
+            } catch let error as FileProviderError where error.code == .pageExpired {
+                restarts += 1
+                guard restarts <= Self.mostRestarts else { throw error }
+                page = .initial
+                check.restart()
+            }
+        }
+    }
+
+    /// - Parameter isWhole: these are the last, and items that no page has shown are removed.
+    /// - Returns: false when the listing was evicted while it was compared.
+    private func take(_ items: [FileProviderItem], isWhole: Bool) async throws -> Bool {
+        let own = items.filter { $0.parentItemIdentifier == beginning.identifier }
+        guard var recorded = try await record(own, isWhole: isWhole) else { return false }
+        if !recorded.doubtful.isEmpty {
+            var present: [FileProviderItem] = []
+            for item in recorded.doubtful {
+                if let item = try await remoteLookup.lookUp(item.itemIdentifier, for: request, ticket: ticket),
+                    item.parentItemIdentifier == beginning.identifier
+                {
+                    present.append(item)
+                }
+            }
+            guard let last = try await record(present, areLookedUp: true, isWhole: isWhole) else { return false }
+            recorded = last
+        }
+        await reached(recorded.highest)
+        return true
+    }
+
+    /// - Parameter isWhole: that is the end, unless some of the items are doubtful.
+    /// - Returns: the items that are doubtful, and the highest item of the directory; nil when the listing was evicted while it was
+    ///   compared.
+    private func record(
+        _ items: [FileProviderItem], areLookedUp: Bool = false, isWhole: Bool
+    ) async throws -> (doubtful: [FileProviderItem], highest: Int64)? {
+        let isKnownBetter = isStale
+        let recorded = try await commits.commit { ingestion -> (doubtful: [FileProviderItem], highest: Int64)? in
+            let doubtful = try ingestion.listings.page(
+                of: number, listing: beginning.number, items: items, areLookedUp: areLookedUp,
+                isKnownBetter: isKnownBetter)
+            guard let doubtful else { return nil }
+            if isWhole, doubtful.isEmpty {
+                try ingestion.listings.finishListing(
+                    of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
+            }
+            return (doubtful, try ingestion.listings.highestItem(in: number))
+        }
+        guard let recorded else { return nil }
+        // An item that was missing elsewhere has moved here.
+        let doubtful = Set(recorded.doubtful.map(\.itemIdentifier))
+        replica.ordering.found(items.lazy.map(\.itemIdentifier).filter { !doubtful.contains($0) })
+        return recorded
+    }
+
+    /// Reports items that say they are elsewhere, which are left out, and one item under several names, of which only the last is shown.
+    /// Items that cannot be shown are reported as such.
+    ///
+    /// - Returns: whether there are any.
+    private func isOddPage(_ items: [FileProviderItem]) -> Bool {
+        let directory = beginning.identifier
+        let strays = items.filter { $0.parentItemIdentifier != directory }
+        for stray in strays.prefix(3) {
+            warnings.report(
+                "the provider listed '\(stray.itemIdentifier)' in '\(directory)' and says its parent is "
+                    + "'\(stray.parentItemIdentifier)'", of: .listing(number))
+        }
+        var names: [ItemIdentifier: String] = [:]
+        var hasTwins = false
+        for item in items where item.defect == nil {
+            guard let other = names.updateValue(item.filename, forKey: item.itemIdentifier), other != item.filename
+            else { continue }
+            hasTwins = true
+            warnings.report(
+                "the provider listed '\(other)' and '\(item.filename)' in '\(directory)' as one item, "
+                    + "'\(item.itemIdentifier)': only one of them is shown", of: .listing(number))
+        }
+        return hasTwins || !strays.isEmpty
+    }
+
+    /// Whether something newer than the listing is known of an item.
+    private var isStale: @Sendable (ItemIdentifier) -> Bool {
+        { [ordering = replica.ordering, observation = beginning.observation] in
+            ordering.isStale($0, observation, isListing: true)
+        }
+    }
+
+    /// Looks up what no page has shown, and records the end.
+    private func finish() async throws {
+        let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
+        let (ordering, isKnownBetter) = (replica.ordering, isStale)
+        let observation = replica.ordering.observe()
+        var gone: [ItemRecord] = []
+        var missing: [ItemIdentifier] = []
+        var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
+        var unclear: FileProviderError?
+        for item in unconfirmed {
+            guard let identifier = item.identifier, !isKnownBetter(identifier) else { continue }
+            guard beginning.isComparison else {
+                gone.append(item)
+                continue
+            }
+            ordering.beginLookup(of: identifier)
+            let present: FileProviderItem?
+            do throws(FileProviderError) {
+                present = try await remoteLookup.lookUp(identifier, for: request, ticket: ticket)
+            } catch {
+                guard error.code == .malformedResponse else { throw error }
+                // It stays as it is, and keeps nothing else from being taken in.
+                ordering.found([identifier])
+                unclear = error
+                continue
+            }
+            if let item = present {
+                ordering.found([identifier])
+                found.append((item, try await remoteLookup.unknown(above: item, for: request)))
+            } else if ordering.lookupFailed(of: identifier) {
+                missing.append(identifier)
+            }
+        }
+        // An operation that was answered since the lookup is newer: it may have moved the item.
+        let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
+        ordering.found(newer)
+        let isClear = unclear == nil
+        let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
+        try await commits.commit { ingestion in
+            for (item, ancestors) in moved { try ingestion.changes.move(item, below: ancestors, observed: observation) }
+            try ingestion.listings.finishListing(of: number, gone: lost, isClear: isClear)
+        }
+        if let unclear { throw unclear }
+    }
+}
