@@ -19,7 +19,7 @@ final class Download: Sendable {
     private let budget: CacheBudget
     private let evictor: any ContentEvictor
     private let accounting: (any FetchAccounting)?
-    private let state: Mutex<State>
+    private let state: Mutex<DownloadState>
     private let onEvent: @Sendable (Download, Event) -> Void
     private let observe: @Sendable () -> Observation
 
@@ -38,65 +38,8 @@ final class Download: Sendable {
         case overflow(FileProviderError)
     }
 
-    private struct Waiter {
-        var range: Range<Int64>
-        /// Waits for the end of the fetch, too: a reader that has read to the end believes that the file is complete.
-        var isLast: Bool
-        var request: FileProviderRequest
-        let end = OneShot<Void>()
-
-        /// Whether it waits for no process.
-        var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
-    }
-
-    private struct Fetch {
-        var range: Range<Int64>
-        /// Its place among the calls, which gets better when a process comes to wait for it.
-        var ticket: CallLanes.Ticket
-        var task: Task<Void, Never>?
-        let gate = WriteGate()
-        var arrived = ByteRanges()
-        /// It is being cancelled because its last reader left: its failure does not concern later readers.
-        var isEnding = false
-        /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
-        var overflow: FileProviderError?
-
-        /// Cancels the fetch, which writes nothing from now on.
-        func stop() {
-            // First, so that the answer of the call is the cancellation, and not the refusal of a write.
-            task?.cancel()
-            gate.close()
-        }
-    }
-
-    private struct State {
-        /// The ranges on the disk.
-        var present: ByteRanges
-        /// The ranges whose fetch has ended and may be kept.
-        var trusted: ByteRanges
-        var recorded: Int64
-        var waiters: [Int: Waiter] = [:]
-        var fetches: [Int: Fetch] = [:]
-        var nextID = 0
-        /// Counts what happens, so that an idle timer knows whether it still is.
-        var activity = 0
-        var isOver = false
-        /// Whether the last fetch to end has failed.
-        var hasFailed = false
-        /// For whom bytes were fetched, in words.
-        var causes: [String?] = []
-
-        func serves(_ waiter: Waiter) -> Bool {
-            (waiter.isLast ? trusted : present).contains(waiter.range)
-        }
-
-        /// Removes the waiters whose range is here.
-        mutating func takeServed() -> [Waiter] {
-            let served = waiters.filter { serves($0.value) }
-            for id in served.keys { waiters[id] = nil }
-            return Array(served.values)
-        }
-    }
+    private typealias Waiter = DownloadState.Waiter
+    private typealias Fetch = DownloadState.Fetch
 
     /// A transfer is kept this long after its last reader, because most come back for more.
     private static let linger = Duration.milliseconds(300)
@@ -123,7 +66,7 @@ final class Download: Sendable {
         self.onEvent = onEvent
         // That nothing is missing of an empty file has to be recorded, too.
         let recorded = beginning.size == 0 ? -1 : beginning.present.count
-        state = Mutex(State(present: beginning.present, trusted: beginning.present, recorded: recorded))
+        state = Mutex(DownloadState(present: beginning.present, trusted: beginning.present, recorded: recorded))
     }
 
     deinit {

@@ -1,0 +1,65 @@
+import FileProvider
+import Replica
+import Syscalls
+
+/// What is here of one version of a file, what of it is being fetched, and which readers wait: a value without locks, which
+/// ``Download`` shares.
+struct DownloadState {
+    struct Waiter {
+        var range: Range<Int64>
+        /// Waits for the end of the fetch, too: a reader that has read to the end believes that the file is complete.
+        var isLast: Bool
+        var request: FileProviderRequest
+        let end = OneShot<Void>()
+
+        /// Whether it waits for no process.
+        var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
+    }
+
+    struct Fetch {
+        var range: Range<Int64>
+        /// Its place among the calls, which gets better when a process comes to wait for it.
+        var ticket: CallLanes.Ticket
+        var task: Task<Void, Never>?
+        let gate = WriteGate()
+        var arrived = ByteRanges()
+        /// It is being cancelled because its last reader left: its failure does not concern later readers.
+        var isEnding = false
+        /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
+        var overflow: FileProviderError?
+
+        /// Cancels the fetch, which writes nothing from now on.
+        func stop() {
+            // First, so that the answer of the call is the cancellation, and not the refusal of a write.
+            task?.cancel()
+            gate.close()
+        }
+    }
+
+    /// The ranges on the disk.
+    var present: ByteRanges
+    /// The ranges whose fetch has ended and may be kept.
+    var trusted: ByteRanges
+    var recorded: Int64
+    var waiters: [Int: Waiter] = [:]
+    var fetches: [Int: Fetch] = [:]
+    var nextID = 0
+    /// Counts what happens, so that an idle timer knows whether it still is.
+    var activity = 0
+    var isOver = false
+    /// Whether the last fetch to end has failed.
+    var hasFailed = false
+    /// For whom bytes were fetched, in words.
+    var causes: [String?] = []
+
+    func serves(_ waiter: Waiter) -> Bool {
+        (waiter.isLast ? trusted : present).contains(waiter.range)
+    }
+
+    /// Removes the waiters whose range is here.
+    mutating func takeServed() -> [Waiter] {
+        let served = waiters.filter { serves($0.value) }
+        for id in served.keys { waiters[id] = nil }
+        return Array(served.values)
+    }
+}
