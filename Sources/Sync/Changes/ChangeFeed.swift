@@ -367,7 +367,11 @@ actor ChangeFeed: SyncPart {
         var marks = ReportedChanges.Marks()
         if kind == .ofAll {
             let changed = try await reports.changed(directories, isForAll: isForAll, marks: &marks)
-            try await comparison.compare(changed)
+            // The report says nothing of directories that were being listed, and these may have been read before its mark.
+            try await commits.commit(changingNames: false) { try $0.listings.noteListingsUnderWay() }
+            let asked = Set(directories.map(\.number))
+            let listed = try replica.database.listedDirectories().filter { !asked.contains($0.number) }
+            try await comparison.compare(changed + listed)
         } else {
             let found = FoundMarks()
             try await comparison.compare(directories) { [reports] directory in
