@@ -37,6 +37,7 @@ package final class Inotify: Sendable {
     /// The kernel reports a change of the mounts to those who have the table open.
     private let mountTable: FileDescriptor?
     private let haveMountsChanged = Atomic(false)
+    private let isStopped = Atomic(false)
 
     /// - Throws: EMFILE if this user has too many instances.
     package init() throws(Errno) {
@@ -74,13 +75,19 @@ package final class Inotify: Sendable {
 
     /// Ends the current and all further calls of ``wait(milliseconds:)``.
     package func stop() {
+        isStopped.store(true, ordering: .releasing)
+        wake()
+    }
+
+    /// Ends the current or the next call of ``wait(milliseconds:)``.
+    package func wake() {
         _ = try? wakeUp.writeEnd.writeAll("x".utf8)
     }
 
     /// Waits for events.
     ///
     /// - Parameter milliseconds: the timeout; nil for none.
-    /// - Returns: whether there are any, or ``takeMountChange()`` has one, before the timeout; nil after ``stop()``.
+    /// - Returns: whether there are any, or ``takeMountChange()`` has one, before the timeout or ``wake()``; nil after ``stop()``.
     package func wait(milliseconds: Int32?) -> Bool? {
         var ready = [
             pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0),
@@ -90,7 +97,11 @@ package final class Inotify: Sendable {
         while poll(&ready, 3, milliseconds ?? -1) < 0 {
             guard Errno.current == .interrupted else { return nil }
         }
-        if ready[1].revents != 0 { return nil }
+        if ready[1].revents != 0 {
+            if isStopped.load(ordering: .acquiring) { return nil }
+            var byte: UInt8 = 0
+            _ = read(wakeUp.readEnd.rawValue, &byte, 1)
+        }
         if ready[2].revents != 0 { haveMountsChanged.store(true, ordering: .relaxed) }
         return ready[0].revents != 0 || ready[2].revents != 0
     }

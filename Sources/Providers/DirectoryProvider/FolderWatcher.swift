@@ -52,13 +52,15 @@ final class FolderWatcher: Sendable {
             let watch = try inotify.watch(directory)
             return watches.withLock { $0.directories.updateValue(identifier, forKey: watch) } == nil
         } catch {
-            let isFirst = watches.withLock { watches in
-                watches.isIncomplete = true
+            let (wasComplete, isFirst) = watches.withLock { watches in
+                defer { watches.isIncomplete = true }
                 // A directory that cannot be read has its own message wherever it is listed.
-                guard error != .permissionDenied else { return false }
+                guard error != .permissionDenied else { return (!watches.isIncomplete, false) }
                 defer { watches.hasReportedLimit = true }
-                return !watches.hasReportedLimit
+                return (!watches.isIncomplete, !watches.hasReportedLimit)
             }
+            // It waits without a timeout.
+            if wasComplete { inotify.wake() }
             if isFirst {
                 let hint = error == .noSpace ? "; raise fs.inotify.max_user_watches to have changes at once" : ""
                 manager.report(
@@ -94,10 +96,10 @@ final class FolderWatcher: Sendable {
         var comparedAt = ContinuousClock.now
         let milliseconds = Int32(pause / Duration.milliseconds(1))
         while true {
-            // With a timeout also while all is watched: a directory that cannot be wakes nothing here.
-            guard let isReady = inotify.wait(milliseconds: milliseconds) else { return }
+            let timeout = watches.withLock { $0.isIncomplete } ? milliseconds : nil
+            guard let isReady = inotify.wait(milliseconds: timeout) else { return }
             // Also while programs change watched directories all the time.
-            if watches.withLock({ $0.isIncomplete }), .now - comparedAt >= pause {
+            if timeout != nil, .now - comparedAt >= pause {
                 comparedAt = .now
                 log.reset()
                 manager.signalEnumerator()
