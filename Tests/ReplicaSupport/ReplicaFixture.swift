@@ -87,7 +87,7 @@ extension Replica {
         guard let beginning = try await beginListing(of: directory) else { return ReplicaEffects() }
         var (_, effects) = try await ingest(open: open) { ingestion in
             try ingestion.listings.page(
-                of: directory, listing: beginning.number, items: items, isKnownBetter: { _ in false })
+                of: directory, listing: beginning.number, items: items, observed: beginning.observation)
         }
         let gone = try await unconfirmed(in: directory, listing: beginning.number)
         effects.append(

@@ -94,7 +94,7 @@ import Testing
         let beginning = try #require(try await replica.beginListing(of: .root))
         _ = try await replica.ingest(open: fixture.open) {
             try $0.listings.page(
-                of: .root, listing: beginning.number, items: [.file("a", id: "1")], isKnownBetter: { _ in false })
+                of: .root, listing: beginning.number, items: [.file("a", id: "1")], observed: beginning.observation)
         }
         try await replica.change([.file("a", id: "2")], open: fixture.open)
         // Comparing it now would be waiting for its listing.

@@ -8,11 +8,11 @@ extension Database {
     }
 
     func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
-        try one(Self.items + "WHERE item.identifier = ?", [identifier.rawValue], Rows.item)
+        try one(Self.itemByIdentifier, [identifier.rawValue], Rows.item)
     }
 
     func item(id: Int64) throws -> ItemRecord? {
-        try one(Self.items + "WHERE item.id = ?", [id], Rows.item)
+        try one(Self.itemByID, [id], Rows.item)
     }
 
     func item(ofInode number: InodeNumber) throws -> ItemRecord? {
@@ -110,6 +110,8 @@ extension Database {
 
     // Spelled once: they are asked for thousands of times a second.
     private static let inodeByNumber = "SELECT \(Rows.inodeColumns) FROM inode WHERE number = ?"
+    private static let itemByID = items + "WHERE item.id = ?"
+    private static let itemByIdentifier = items + "WHERE item.identifier = ?"
     private static let itemByInode = items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1"
     private static let itemByName = items + "WHERE item.parent = ? AND item.name = ?"
     private static let items = """

@@ -6,31 +6,39 @@ package struct DirectoryListings: RemotePart {
     let transaction: RemoteTransaction
     private var placement: Placement { Placement(transaction: transaction) }
 
-    /// One page of a directory's listing. Items that `isKnownBetter` has newer news of are left alone.
+    /// One page of a directory's listing. Items of which something newer is known are left alone.
     ///
-    /// - Parameter areLookedUp: whether the items were looked up because they were doubtful.
+    /// - Parameters:
+    ///   - areLookedUp: whether the items were looked up because they were doubtful.
+    ///   - observation: the listing.
     /// - Returns: the items that are doubtful, and left out: by newer news another has the name. Nil when the listing was evicted
     ///   meanwhile, and the page was dropped.
     package func page(
         of directory: InodeNumber, listing number: Int64, items: [FileProviderItem], areLookedUp: Bool = false,
-        isKnownBetter: (ItemIdentifier) -> Bool
+        observed observation: Observation
     ) throws -> [FileProviderItem]? {
         transaction.listing = number
+        // Taking in a page adds none where there is none.
+        transaction.mayBeDeletedOrSent = try db.hasDeletionsOrUnanswered()
         let content = try db.inode(directory)?.content
         guard content != .dataless else { return nil }
         let isCompared = content == .materialized
         transaction.isFirstListing = !isCompared
         let highest = try highestItem(in: directory)
+        let hasNews = hasNews(since: observation)
         var doubtful: [FileProviderItem] = []
-        for item in items where !isKnownBetter(item.itemIdentifier) {
-            if let holder = try holder(of: item.filename, in: directory), holder != item.itemIdentifier,
-                isKnownBetter(holder)
-            {
-                guard areLookedUp else {
-                    doubtful.append(item)
-                    continue
+        for item in items {
+            if hasNews {
+                if isStale(item.itemIdentifier, observation, isListing: true) { continue }
+                if let holder = try holder(of: item.filename, in: directory), holder != item.itemIdentifier,
+                    isStale(holder, observation, isListing: true)
+                {
+                    guard areLookedUp else {
+                        doubtful.append(item)
+                        continue
+                    }
+                    transaction.newer.insert(holder)
                 }
-                transaction.newer.insert(holder)
             }
             try placement.place(item, in: directory)
         }
@@ -67,10 +75,10 @@ package struct DirectoryListings: RemotePart {
     /// The end of a listing that is no comparison, in one transaction with its last page: removes what it has not
     /// confirmed.
     package func finishListing(
-        of directory: InodeNumber, listing number: Int64, isKnownBetter: (ItemIdentifier) -> Bool
+        of directory: InodeNumber, listing number: Int64, observed observation: Observation
     ) throws {
         let gone = try db.unseenItems(in: directory, listing: number)
-            .filter { item in item.identifier.map { !isKnownBetter($0) } ?? false }
+            .filter { item in item.identifier.map { !isStale($0, observation, isListing: true) } ?? false }
         try finishListing(of: directory, gone: gone)
         try db.endSeeing(in: number)
     }

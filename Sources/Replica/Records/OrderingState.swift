@@ -170,6 +170,11 @@ package struct OrderingState: Sendable {
         (acknowledged[identifier] ?? 0) > tick || isListing && (reported[identifier] ?? 0) > tick
     }
 
+    /// Whether anything newer than a listing may be known: false spares the question for each of its items.
+    package func hasNews(since tick: Tick) -> Bool {
+        acknowledged.contains { $0.value > tick } || reported.contains { $0.value > tick }
+    }
+
     /// Whether an observation is still valid.
     package func verdict(on footprint: Footprint, observedAt tick: Tick) -> Verdict {
         if let (id, _) = operations.first(where: { $0.value.sentAt != nil && $0.value.footprint.overlaps(footprint) }) {

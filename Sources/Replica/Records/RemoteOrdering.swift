@@ -77,6 +77,8 @@ package final class RemoteOrdering: Sendable {
         with { $0.isStale(identifier, observedAt: observation.tick, isListing: isListing) }
     }
 
+    package func hasNews(since observation: Observation) -> Bool { with { $0.hasNews(since: observation.tick) } }
+
     /// Waits until no operation is in flight that touches these items or their names.
     ///
     /// - Returns: the items of which the observation is stale. An operation may be answered after this returns, so the

@@ -56,12 +56,15 @@ package struct Placement: RemotePart {
     private func insert(_ item: FileProviderItem, parent: InodeNumber?, as number: InodeNumber? = nil) throws {
         let isTrashed = try trash.isForTrash(item)
         let parent = isTrashed ? try trash.directory(for: nil) : parent
-        guard let parent, try !isSettled(item, in: parent) else { return }
+        guard let parent else { return }
+        // In the trash many may have one name.
+        let holder = isTrashed ? nil : try db.item(named: item.filename, in: parent)
+        guard try !isSettled(item, in: parent, holder, isTrashed: isTrashed) else { return }
         let number = try db.insertInode(of: item, as: number, at: now)
         let name =
             isTrashed
             ? try trash.freeName(for: item.filename, in: parent)
-            : try names.claim(item.filename, in: parent, for: nil, identifier: item.itemIdentifier)
+            : try names.claim(item.filename, in: parent, from: holder, for: nil, identifier: item.itemIdentifier)
         let row = try db.insert(item, of: number, in: parent, named: name)
         if let listing = transaction.listing { try db.noteSeen(row, in: listing) }
         if isTrashed { try trash.noteTrashed(newItem: row, as: item, named: name, in: parent) }
@@ -96,7 +99,9 @@ package struct Placement: RemotePart {
                 name =
                     isTrashed
                     ? try trash.freeName(for: wanted, in: newParent)
-                    : try names.claim(wanted, in: newParent, for: known, identifier: item.itemIdentifier)
+                    : try names.claim(
+                        wanted, in: newParent, from: db.item(named: wanted, in: newParent), for: known,
+                        identifier: item.itemIdentifier)
             }
         } else if newParent == nil {
             name = Displacement.name(forItem: known.id)
@@ -198,13 +203,14 @@ package struct Placement: RemotePart {
     // MARK: - Items that are known by another name or identifier
 
     /// Whether a report of an unknown item needs no new row: it has been handled, or has to wait.
-    func isSettled(_ item: FileProviderItem, in parent: InodeNumber) throws -> Bool {
-        if try isBeingDeleted(item) { return true }
-        // In the trash many may have one name.
-        if try trash.isForTrash(item) { return false }
-        guard let holder = try db.item(named: item.filename, in: parent), !holder.isExcluded else {
-            return try isLate(item)
-        }
+    ///
+    /// - Parameter holder: the item that has its name in its directory.
+    private func isSettled(
+        _ item: FileProviderItem, in parent: InodeNumber, _ holder: ItemRecord?, isTrashed: Bool
+    ) throws -> Bool {
+        if transaction.mayBeDeletedOrSent, try isBeingDeleted(item) { return true }
+        if isTrashed { return false }
+        guard let holder, !holder.isExcluded else { return try isLate(item) }
         if holder.isToBeOffered {
             // The provider says what it is, when it is offered.
             try db.noteIncomplete(parent)
@@ -230,7 +236,7 @@ package struct Placement: RemotePart {
 
     /// Whether it is what was sent without an answer, and was removed or renamed here since: then it is deleted.
     private func isLate(_ item: FileProviderItem) throws -> Bool {
-        guard try db.queueDeletion(ofLate: item, at: now) else { return false }
+        guard transaction.mayBeDeletedOrSent, try db.queueDeletion(ofLate: item, at: now) else { return false }
         noteSomethingToSend()
         return true
     }

@@ -13,6 +13,9 @@ final class RemoteTransaction: ReplicaTransaction {
     var newer: Set<ItemIdentifier> = []
     /// Whether that listing is of a directory whose names are not here yet.
     var isFirstListing = false
+    /// Whether an item of the remote's may be one that is to be deleted, or was sent without an answer: false spares three queries for
+    /// each new item of a listing.
+    var mayBeDeletedOrSent = true
     fileprivate let turn: WriteTurn
     fileprivate let ordering: RemoteOrdering
 
@@ -54,8 +57,11 @@ extension RemotePart {
     /// The answer to a change of an item is recorded: observations that were requested before do not undo it.
     func noteAnswer(of identifier: ItemIdentifier) { transaction.ordering.acknowledge(identifier) }
 
-    /// Whether an acknowledgement of an item is newer than an observation.
-    func isStale(_ identifier: ItemIdentifier, _ observation: Observation) -> Bool {
-        transaction.ordering.isStale(identifier, observation)
+    /// Whether an acknowledgement of an item is newer than an observation; for a listing, also a report.
+    func isStale(_ identifier: ItemIdentifier, _ observation: Observation, isListing: Bool = false) -> Bool {
+        transaction.ordering.isStale(identifier, observation, isListing: isListing)
     }
+
+    /// Whether anything newer than a listing may be known.
+    func hasNews(since observation: Observation) -> Bool { transaction.ordering.hasNews(since: observation) }
 }

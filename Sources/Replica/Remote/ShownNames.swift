@@ -6,10 +6,13 @@ struct ShownNames: RemotePart {
     let transaction: RemoteTransaction
 
     /// The name under which an item is shown: its own, or a decorated one when another item has it and stays.
+    ///
+    /// - Parameter holder: the item that has the name.
     func claim(
-        _ name: String, in parent: InodeNumber, for item: ItemRecord?, identifier: ItemIdentifier
+        _ name: String, in parent: InodeNumber, from holder: ItemRecord?, for item: ItemRecord?,
+        identifier: ItemIdentifier
     ) throws -> String {
-        guard let holder = try db.item(named: name, in: parent), holder.id != item?.id else {
+        guard let holder, holder.id != item?.id else {
             if let item, !item.name.utf8.elementsEqual(name.utf8) { noteUndecorated(item) }
             return name
         }

@@ -133,6 +133,13 @@ extension Database {
         return true
     }
 
+    /// Whether anything is to be deleted on the remote, or was sent without an answer.
+    func hasDeletionsOrUnanswered() throws -> Bool {
+        try one(
+            "SELECT EXISTS (SELECT 1 FROM deletion) OR EXISTS (SELECT 1 FROM unanswered)", [], { $0[0] as Bool })
+            ?? true
+    }
+
     /// Forgets a deletion, and what was sent of its item.
     ///
     /// - Returns: whether it was there.

@@ -115,15 +115,14 @@ struct DirectoryReading: SyncPart {
     private func record(
         _ items: [FileProviderItem], areLookedUp: Bool = false, isWhole: Bool
     ) async throws -> (doubtful: [FileProviderItem], highest: Int64)? {
-        let isKnownBetter = isStale
         let recorded = try await commits.commit { ingestion -> (doubtful: [FileProviderItem], highest: Int64)? in
             let doubtful = try ingestion.listings.page(
                 of: number, listing: beginning.number, items: items, areLookedUp: areLookedUp,
-                isKnownBetter: isKnownBetter)
+                observed: beginning.observation)
             guard let doubtful else { return nil }
             if isWhole, doubtful.isEmpty {
                 try ingestion.listings.finishListing(
-                    of: number, listing: beginning.number, isKnownBetter: isKnownBetter)
+                    of: number, listing: beginning.number, observed: beginning.observation)
             }
             return (doubtful, try ingestion.listings.highestItem(in: number))
         }
@@ -159,24 +158,19 @@ struct DirectoryReading: SyncPart {
         return hasTwins || !strays.isEmpty
     }
 
-    /// Whether something newer than the listing is known of an item.
-    private var isStale: @Sendable (ItemIdentifier) -> Bool {
-        { [ordering = replica.ordering, observation = beginning.observation] in
-            ordering.isStale($0, observation, isListing: true)
-        }
-    }
-
     /// Looks up what no page has shown, and records the end.
     private func finish() async throws {
         let unconfirmed = try await replica.unconfirmed(in: number, listing: beginning.number)
-        let (ordering, isKnownBetter) = (replica.ordering, isStale)
+        let ordering = replica.ordering
         let observation = replica.ordering.observe()
         var gone: [ItemRecord] = []
         var missing: [ItemIdentifier] = []
         var found: [(item: FileProviderItem, ancestors: [FileProviderItem])] = []
         var unclear: FileProviderError?
         for item in unconfirmed {
-            guard let identifier = item.identifier, !isKnownBetter(identifier) else { continue }
+            guard let identifier = item.identifier,
+                !ordering.isStale(identifier, beginning.observation, isListing: true)
+            else { continue }
             guard beginning.isComparison else {
                 gone.append(item)
                 continue
