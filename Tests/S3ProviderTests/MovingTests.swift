@@ -68,8 +68,9 @@ import Testing
         try await withBucket { bucket, remote in
             try await fill(bucket)
             // A life that ended after the first copies.
-            try remote.moves.save(record(bucket, .copying))
-            try await bucket.put(bucket.prefix + "b/1", "a/1")
+            let rename = record(bucket, .copying)
+            try remote.moves.save(rename)
+            try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
             let again = try bucket.remote()
             let shown = try await again.entries(in: .root, from: nil, limit: 100).entries.map(\.name)
             #expect(shown.sorted() == ["a", "a-other", "ab"])
@@ -85,8 +86,9 @@ import Testing
     @Test func aMoveThatIsNotWantedAnyMoreIsTakenBack() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
-            try remote.moves.save(record(bucket, .copying))
-            try await bucket.put(bucket.prefix + "b/1", "a/1")
+            let rename = record(bucket, .copying)
+            try remote.moves.save(rename)
+            try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
             try await bucket.put(bucket.prefix + "b/theirs", "of another client")
             let again = try bucket.remote()
             _ = try await again.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
@@ -101,13 +103,14 @@ import Testing
     @Test func interruptedDeletionEndsAtTheNextStart() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
+            let rename = record(bucket, .deleting)
             for path in paths where path.hasPrefix("a/") {
-                try await bucket.put(bucket.prefix + "b/" + path.dropFirst(2), path.hasSuffix("/") ? path : path)
+                try await bucket.put(copy: bucket.prefix + "b/" + path.dropFirst(2), path, of: rename)
             }
             try await bucket.delete("a/1")
             // Written by another meanwhile: it has no copy, and stays.
             try await bucket.put(bucket.prefix + "a/new", "new")
-            try remote.moves.save(record(bucket, .deleting))
+            try remote.moves.save(rename)
             let again = try bucket.remote()
             let shown = try await again.entries(in: .root, from: nil, limit: 100).entries.map(\.name)
             #expect(shown.sorted() == ["a", "a-other", "ab", "b"])
@@ -120,8 +123,10 @@ import Testing
     @Test("WRITE-15: a domain that is read-only ends no renaming that was broken off, and a later start does")
     func readOnly() async throws {
         try await withBucket { bucket, remote in
-            for path in ["a/1", "b/1"] { try await bucket.put(bucket.prefix + path, "x") }
-            try remote.moves.save(record(bucket, .deleting))
+            let rename = record(bucket, .deleting)
+            try await bucket.put(bucket.prefix + "a/1", "x")
+            try await bucket.put(copy: bucket.prefix + "b/1", "x", of: rename)
+            try remote.moves.save(rename)
             let reader = try bucket.remote(isReadOnly: true)
             _ = try await reader.entries(in: .root, from: nil, limit: 100)
             #expect(try await keys(bucket) == ["a/1", "b/1"])
@@ -137,8 +142,9 @@ import Testing
     @Test func removalDuringCopyStays() async throws {
         try await withBucket { bucket, remote in
             try await fill(bucket)
-            try remote.moves.save(record(bucket, .copying))
-            try await bucket.put(bucket.prefix + "b/1", "a/1")
+            let rename = record(bucket, .copying)
+            try remote.moves.save(rename)
+            try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
             try await remote.delete(RemotePath("a/1".split(separator: "/").map(String.init)), kind: .file, if: .always)
             _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
             #expect(try await keys(bucket) == Self.moved.filter { $0 != "b/1" })
@@ -165,9 +171,11 @@ import Testing
             try await bucket.put(bucket.prefix + "one", "own")
             _ = try await remote.move(RemotePath("one"), to: RemotePath("two"), kind: .file)
             try await bucket.put(bucket.prefix + "one", "her")
-            try remote.moves.save(
-                MoveRecord(
-                    from: bucket.prefix + "one", to: bucket.prefix + "two", stage: .deleting, begun: S3Client.now))
+            let rename = MoveRecord(
+                from: bucket.prefix + "one", to: bucket.prefix + "two", stage: .deleting, begun: S3Client.now)
+            let copy = try #require(try await remote.client.listed(rename.to))
+            remote.records.didCopy([(copy, copy.key, copy.tag)], in: rename)
+            try remote.moves.save(rename)
             let again = try bucket.remote()
             let shown = try await again.entries(in: .root, from: nil, limit: 100).entries.map(\.name)
             #expect(shown.sorted() == ["one", "two"] && again.moves.records.isEmpty)
@@ -181,12 +189,13 @@ import Testing
         try await withBucket { bucket, remote in
             try await fill(bucket)
             try await bucket.put(bucket.prefix + "one", "one")
-            try await bucket.put(bucket.prefix + "a/deep/hidden", "one")
-            try await bucket.put(bucket.prefix + "two", "a/2")
-            func key(_ text: String) -> String { bucket.prefix + text }
-            try remote.moves.save(
-                MoveRecord(from: key("one"), to: key("a/deep/hidden"), stage: .copying, begun: S3Client.now))
-            try remote.moves.save(MoveRecord(from: key("a/2"), to: key("two"), stage: .copying, begun: S3Client.now))
+            for (from, to, text) in [("one", "a/deep/hidden", "one"), ("a/2", "two", "a/2")] {
+                let rename = MoveRecord(
+                    from: bucket.prefix + from, to: bucket.prefix + to, stage: .copying, begun: S3Client.now,
+                    identifier: from)
+                try await bucket.put(copy: rename.to, text, of: rename)
+                try remote.moves.save(rename)
+            }
             _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
             #expect(try await keys(bucket) == Self.moved + ["one"])
             #expect(remote.moves.records.isEmpty)
@@ -197,10 +206,11 @@ import Testing
         try await withBucket { bucket, remote in
             try await fill(bucket)
             _ = try await remote.entry(at: .root)
+            let rename = record(bucket, .deleting)
             for path in paths where path.hasPrefix("a/") {
-                try await bucket.put(bucket.prefix + "b/" + path.dropFirst(2), path)
+                try await bucket.put(copy: bucket.prefix + "b/" + path.dropFirst(2), path, of: rename)
             }
-            try remote.moves.save(record(bucket, .deleting))
+            try remote.moves.save(rename)
             _ = try await remote.entry(at: RemotePath("ab"))
             #expect(try await keys(bucket) == Self.moved)
             #expect(remote.moves.records.isEmpty)
@@ -222,7 +232,7 @@ import Testing
 
     private func record(_ bucket: Bucket, _ stage: MoveRecord.Stage) -> MoveRecord {
         MoveRecord(
-            from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now)
+            from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now, identifier: "own")
     }
 
     @Test("S3-16: a renaming has to do with what is in its places, and not with what is called almost like them")

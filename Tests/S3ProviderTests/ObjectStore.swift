@@ -91,6 +91,15 @@ struct Bucket: RemoteUnderTest {
         }
     }
 
+    /// Puts an object as a rename makes its copies.
+    func put(copy key: String, _ text: String, of rename: MoveRecord) async throws {
+        try await put(key, text)
+        guard let tag = try await client.object(key)?.tag, let mark = rename.mark(at: key, ofCopied: tag) else {
+            return
+        }
+        try await put(key, text, fields: [ObjectMetadata.rename: mark])
+    }
+
     func get(_ key: String) async throws -> HTTPResponse {
         try await client.send { [client] in client.request("GET", key) }
     }

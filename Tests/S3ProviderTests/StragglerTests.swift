@@ -48,11 +48,13 @@ import Testing
             let (original, copy) = (bucket.prefix + place, bucket.prefix + (isTree ? "b/" : "copy"))
             let below = isTree ? "below" : ""
             try await bucket.put(original + below, "text")
-            try remote.moves.save(MoveRecord(from: original, to: copy, stage: .copying, begun: S3Client.now))
+            let rename = MoveRecord(
+                from: original, to: copy, stage: .copying, begun: S3Client.now, identifier: "own")
+            try remote.moves.save(rename)
             remote.client.ledger.noteUnknown(copy + below)
             let late = Task {
                 try await Task.sleep(for: .milliseconds(700))
-                try await bucket.put(copy + below, "text")
+                try await bucket.put(copy: copy + below, "text", of: rename)
             }
             let (path, newPath) = (RemotePath([isTree ? "a" : place]), RemotePath("elsewhere"))
             _ = try await remote.move(path, to: newPath, kind: isTree ? .directory : .file)

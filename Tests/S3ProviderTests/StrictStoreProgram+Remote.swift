@@ -14,13 +14,23 @@ extension StrictStoreProgram {
         try await run(options) { store in
             let scratch = try TemporaryDirectory()
             defer { scratch.remove() }
-            let manager = TestManager(
-                domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"),
-                stateDirectory: try scratch.makeDirectory("state"))
-            let remote = try S3Provider.remote(
-                S3Provider.Options(endpoint: store.endpoint, region: "us-east-1"), for: manager,
-                environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+            let remote = try store.remote(stateDirectory: scratch.makeDirectory("state"))
             try await withCleanUp({ await remote.close() }) { try await body(store, remote, scratch) }
         }
+    }
+
+    /// The remote of one machine.
+    func remote(stateDirectory: FilePath) throws -> S3Remote {
+        let manager = TestManager(
+            domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"), stateDirectory: stateDirectory)
+        return try S3Provider.remote(
+            S3Provider.Options(endpoint: endpoint, region: "us-east-1"), for: manager,
+            environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+    }
+
+    /// Writes an object as another client does.
+    func put(_ text: String, to key: String, mark: String? = nil) async throws {
+        let field = mark.map { "-H '\(ObjectMetadata.rename): \($0)'" } ?? ""
+        _ = try await ask("curl -sS -X PUT \(field) --data-binary '\(text)' \"$at/bucket/\(key)\"")
     }
 }

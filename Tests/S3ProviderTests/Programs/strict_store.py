@@ -22,6 +22,7 @@ keeps=PREFIX: what begins so is not deleted.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
+loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
@@ -40,7 +41,7 @@ import urllib.parse
 import xml.sax.saxutils
 
 options = dict(word.partition("=")[::2] for word in sys.argv[2:])
-# By key, the bytes and what tells apart those that are alike.
+# By key, the bytes, what tells apart those that are alike, and the metadata.
 objects, log, lock, numbers = {}, [], threading.RLock(), itertools.count()
 state = {"now": 0, "most": 0, "refused": 0}
 
@@ -125,7 +126,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             looks = options.get("ignores", "deletes") not in ("", "copies")
             if looks and self.headers.get("If-None-Match") == "*" and key in objects:
                 return self.refuse(412, "PreconditionFailed")
-            objects[key] = made(original[0])
+            replaces = self.headers.get("x-amz-metadata-directive") == "REPLACE"
+            objects[key] = made(original[0], self.metadata() if replaces else original[2])
+            if options.get("loses") == key:
+                del options["loses"]
+                return self.refuse(503, "SlowDown")
             text = f"<CopyObjectResult><ETag>{xml.sax.saxutils.escape(tag(objects[key]))}</ETag></CopyObjectResult>"
             return self.answer(200, text.encode())
         if options.get("ignores") != "":
@@ -138,8 +143,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.refuse(412, "PreconditionFailed")
             if wanted and options.get("refuses") in ("right", key):
                 return self.refuse(412, "PreconditionFailed")
-        objects[key] = made(body)
+        objects[key] = made(body, self.metadata())
         self.answer(200, ETag=tag(objects[key], b"answered" if "answers" in options else b""))
+
+    def metadata(self):
+        return {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
 
     def let_arrive(self, key):
         if options.get("arrives") == key:
@@ -182,7 +190,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wanted = self.headers.get("If-Match")
         if wanted and wanted != tag(objects[key]):
             return self.refuse(412, "PreconditionFailed")
-        self.answer(200, objects[key][0], ETag=tag(objects[key]))
+        self.answer(200, objects[key][0], ETag=tag(objects[key]), **objects[key][2])
 
     def list(self, query):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
@@ -204,8 +212,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                           + "".join(parts) + "</ListBucketResult>").encode())
 
 
-def made(body):
-    return body, next(numbers) if "encrypts" in options else 0
+def made(body, metadata={}):
+    return body, next(numbers) if "encrypts" in options else 0, metadata
 
 
 def tag(there, other=b""):

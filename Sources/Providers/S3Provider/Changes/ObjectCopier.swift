@@ -21,19 +21,27 @@ struct ObjectCopier: Sendable {
     /// Copies an object as it was listed onto itself.
     ///
     /// - Parameter metadata: replaces the object's, where it says so.
-    /// - Returns: as ``copy(_:toFree:)``.
+    /// - Returns: as ``copy(_:toFree:marked:)``.
     func copy(_ original: S3Object, replacing metadata: HTTPFields) async throws -> String {
         try await copy(original, to: original.key, .itself, metadata)
     }
 
     /// Copies an object as it was listed, with its metadata, to a key that no object has.
     ///
+    /// - Parameter mark: tells in the copy's metadata what it was made for. A server that has no room for it makes a copy without.
     /// - Returns: the copy's ETag. Where it is not the original's, the original may have changed before: some servers compare
     ///   multipart objects with other ETags than they list, so that no precondition is possible.
     /// - Throws: ``Occupied``, also after a copy whose response was lost.
-    func copy(_ original: S3Object, toFree key: String) async throws -> String {
+    func copy(_ original: S3Object, toFree key: String, marked mark: String?) async throws -> String {
+        var metadata = try await client.metadata(of: original.key)
+        metadata[ObjectMetadata.rename] = mark
         do {
-            return try await copy(original, to: key, .free, [:])
+            do {
+                return try await copy(original, to: key, .free, metadata)
+            } catch let failure as S3Failure where failure.code == "MetadataTooLarge" && mark != nil {
+                metadata[ObjectMetadata.rename] = nil
+                return try await copy(original, to: key, .free, metadata)
+            }
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
             // It may be the condition on the original, or that on the copy.
             if try await client.object(key) != nil { throw Occupied() }
@@ -51,7 +59,7 @@ struct ObjectCopier: Sendable {
         if client.listsOtherTags { return try await copy(original, to: key, target, metadata, isConditional: false) }
         do {
             return try await copy(original, to: key, target, metadata, isConditional: true)
-        } catch let failure as S3Failure where failure.isUnmetCondition && metadata.isEmpty {
+        } catch let failure as S3Failure where failure.isUnmetCondition && target == .free {
             guard try await client.listed(original.key)?.tag == original.tag else { throw failure }
             return try await copy(original, to: key, target, metadata, isConditional: false)
         }
@@ -60,10 +68,12 @@ struct ObjectCopier: Sendable {
     private func copy(
         _ original: S3Object, to key: String, _ target: Target, _ metadata: HTTPFields, isConditional: Bool
     ) async throws -> String {
-        if original.size > largestCopy { return try await copyInParts(original, to: key, isConditional) }
+        if original.size > largestCopy { return try await copyInParts(original, to: key, metadata, isConditional) }
         var fields = fields(metadata, source: original, isConditional)
         var look: (@Sendable () async throws -> Void)?
         if target == .free {
+            // As of any new object.
+            fields["x-amz-storage-class"] = nil
             if preconditions.known?.onCopying == true {
                 fields["If-None-Match"] = "*"
             } else {
@@ -79,6 +89,7 @@ struct ObjectCopier: Sendable {
 
     private func fields(_ fields: HTTPFields, source: S3Object, _ isConditional: Bool) -> HTTPFields {
         var fields = fields
+        if !fields.isEmpty { fields["x-amz-metadata-directive"] = "REPLACE" }
         fields["x-amz-copy-source"] = client.copySource(source.key)
         if isConditional { fields["x-amz-copy-source-if-match"] = source.tag }
         return fields
@@ -89,10 +100,12 @@ struct ObjectCopier: Sendable {
         return tag
     }
 
-    private func copyInParts(_ original: S3Object, to key: String, _ isConditional: Bool) async throws -> String {
+    private func copyInParts(
+        _ original: S3Object, to key: String, _ metadata: HTTPFields, _ isConditional: Bool
+    ) async throws -> String {
         let record = try await multipart.begin(
             key, size: original.size, partSize: max(min(largestCopy, 1 << 30), original.size / 9_000 + 1),
-            try await client.metadata(of: original.key), date: 0)
+            metadata, date: 0)
         do {
             let fields = fields([:], source: original, isConditional)
             let parts = try await multipart.makeParts(of: record) { [client] number, range in

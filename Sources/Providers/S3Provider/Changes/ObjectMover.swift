@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import Foundation
 import HTTPTransport
 import Synchronization
 
@@ -23,7 +24,9 @@ struct ObjectMover: Sendable {
     ) async throws {
         try await moves.run(from: from) {
             var record =
-                moves.record(from: from) ?? MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now)
+                moves.record(from: from)
+                ?? MoveRecord(
+                    from: from, to: to, stage: .copying, begun: S3Client.now, identifier: UUID().uuidString)
             try moves.save(record)
             do {
                 try await copyAll(record)
@@ -81,34 +84,58 @@ struct ObjectMover: Sendable {
         }
     }
 
-    /// A copy that is still being made would become visible afterwards.
+    /// Deletes the rename's own copies. A copy that is still being made would become visible afterwards.
     private func deleteCopies(_ record: MoveRecord) async throws {
         try await client.settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
         try await join(record) { pairs in
-            let copied = try await copied(pairs)
-            try await deleter.delete(copied.map { Deletion(key: $0.copy.key, tag: $0.copy.tag) })
+            let copies = try await own(pairs, record).map { Deletion(key: $0.copy.key, tag: $0.copy.tag) }
+            // Before: after a SIGKILL a note would take for its own what another client copies to the same key then.
+            if record.identifier != nil { records.didDelete(copies.map(\.key)) }
+            try await deleter.delete(copies)
         }
         moves.remove(record)
     }
 
-    /// Deletes the originals that have a copy.
+    /// Deletes the originals of the rename's own copies. A copy that another client has made may be deleted by that client.
     private func deleteOriginals(_ record: MoveRecord) async throws {
         try await join(record) { pairs in
-            let copied = try await copied(pairs)
-            try await deleter.delete(copied.map { Deletion(key: $0.original.key, tag: $0.original.tag) })
+            var copied: [Deletion] = []
+            for (original, copy) in try await own(pairs, record) {
+                guard try await isCopy(copy, of: original) else { continue }
+                copied.append(Deletion(key: original.key, tag: original.tag))
+            }
+            try await deleter.delete(copied)
         }
         moves.remove(record)
     }
 
-    /// The objects that have a copy. What another client has written in one of the places is none.
-    private func copied(
-        _ pairs: [(original: S3Object, copy: S3Object?)]
+    /// The pairs whose copy the rename has made.
+    private func own(
+        _ pairs: [(original: S3Object, copy: S3Object?)], _ record: MoveRecord
     ) async throws -> [(original: S3Object, copy: S3Object)] {
-        var copied: [(original: S3Object, copy: S3Object)] = []
-        for case (let original, let copy?) in pairs {
-            if try await isCopy(copy, of: original) { copied.append((original, copy)) }
+        let own = Mutex<[(original: S3Object, copy: S3Object)]>([])
+        try await inParallel(pairs, width: deleter.width) { original, copy in
+            guard let copy, try await isOwn(copy, of: original, record) else { return }
+            own.withLock { $0.append((original, copy)) }
         }
-        return copied
+        return own.withLock { $0 }
+    }
+
+    /// Whether a rename has made a copy of an object: by its note, or by its mark where the copy was not noted, because of a SIGKILL or a
+    /// lost response. Another client may make the same copy: neither ETag nor bytes tell whose it is.
+    private func isOwn(_ copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Bool {
+        let isNoted = records.hasMade(copy, record)
+        // Where the server does not check that the key of a copy is free, two machines may copy to it at the same moment.
+        if isNoted, copier.preconditions.known?.onCopying == true { return true }
+        guard let own = record.mark(at: copy.key) else { return isNoted }
+        guard let mark = try await client.renameMark(of: copy.key) else { return false }
+        if isNoted { return mark.isEmpty || mark.utf8.starts(with: own.utf8) }
+        guard mark == record.mark(at: copy.key, ofCopied: original.tag),
+            // Another client may have written it and kept the mark.
+            try await isCopy(copy, of: original)
+        else { return false }
+        records.didCopy([(original, copy.key, copy.tag)], in: record)
+        return true
     }
 
     private func isCopy(_ copy: S3Object, of original: S3Object) async throws -> Bool {
@@ -132,7 +159,8 @@ struct ObjectMover: Sendable {
         // The ETags of the originals by the keys of their copies, where the copy got another ETag, or may have got one.
         let copied = Mutex<[KeyBytes: String]>([:])
         @Sendable func isCopied(_ original: S3Object, as copy: S3Object) -> Bool {
-            copy.tag == original.tag || copied.withLock { $0[KeyBytes(copy.key)] } == original.tag
+            copy.tag == original.tag && records.hasMade(copy, record)
+                || copied.withLock { $0[KeyBytes(copy.key)] } == original.tag
         }
         // Other clients may write meanwhile: until a listing shows nothing more to copy.
         for pass in 1...20 {
@@ -151,7 +179,7 @@ struct ObjectMover: Sendable {
                 records.didCopy(
                     pairs.compactMap { original, copy in
                         guard let copy, isCopied(original, as: copy),
-                            records.known(copy) != records.known(original)
+                            records.known(copy) != records.known(original) || !records.hasMade(copy, record)
                         else { return nil }
                         return (original, copy.key, copy.tag)
                     }, in: record)
@@ -189,7 +217,7 @@ struct ObjectMover: Sendable {
             // Another client may have written it since. A listing may have another ETag than the response.
             var isOwn = copy.tag == tag
             if !isOwn { isOwn = try await client.object(record.to)?.tag == tag }
-            if !isOwn { isOwn = try await isCopy(copy, of: original) }
+            if !isOwn { isOwn = try await self.isOwn(copy, of: original, record) }
             guard isOwn else { throw ObjectCopier.Occupied() }
             records.didCopy([(original, record.to, copy.tag)], in: record)
             // An equal ETag says what was copied; else the original must not have changed meanwhile.
@@ -209,7 +237,7 @@ struct ObjectMover: Sendable {
     ) async throws -> String? {
         if let there, let tag = try await settle(there, as: original, in: record) { return tag }
         do {
-            return try await copier.copy(original, toFree: key)
+            return try await copier.copy(original, toFree: key, marked: record.mark(at: key, ofCopied: original.tag))
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
             return nil
         } catch is ObjectCopier.Occupied {
@@ -226,11 +254,11 @@ struct ObjectMover: Sendable {
     private func settle(
         _ there: S3Object, as original: S3Object, in record: MoveRecord
     ) async throws -> String? {
+        guard try await isOwn(there, of: original, record) else { throw ObjectCopier.Occupied() }
         if try await isCopy(there, of: original) { return there.tag }
-        // Each copy is noted with its rename.
-        guard records.hasMade(there, record),
-            try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty
-        else { throw ObjectCopier.Occupied() }
+        guard try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty else {
+            throw ObjectCopier.Occupied()
+        }
         return nil
     }
 

@@ -293,7 +293,6 @@ struct ObjectWriter: Sendable {
         else { return (present, others.union([.contentModificationDate, .permissions])) }
         var attributes = attributes
         var metadata = try await client.metadata(of: object.key)
-        metadata["x-amz-metadata-directive"] = "REPLACE"
         // The copy has another date in listings.
         if metadata["x-amz-meta-mtime"] == nil, attributes.contentModificationDate == nil {
             attributes.contentModificationDate = records.date(of: object)

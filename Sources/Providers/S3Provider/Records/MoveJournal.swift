@@ -19,8 +19,19 @@ struct MoveRecord: Codable, Hashable, Sendable {
     var stage: Stage
     /// Seconds since 1970.
     var begun: Int64
+    /// Of this rename alone, whichever machine makes it; nil in records of earlier versions.
+    var identifier: String?
 
     var isTree: Bool { from.hasSuffix("/") }
+
+    /// What the copy of an object with an ETag has in its metadata. Other machines make other marks, and a tool that keeps metadata when it
+    /// copies or writes an object gives the mark to another key, or to content with another ETag.
+    func mark(at key: String, ofCopied tag: String) -> String? { mark(at: key).map { $0 + Self.digest(tag) } }
+
+    /// What the marks of all copies at a key begin with.
+    func mark(at key: String) -> String? { identifier.map { Self.digest("\($0) \(key)") } }
+
+    private static func digest(_ text: String) -> String { String(Signature.hash(Array(text.utf8)).prefix(32)) }
 
     /// Whether both renames have the same old and new places.
     func hasPlaces(of other: MoveRecord?) -> Bool {

@@ -4,6 +4,9 @@ import HTTPTransport
 
 /// Date and mode in an object's metadata, as rclone and s3fs write them.
 enum ObjectMetadata {
+    /// Which rename has made a copy: ``MoveRecord/mark(at:ofCopied:)``.
+    static let rename = "x-amz-meta-yonder-rename"
+
     static func fields(_ attributes: RemoteAttributes) -> HTTPFields {
         var fields = HTTPFields()
         if let date = attributes.contentModificationDate {

@@ -1,0 +1,108 @@
+import FileProvider
+import FileProviderPaths
+import TestSupport
+import Testing
+
+@testable import S3Provider
+
+/// Which objects in the new place of a rename are its copies, where other clients copy and write to the same keys.
+@Suite(.tags(.server)) struct OwnCopiesTests {
+    private func rename(_ from: String, _ to: String, _ stage: MoveRecord.Stage) -> MoveRecord {
+        MoveRecord(from: from, to: to, stage: stage, begun: S3Client.now, identifier: "own")
+    }
+
+    /// Makes an object with the mark of a rename as the copy of an object with an ETag; nil: of one with the same content.
+    private func putCopy(
+        _ text: String, to key: String, of rename: MoveRecord, madeOf tag: String? = nil, _ store: StrictStoreProgram,
+        _ remote: S3Remote
+    ) async throws {
+        try await store.put(text, to: key)
+        let present = try #require(try await remote.client.object(key)).tag
+        try await store.put(text, to: key, mark: rename.mark(at: key, ofCopied: tag ?? present))
+    }
+
+    @Test(
+        "S3-7: an object that another client copies to the new place of a rename is not the rename's copy",
+        arguments: ["plain", "ignores"])
+    func foreignCopy(on server: String) async throws {
+        try await StrictStoreProgram.withRemote([server, "arrives=top/moved"]) { store, remote, _ in
+            // What arrives there has the same content, and so the same ETag.
+            try await store.put("theirs", to: "top/file")
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            }
+            #expect(try await store.keys().filter { !$0.contains("/.yonder-") } == ["top/file", "top/moved"])
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test(
+        "S3-7: a rename that is undone deletes its own copies, and no copies of another machine",
+        arguments: [true, false])
+    func undoneRename(isOwn: Bool) async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .copying)
+            var other = own
+            other.identifier = "other"
+            try await store.put("text", to: "top/a/1")
+            try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+            try remote.moves.save(own)
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == (isOwn ? [] : ["top/b/1"]) + ["top/c/1"])
+        }
+    }
+
+    @Test("S3-7: a rename deletes no original that only another machine has copied", arguments: [true, false])
+    func endedRename(isOwn: Bool) async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .deleting)
+            var other = own
+            other.identifier = "other"
+            try await store.put("text", to: "top/a/1")
+            try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+            try remote.moves.save(own)
+            _ = try await remote.entry(at: .root)
+            #expect(try await store.keys() == (isOwn ? [] : ["top/a/1"]) + ["top/b/1"])
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test("PATH-8: a copy whose response was lost is the rename's own", arguments: ["plain", "ignores", "encrypts"])
+    func lostResponse(on server: String) async throws {
+        try await StrictStoreProgram.withRemote([server, "loses=top/moved"]) { store, remote, _ in
+            try await store.put("text", to: "top/file")
+            #expect(try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file).size == 4)
+            #expect(try await store.keys().filter { !$0.contains("/.yonder-") } == ["top/moved"])
+        }
+        try await StrictStoreProgram.withRemote([server, "loses=top/b/2"]) { store, remote, _ in
+            for number in 1...3 { try await store.put("text", to: "top/a/\(number)") }
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == ["top/b/1", "top/b/2", "top/b/3"])
+        }
+    }
+
+    @Test("S3-12: two machines that make the same rename while a third one writes in the new place lose nothing")
+    func sameRenameTwice() async throws {
+        try await StrictStoreProgram.withRemote(["plain", "delay=0.01"]) { store, first, scratch in
+            let second = try store.remote(stateDirectory: scratch.makeDirectory("second"))
+            try await withCleanUp({ await second.close() }) {
+                for round in 1...5 {
+                    let (from, to) = (RemotePath("a\(round)"), RemotePath("b\(round)"))
+                    for number in 1...4 { try await store.put("\(number)", to: "top/a\(round)/\(number)") }
+                    async let one = try? first.move(from, to: to, kind: .directory)
+                    async let two = try? second.move(from, to: to, kind: .directory)
+                    try await store.put("theirs", to: "top/b\(round)/3")
+                    _ = await (one, two)
+                    let keys = try await store.keys()
+                    for number in [1, 2, 4] {
+                        let places = ["top/a\(round)/\(number)", "top/b\(round)/\(number)"]
+                        #expect(places.contains { keys.contains($0) }, "\(number) is lost: \(keys)")
+                    }
+                    #expect(try await store.ask("curl -sS \"$at/bucket/top/b\(round)/3\"") == "theirs")
+                }
+            }
+        }
+    }
+}
