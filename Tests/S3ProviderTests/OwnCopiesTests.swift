@@ -83,6 +83,54 @@ import Testing
         }
     }
 
+    /// The ETag that another object had when a rename copied it.
+    private static let otherTag = "\"9a0364b9e99bb480dd25e1f0284c8555\""
+
+    @Test(
+        "S3-12: a copy that was made before a SIGKILL, and whose original has changed since, is replaced",
+        arguments: ["plain", "ignores"], [true, false])
+    func changedOriginal(on server: String, isOwn: Bool) async throws {
+        try await StrictStoreProgram.withRemote([server]) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .copying)
+            try await store.put("newer", to: "top/a/1")
+            // Otherwise another client has written it since, with a tool that keeps metadata.
+            try await putCopy("old", to: "top/b/1", of: own, madeOf: isOwn ? nil : Self.otherTag, store, remote)
+            try remote.moves.save(own)
+            let failed = await outcome {
+                _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            }
+            #expect((failed is RemoteConditionFailure) == !isOwn && (failed == nil) == isOwn)
+            #expect(try await store.ask("curl -sS \"$at/bucket/top/b/1\"") == (isOwn ? "newer" : "old"))
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == (isOwn ? [] : ["top/a/1"]) + ["top/b/1"])
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test(
+        "S3-12: such a copy goes when the rename is undone, so that the next one has its place",
+        arguments: [true, false])
+    func undoneCopyOfChangedOriginal(isOwn: Bool) async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            let own = rename("top/a", "top/b", .copying)
+            try await store.put("newer", to: "top/a")
+            try await putCopy("old", to: "top/b", of: own, madeOf: isOwn ? nil : Self.otherTag, store, remote)
+            try remote.moves.save(own)
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("c"), kind: .file)
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == (isOwn ? [] : ["top/b"]) + ["top/c"])
+        }
+    }
+
+    private func outcome(_ body: () async throws -> Void) async -> (any Error)? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
     @Test("S3-12: two machines that make the same rename while a third one writes in the new place lose nothing")
     func sameRenameTwice() async throws {
         try await StrictStoreProgram.withRemote(["plain", "delay=0.01"]) { store, first, scratch in

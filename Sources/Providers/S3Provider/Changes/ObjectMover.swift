@@ -121,8 +121,8 @@ struct ObjectMover: Sendable {
         return own.withLock { $0 }
     }
 
-    /// Whether a rename has made a copy of an object: by its note, or by its mark where the copy was not noted, because of a SIGKILL or a
-    /// lost response. Another client may make the same copy: neither ETag nor bytes tell whose it is.
+    /// Whether a rename has made a copy of an object, or of its earlier content: by its note, or by its mark where the copy was not noted,
+    /// because of a SIGKILL or a lost response. Another client may make the same copy: neither ETag nor bytes tell whose it is.
     private func isOwn(_ copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Bool {
         let isNoted = records.hasMade(copy, record)
         // Where the server does not check that the key of a copy is free, two machines may copy to it at the same moment.
@@ -130,6 +130,8 @@ struct ObjectMover: Sendable {
         guard let own = record.mark(at: copy.key) else { return isNoted }
         guard let mark = try await client.renameMark(of: copy.key) else { return false }
         if isNoted { return mark.isEmpty || mark.utf8.starts(with: own.utf8) }
+        // The original may have changed since.
+        if mark == record.mark(at: copy.key, ofCopied: copy.tag) { return true }
         guard mark == record.mark(at: copy.key, ofCopied: original.tag),
             // Another client may have written it and kept the mark.
             try await isCopy(copy, of: original)
