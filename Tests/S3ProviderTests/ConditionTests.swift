@@ -238,6 +238,15 @@ import Testing
         }
     }
 
+    @Test("S3-5: a new file replaces nothing that another client has written and a listing does not show yet")
+    func unlistedObjectStays() async throws {
+        try await StrictStoreProgram.withRemote(["ignores", "unlisted=top/file"]) { store, remote, _ in
+            try await store.put("theirs", to: "top/file")
+            await #expect(throws: RemoteConditionFailure.self) { try await write("ours", remote, if: .absent) }
+            #expect(try await store.ask("curl -sS \"$at/bucket/top/file\"") == "theirs")
+        }
+    }
+
     @Test func anExpiredSessionIsReplacedByTheOneInTheFile() async throws {
         try await withStore("expired=old", token: "new") { remote, scratch, _ in
             _ = try await remote.entry(at: .root)

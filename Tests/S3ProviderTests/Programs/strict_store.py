@@ -24,6 +24,7 @@ portal=KEY: what it is read as is a page of the same length without an ETag.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
+unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
 because the store was busy.
@@ -197,6 +198,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         parts, below = [], []
         for key in sorted(objects, key=str.encode):
             if not key.startswith(prefix) and not ("strays" in options and key == "elsewhere"):
+                continue
+            if key == options.get("unlisted"):
                 continue
             rest = key[len(prefix):]
             if delimiter and delimiter in rest:

@@ -22,12 +22,12 @@ struct ObjectWriter: Sendable {
         // The content is hashed before the condition is checked, so that nothing lies between the check and the request.
         let hashes =
             contents.size > settings.multipartThreshold ? nil : try await hashes(of: contents, 0..<contents.size)
-        if condition == .absent {
-            try await tree.requireDirectory(path.parent)
+        if condition == .absent { try await tree.requireDirectory(path.parent) }
+        if support?.honours(condition) != true {
+            try await tree.require(condition, at: path)
+        } else if condition == .absent {
             // No precondition says that nothing lies below a name.
             try await tree.requireNothing(at: path)
-        } else if support?.honours(condition) != true {
-            try await tree.require(condition, at: path)
         }
         let fields = ObjectMetadata.fields(attributes)
         let date = attributes.contentModificationDate

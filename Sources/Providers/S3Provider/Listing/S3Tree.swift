@@ -147,11 +147,15 @@ final class S3Tree: Sendable {
         }
     }
 
-    /// Checks whether a condition holds now.
+    /// Checks whether a condition holds now. A listing may not show yet what another client has written to a free name.
     func require(_ condition: RemoteCondition, at path: RemotePath) async throws {
         switch condition {
         case .always, .empty: return
-        case .absent: try await requireNothing(at: path)
+        case .absent:
+            try await requireNothing(at: path)
+            if let object = try await client.object(key(of: path)) {
+                throw RemoteConditionFailure(present: records.file(object, name: path.name ?? ""))
+            }
         case .unchanged(let tag):
             let there = try await entry(at: path)
             guard let there, there.tag == tag else { throw RemoteConditionFailure(present: there) }
