@@ -206,6 +206,24 @@ import Testing
     }
 
     @Test(
+        "S3-7: a link that another client writes anew is not deleted",
+        arguments: ["plain", "ignores", "ignores=deletes"])
+    func foreignLinkBeforeRepeatedDeletionStays(on server: String) async throws {
+        try await withStore(server, "overtakes=DELETE top/link.rclonelink") { remote, _, _ in
+            let link = RemotePath("link")
+            _ = try await remote.makeSymbolicLink(at: link, to: "ours", attributes: RemoteAttributes())
+            let refused = await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(link, kind: .symbolicLink, if: .always)
+            }
+            let there = try await remote.entry(at: link)
+            #expect(refused?.present == there && there.attributes.symbolicLinkTarget == "theirs")
+            try await remote.delete(link, kind: .symbolicLink, if: .always)
+            let gone = await failure { _ = try await remote.entry(at: link) }
+            #expect(gone?.code == .noSuchItem)
+        }
+    }
+
+    @Test(
         "S3-12: a rename that goes on replaces its own older copies, and no others", arguments: ["plain", "ignores"],
         [true, false])
     func olderCopiesAreReplaced(on store: String, isOwn: Bool) async throws {

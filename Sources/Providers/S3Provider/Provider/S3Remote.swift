@@ -321,8 +321,7 @@ final class S3Remote: PathRemote {
                 if condition == .empty { try await deleteEmpty(path) } else { try await deleteTree(path) }
                 tree.forget(tree.prefix(of: path))
             case .file: try await delete(object: tree.key(of: path), of: path, if: condition)
-            case .symbolicLink:
-                try await delete(object: tree.key(of: path, .symbolicLink), of: path, if: .always)
+            case .symbolicLink: try await delete(link: tree.key(of: path, .symbolicLink), of: path)
             }
         }
     }
@@ -340,6 +339,22 @@ final class S3Remote: PathRemote {
         let left = try await deleter.delete([deletion])
         guard !left.isEmpty, let there = try await tree.entry(at: path) else { return }
         guard try await tree.has(content, at: path) else { throw RemoteConditionFailure(present: there) }
+        // The server refuses the ETag that the object has.
+        preconditions.noteDeletionsUnchecked()
+        try await deleter.delete([deletion])
+    }
+
+    /// Deletes the object that is a link, and none that another client writes to its key meanwhile.
+    private func delete(link key: String, of path: RemotePath) async throws {
+        var there = try await client.listed(key)
+        if there == nil { there = try await client.object(key) }
+        guard let there else { return }
+        let deletion = Deletion(key: key, tag: there.tag)
+        await preconditions.support()
+        try await tree.keepDirectory(path.parent)
+        let left = try await deleter.delete([deletion])
+        guard !left.isEmpty, let now = try await client.listed(key) else { return }
+        guard now.tag == there.tag else { throw RemoteConditionFailure(present: try await tree.entry(at: path)) }
         // The server refuses the ETag that the object has.
         preconditions.noteDeletionsUnchecked()
         try await deleter.delete([deletion])
