@@ -125,7 +125,7 @@ import Testing
             // With nothing between the look and the request.
             let asked = try await log()
             let deleted = try #require(asked.firstIndex(of: "DELETE top/file"))
-            #expect(asked[deleted - 1] == "GET")
+            #expect(asked[(deleted - 2)..<deleted] == ["GET", "HEAD top/file"])
         }
     }
 
@@ -261,6 +261,24 @@ import Testing
         try await StrictStoreProgram.withRemote(["ignores", "unlisted=top/file"]) { store, remote, _ in
             try await store.put("theirs", to: "top/file")
             await #expect(throws: RemoteConditionFailure.self) { try await write("ours", remote, if: .absent) }
+            #expect(try await store.ask("curl -sS \"$at/bucket/top/file\"") == "theirs")
+        }
+    }
+
+    @Test(
+        "S3-5, S3-7: what another client has written is neither replaced nor deleted because a listing is older",
+        arguments: ["ignores", "ignores=deletes"])
+    func laterListedObjectStays(on server: String) async throws {
+        try await StrictStoreProgram.withRemote([server, "outdated=top/file"]) { store, remote, _ in
+            try await store.put("first", to: "top/file")
+            let first = try await remote.entry(at: RemotePath("file"))
+            try await store.put("theirs", to: "top/file")
+            let entry = try await remote.entry(at: RemotePath("file"))
+            #expect(entry == first)
+            await #expect(throws: (any Error).self) { try await write("ours", remote, if: .unchanged(tag: first.tag)) }
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath("file"), kind: .file, if: .unchanged(tag: first.tag))
+            }
             #expect(try await store.ask("curl -sS \"$at/bucket/top/file\"") == "theirs")
         }
     }

@@ -25,6 +25,7 @@ denies=KEY: its overwriting is answered with 404; denies=batches: deletions of m
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
 unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
+outdated=KEY: listings show the first object of this key, as a busy server's do for a while after the next is written.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
 because the store was busy.
@@ -191,7 +192,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wanted = self.headers.get("If-Match")
         if wanted and wanted != tag(objects[key]):
             return self.refuse(412, "PreconditionFailed")
-        self.answer(200, objects[key][0], ETag=tag(objects[key]), **objects[key][2])
+        date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT" if objects[key] == listed(key) else
+                "Thu, 02 Jan 2020 00:00:00 GMT"}
+        self.answer(200, objects[key][0], ETag=tag(objects[key]), **date, **objects[key][2])
 
     def list(self, query):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
@@ -207,12 +210,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if folder not in below:
                     below.append(folder)
                 continue
-            shown = tag(objects[key], b"listed" if "lists" in options else b"").strip('"' if "bare" in options else "")
-            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(objects[key][0])}</Size><ETag>"
+            shown = tag(listed(key), b"listed" if "lists" in options else b"").strip('"' if "bare" in options else "")
+            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(listed(key)[0])}</Size><ETag>"
                          f"{shown}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
         parts += [f"<CommonPrefixes><Prefix>{urllib.parse.quote(p)}</Prefix></CommonPrefixes>" for p in below]
         self.answer(200, ("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
                           + "".join(parts) + "</ListBucketResult>").encode())
+
+
+def listed(key):
+    return state.setdefault("first", objects[key]) if key == options.get("outdated") else objects[key]
 
 
 def made(body, metadata={}):

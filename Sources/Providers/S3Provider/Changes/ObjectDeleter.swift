@@ -75,14 +75,23 @@ struct ObjectDeleter: Sendable {
         }
     }
 
-    /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags.
+    /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags. Of one or two
+    /// objects it is also checked whether the listing is older.
     ///
     /// - Returns: those that have the wanted ETags, and the keys of those that have others. What is gone is left out.
     private func compare(_ deletions: [Deletion]) async throws -> (unchanged: [Deletion], changed: [String]) {
         var tags: [KeyBytes: String] = [:]
         let wanted = Set(deletions.map { KeyBytes($0.key) })
         if deletions.count < 3 {
-            for deletion in deletions { tags[KeyBytes(deletion.key)] = try await client.listed(deletion.key)?.tag }
+            for deletion in deletions {
+                guard let listed = try await client.listed(deletion.key)?.tag else { continue }
+                tags[KeyBytes(deletion.key)] = listed
+                guard listed == deletion.tag, try await client.isOutdated(deletion.key, listedAs: listed) else {
+                    continue
+                }
+                // No object has it.
+                tags[KeyBytes(deletion.key)] = ""
+            }
         } else if let first = deletions.first?.key,
             let last = deletions.map(\.key).max(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) })
         {

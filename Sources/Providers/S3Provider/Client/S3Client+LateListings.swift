@@ -1,3 +1,4 @@
+import FileProvider
 import FileProviderPaths
 import HTTPTransport
 
@@ -55,6 +56,24 @@ extension S3Client {
             if let present { listing.insert(.object(present)) }
         }
         return listing
+    }
+
+    /// Whether another client has written an object since the version that a listing shows. Some servers list other ETags than they give for
+    /// the objects: then the dates decide.
+    func isOutdated(_ key: String, listedAs tag: String) async throws -> Bool {
+        if listsOtherTags { return false }
+        let fields: HTTPFields
+        do {
+            fields = try await head(key).fields
+        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
+            return false
+        }
+        guard let present = fields["ETag"].map(S3Object.quoted), present != tag,
+            let date = fields["Last-Modified"].flatMap({ HTTPDate.seconds(from: $0) }),
+            let shown = try await listed(key), shown.tag == tag, let modified = shown.modified
+        else { return false }
+        // Fractions of a second are rounded in either direction.
+        return date > modified.seconds + 1
     }
 
     /// Shows a prefix where one of its keys was written, and hides it where all keys were deleted.

@@ -147,7 +147,7 @@ final class S3Tree: Sendable {
         }
     }
 
-    /// Checks whether a condition holds now. A listing may not show yet what another client has written to a free name.
+    /// Checks whether a condition holds now, also by the object itself: a listing may not show yet what another client has written.
     func require(_ condition: RemoteCondition, at path: RemotePath) async throws {
         switch condition {
         case .always, .empty: return
@@ -159,6 +159,12 @@ final class S3Tree: Sendable {
         case .unchanged(let tag):
             let there = try await entry(at: path)
             guard let there, there.tag == tag else { throw RemoteConditionFailure(present: there) }
+            let key = key(of: path)
+            if try await client.isOutdated(key, listedAs: records.tag(of: tag, at: key)) {
+                throw FileProviderError(
+                    .providerDomainTemporarilyUnavailable,
+                    "another client has written '\(path.name ?? "/")', and the server does not list that yet")
+            }
         }
     }
 
