@@ -41,6 +41,8 @@ final class Folder: Sendable {
     let source: Mutex<SourceRecord>
     /// The identifiers of hard links by location, until the system knows them.
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
+    /// The places to which this provider has moved hard links, by item (``LinkRenaming``).
+    let renamings: Mutex<[ItemIdentifier: ChangeLog.Place]>
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
@@ -111,6 +113,7 @@ final class Folder: Sendable {
         isReadOnly = record.isReadOnly ?? false
         capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
         source = Mutex(record)
+        renamings = Mutex(LinkRenaming.stored(by: manager))
         if known?.source != record.source || known?.isReadOnly != record.isReadOnly { keep(record) }
         if !hasUnfinishedEdits.load(ordering: .relaxed) { finishWritingInPlace() }
     }
@@ -139,6 +142,7 @@ final class Folder: Sendable {
             return place
         }
         if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
+        if let renamed = try findRenamed(identifier) { return renamed }
         if let trashed = try findTrashedIfThere(identifier) { return trashed }
         for path in mounts.names(toMountOf: identifier) {
             if let place = try find(identifier, at: path) { return place }
@@ -191,6 +195,7 @@ final class Folder: Sendable {
             // Hidden files get no identifier.
             guard status.kind != .special, !HiddenName.isOne(name) else { return nil }
             let identifier = identifier(of: status, named: name, parent: parent, known: known)
+            noteSeen(identifier, at: ChangeLog.Place(name, in: parent))
             return items.item(identifier, named: name, in: directory, parent: parent, status: status)
         } catch let error as FileProviderError where error.code == .ubiquitousFileUnavailable {
             // One that the system does not know is shown when it answers.
@@ -203,6 +208,7 @@ final class Folder: Sendable {
 
     func item(at place: borrowing Place) -> FileProviderItem? {
         guard let name = place.name else { return items.root(status: place.status) }
+        noteSeen(place.identifier, at: ChangeLog.Place(name, in: place.parent))
         return items.item(
             place.identifier, named: name, in: place.directory, parent: place.parent, status: place.status)
     }

@@ -17,12 +17,13 @@ extension Folder {
     ) -> ItemIdentifier {
         let file = items.file(status)
         guard status.kind != .directory else { return ItemIdentifier(file) }
+        let here = ChangeLog.Place(name, in: parent)
+        if let renamed = renamedItem(with: file, at: here) { return renamed }
         // A link that was made just now may have taken the name's identifier since the look-up.
         let known =
             if status.linkCount == 1, let known { known() } else { manager.identifier(ofChildNamed: name, in: parent) }
         if let known, FolderItems.file(of: known) == file { return known }
         guard status.linkCount > 1 else { return ItemIdentifier(file) }
-        let here = ChangeLog.Place(name, in: parent)
         return links.withLock { given in
             if given.count > Self.mostGiven {
                 let known = manager.knownIdentifiers(among: Array(given.keys))
@@ -57,6 +58,7 @@ extension Folder {
             }
         }
         if let known = manager.remotePath(of: identifier), (try? find(identifier, at: known)) != nil { return true }
+        if (try? findRenamed(identifier)) != nil { return true }
         guard let known = manager.remoteTrashPath(of: identifier) else { return false }
         return (try? findTrashed(identifier, at: known)) != nil
     }

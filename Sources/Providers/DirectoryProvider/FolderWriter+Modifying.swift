@@ -76,7 +76,7 @@ extension FolderWriter {
             if fields.contains(.contents) {
                 return try replaceContent(from: old, to: new, moves: moves, status, item, fields, contents)
             }
-            if moves { try move(from: old, to: new, status) }
+            if moves { try move(item.itemIdentifier, from: old, to: new, status) }
             return try apply(fields, of: item, to: new, expecting: status)
         }
         takenName = nil
@@ -158,7 +158,7 @@ extension FolderWriter {
         let pending = try FolderAttributes.apply(fields, of: item, to: upload.file)
         try finish(upload, contents)
         let stored = try contentVersion(of: upload.file)
-        if moves { try move(from: old, to: new, status) }
+        if moves { try move(item.itemIdentifier, from: old, to: new, status) }
         do {
             if status.linkCount > 1, let path = folder.path(of: new.parent) {
                 var written: (pending: ItemFields, stored: [UInt8])?
@@ -184,10 +184,10 @@ extension FolderWriter {
                 return (pending, stored)
             }
         } catch {
-            if moves { try? move(from: new, to: old, status) }
+            if moves { try? move(item.itemIdentifier, from: new, to: old, status) }
             throw error
         }
-        if moves { try? move(from: new, to: old, status) }
+        if moves { try? move(item.itemIdentifier, from: new, to: old, status) }
         throw conflict(at: old)
     }
 
@@ -216,7 +216,15 @@ extension FolderWriter {
     }
 
     /// - Throws: `filenameCollision`; `cannotSynchronize` if a directory would become its own descendant.
-    private func move(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
+    private func move(
+        _ identifier: ItemIdentifier, from old: NamedEntry, to new: NamedEntry, _ status: FileStatus
+    ) throws {
+        try folder.renaming(identifier, status, to: ChangeLog.Place(new.name, in: new.parent)) {
+            try rename(from: old, to: new, status)
+        }
+    }
+
+    private func rename(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
         do {
             try old.directory.renameNew(old.name, to: new.name, in: new.directory)
         } catch {

@@ -1,0 +1,107 @@
+import FileProvider
+import Synchronization
+import Syscalls
+
+/// A renaming of one of several hard links by this provider, stored before it is done.
+///
+/// If the answer is lost, the system knows the old name only, and the file alone does not tell which of its links the item was:
+/// the record does, also after a restart.
+struct LinkRenaming: Codable, Sendable {
+    /// The identifier of the new directory.
+    var directory: String
+    var name: String
+
+    static let namespace = ProviderStoreNamespace<LinkRenaming>("folder.renamings")
+
+    /// The new places of the stored renamings, by item.
+    static func stored(by manager: any FileProviderManager) -> [ItemIdentifier: ChangeLog.Place] {
+        do {
+            let found = try manager.store.list(in: namespace) { manager.report("\($0)") }
+            return Dictionary(
+                found.map { key, record in
+                    (
+                        ItemIdentifier(key.description),
+                        ChangeLog.Place(record.name, in: ItemIdentifier(record.directory))
+                    )
+                }, uniquingKeysWith: { first, _ in first })
+        } catch {
+            manager.report("\(error)")
+            return [:]
+        }
+    }
+}
+
+extension Folder {
+    /// Does a renaming. It is recorded before, if the file has or had several links.
+    ///
+    /// - Throws: the errors of the store and of the body, which has renamed nothing then.
+    func renaming(
+        _ identifier: ItemIdentifier, _ status: FileStatus, to place: ChangeLog.Place, _ body: () throws -> Void
+    ) throws {
+        let before = renamings.withLock { $0[identifier] }
+        try noteRenaming(of: identifier, status, to: place)
+        do {
+            try body()
+        } catch {
+            if let before {
+                try? noteRenaming(of: identifier, status, to: before)
+            } else {
+                forgetRenaming(of: identifier)
+            }
+            throw error
+        }
+    }
+
+    private func noteRenaming(of identifier: ItemIdentifier, _ status: FileStatus, to place: ChangeLog.Place) throws {
+        guard status.kind != .directory, let name = place.name else { return }
+        let file = FolderItems.file(of: identifier)
+        guard
+            status.linkCount > 1 || identifier.rawValue != file
+                || manager.knownVersion(of: identifier).map(FolderItems.linkCount) ?? 1 > 1
+        else { return }
+        let renamed = renamings.withLock { $0 }
+        let known = manager.knownIdentifiers(among: Array(renamed.keys))
+        let answered = renamed.filter { other, place in
+            guard other != identifier, let name = place.name else { return false }
+            return !known.contains(other) || manager.identifier(ofChildNamed: name, in: place.directory) == other
+        }
+        try manager.store.write(.synced) { transaction in
+            for other in answered.keys { try transaction.remove(Self.key(other), in: LinkRenaming.namespace) }
+            try transaction.put(
+                LinkRenaming(directory: place.directory.rawValue, name: name), at: Self.key(identifier),
+                in: LinkRenaming.namespace)
+        }
+        renamings.withLock { renamings in
+            for (other, place) in answered where renamings[other] == place { renamings[other] = nil }
+            renamings[identifier] = place
+        }
+    }
+
+    private func forgetRenaming(of identifier: ItemIdentifier) {
+        guard renamings.withLock({ $0.removeValue(forKey: identifier) }) != nil else { return }
+        // If it stays in the store, the next report of the item's place after a restart removes it.
+        try? manager.store.remove(Self.key(identifier), in: LinkRenaming.namespace)
+    }
+
+    /// An item is about to be reported at a place. At another one than it was renamed to, it has been moved since.
+    func noteSeen(_ identifier: ItemIdentifier, at place: ChangeLog.Place) {
+        let isMovedSince = renamings.withLock { renamings in renamings[identifier].map { $0 != place } ?? false }
+        if isMovedSince { forgetRenaming(of: identifier) }
+    }
+
+    /// The item that this provider gave a name, if the file with that name is still the item's.
+    func renamedItem(with file: String, at place: ChangeLog.Place) -> ItemIdentifier? {
+        renamings.withLock { renamings in
+            renamings.first { $0.value == place && FolderItems.file(of: $0.key) == file }?.key
+        }
+    }
+
+    /// Finds an item at the name that this provider gave it.
+    func findRenamed(_ identifier: ItemIdentifier) throws -> Place? {
+        guard let renamed = renamings.withLock({ $0[identifier] }), let name = renamed.name else { return nil }
+        if renamed.directory == .trashContainer { return try findTrashed(identifier, at: [name]) }
+        return try place(of: identifier, named: name, in: renamed.directory)
+    }
+
+    private static func key(_ identifier: ItemIdentifier) -> ProviderStoreKey { ProviderStoreKey(identifier.rawValue) }
+}
