@@ -124,6 +124,7 @@ import Testing
             let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
             let root = try folder.openRoot()
             defer { try? root.close() }
+            let cancellation = BlockingCalls.Cancellation()
             func upload(_ text: String) throws -> Upload {
                 let upload = try Upload(in: root, permissions: 0o644, isNameless: false)
                 try upload.file.writeAll(text.utf8)
@@ -132,13 +133,13 @@ import Testing
             do {
                 let abandoned = try upload("abandoned")
                 #expect(try names(remote.root.string).count == 2)
-                #expect(throws: Errno.fileExists) { try abandoned.publish(as: "there") }
+                #expect(throws: Errno.fileExists) { try abandoned.publish(as: "there", cancellation) }
             }
             #expect(try names(remote.root.string) == ["there"])
-            try upload("new").publish(as: "new")
+            try upload("new").publish(as: "new", cancellation)
             let status = try FileStatus(of: "there", in: root)
-            #expect(try upload("first").replace("there", expecting: status, folder) == .done)
-            #expect(try upload("second").replace("there", expecting: status, folder) == .conflict)
+            #expect(try upload("first").replace("there", expecting: status, folder, cancellation) == .done)
+            #expect(try upload("second").replace("there", expecting: status, folder, cancellation) == .conflict)
             #expect(try names(remote.root.string) == ["new", "there"])
             #expect(try String(contentsOfFile: remote["there"], encoding: .utf8) == "first")
         }

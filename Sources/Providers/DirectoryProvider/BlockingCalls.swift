@@ -14,14 +14,23 @@ struct BlockingCalls: Sendable {
             if isRequested.load(ordering: .relaxed) { throw CancellationError() }
         }
 
-        fileprivate func request() { isRequested.store(true, ordering: .relaxed) }
+        func request() { isRequested.store(true, ordering: .relaxed) }
     }
 
     /// Runs a body on a Dispatch thread. When cancelled, it returns at once, even if the body hangs.
     func run<Value: Sendable>(_ body: @escaping @Sendable (Cancellation) throws -> Value) async throws -> Value {
         let cancellation = Cancellation()
         let answer = OneShot<Value>()
-        if !Task.isCancelled { queue.async { answer.give(Result { try body(cancellation) }) } }
+        if !Task.isCancelled {
+            queue.async {
+                let result: Result<Value, any Error> = Result {
+                    // It may have waited for a thread.
+                    try cancellation.check()
+                    return try body(cancellation)
+                }
+                answer.give(result)
+            }
+        }
         return try await answer.value {
             cancellation.request()
             answer.give(.failure(FileProviderError(.userCancelled)))

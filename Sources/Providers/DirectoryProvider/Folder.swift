@@ -279,10 +279,8 @@ final class Folder: Sendable {
 extension Folder {
     /// Replaces a file and restores the modification time of its directory, because a write to a file does not change
     /// its directory. The body must be quick.
-    func keepingTime<Value>(
-        of directory: FileDescriptor, _ body: () throws(Errno) -> Value
-    ) throws(Errno) -> Value {
-        try exchanging.withLock { _ throws(Errno) in
+    func keepingTime<Value>(of directory: FileDescriptor, _ body: () throws -> Value) throws -> Value {
+        try exchanging.withLock { _ in
             let before = try FileStatus(of: directory).modified
             let value = try body()
             // The time of another user's directory cannot be set.

@@ -170,8 +170,8 @@ extension FolderWriter {
                 }
                 if isWritten, let written { return written }
             }
-            func replace() throws(Errno) -> Upload.Exchange {
-                try upload.replace(new.name, expecting: status, folder)
+            func replace() throws -> Upload.Exchange {
+                try upload.replace(new.name, expecting: status, folder, cancellation)
             }
             let isReplaced = try moves ? replace() : folder.keepingTime(of: new.directory, replace)
             if case .done = isReplaced {
@@ -184,10 +184,10 @@ extension FolderWriter {
                 return (pending, stored)
             }
         } catch {
-            if moves { try? move(item.itemIdentifier, from: new, to: old, status) }
+            if moves { moveBack(item.itemIdentifier, from: new, to: old, status) }
             throw error
         }
-        if moves { try? move(item.itemIdentifier, from: new, to: old, status) }
+        if moves { moveBack(item.itemIdentifier, from: new, to: old, status) }
         throw conflict(at: old)
     }
 
@@ -220,7 +220,17 @@ extension FolderWriter {
         _ identifier: ItemIdentifier, from old: NamedEntry, to new: NamedEntry, _ status: FileStatus
     ) throws {
         try folder.renaming(identifier, status, to: ChangeLog.Place(new.name, in: new.parent)) {
+            try cancellation.check()
             try rename(from: old, to: new, status)
+        }
+    }
+
+    /// Undoes a move, also if the change was given up.
+    private func moveBack(
+        _ identifier: ItemIdentifier, from new: NamedEntry, to old: NamedEntry, _ status: FileStatus
+    ) {
+        try? folder.renaming(identifier, status, to: ChangeLog.Place(old.name, in: old.parent)) {
+            try rename(from: new, to: old, status)
         }
     }
 

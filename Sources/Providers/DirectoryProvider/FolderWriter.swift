@@ -55,6 +55,7 @@ struct FolderWriter {
     private func make(
         _ template: FileProviderItem, _ fields: ItemFields, _ contents: ContentSource?, at entry: NamedEntry
     ) throws -> (pending: ItemFields, stored: [UInt8]?) {
+        try cancellation.check()
         switch template.kind {
         case .file: return try makeFile(template, fields, contents, at: entry)
         case .directory:
@@ -83,7 +84,7 @@ struct FolderWriter {
         let pending = try FolderAttributes.apply(fields, of: template, to: upload.file)
         try finish(upload, contents)
         let stored = try contentVersion(of: upload.file)
-        try upload.publish(as: entry.name)
+        try upload.publish(as: entry.name, cancellation)
         return (pending, stored)
     }
 

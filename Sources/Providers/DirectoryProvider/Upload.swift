@@ -53,8 +53,9 @@ final class Upload {
 
     /// Links the file to a new name, atomically.
     ///
-    /// - Throws: EEXIST if the name exists.
-    func publish(as name: String) throws(Errno) {
+    /// - Throws: EEXIST if the name exists; `CancellationError` if the upload was given up.
+    func publish(as name: String, _ cancellation: BlockingCalls.Cancellation) throws {
+        try cancellation.check()
         guard let hidden else { return try file.link(as: name, in: directory) }
         try directory.renameNewOrLink(hidden, to: name)
         self.hidden = nil
@@ -83,15 +84,19 @@ final class Upload {
 
     /// Replaces an existing file atomically, if that is still unchanged.
     ///
-    /// - Throws: ENOENT if the name does not exist.
-    func replace(_ name: String, expecting status: FileStatus, _ folder: Folder) throws(Errno) -> Exchange {
+    /// - Throws: ENOENT if the name does not exist; `CancellationError` if the upload was given up.
+    func replace(
+        _ name: String, expecting status: FileStatus, _ folder: Folder, _ cancellation: BlockingCalls.Cancellation
+    ) throws -> Exchange {
         let aside = try hide()
+        try cancellation.check()
         do throws(Errno) {
             try directory.exchange(aside, with: name)
         } catch {
             guard error == .invalidArgument || error == .notSupported else { throw error }
             // Some network file systems cannot exchange names. The check and the rename are then not atomic.
             guard try FileStatus(of: name, in: directory).isUnchanged(from: status) else { return .conflict }
+            try cancellation.check()
             try directory.rename(aside, to: name, in: directory)
             hidden = nil
             return .done

@@ -14,6 +14,7 @@ extension Upload {
     ///   - finish: called with the new content in place, before other processes can open the file.
     /// - Returns: false if the file cannot be written in place and is unchanged: another process has it open, it has changed,
     ///   or its file system has no leases.
+    /// - Throws: `CancellationError` if the upload was given up; the errors of the store and of system calls.
     func writeInPlace(
         _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder,
         _ cancellation: BlockingCalls.Cancellation,
@@ -25,8 +26,6 @@ extension Upload {
         guard size <= Self.mostInPlace, try takeLease(of: target, cancellation) else { return false }
         defer { target.giveUpLease() }
         guard try FileStatus(of: target).isUnchanged(from: status) else { return false }
-        // Fails before the first write if the disk is full.
-        if size > status.size { try target.allocate(mode: 0, offset: status.size, length: size - status.size) }
         let copy = try hide()
         try directory.synchronize(asDirectory: true)
         let edit = InPlaceEdit(
@@ -36,6 +35,19 @@ extension Upload {
         defer { folder.edits.withLock { _ = $0.remove(edit.key) } }
         let store = folder.manager.store
         try store.put(edit, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
+        do {
+            // The steps before may have taken long, and a lease ends after a while.
+            try cancellation.check()
+            guard try FileStatus(of: target).isUnchanged(from: status) else {
+                try store.remove(edit.key, in: InPlaceEdit.namespace)
+                return false
+            }
+            try target.allocate(for: size, status)
+        } catch {
+            // Nothing was written.
+            try? store.remove(edit.key, in: InPlaceEdit.namespace)
+            throw error
+        }
         do {
             try target.takeContent(of: file, size: size)
         } catch {
@@ -141,6 +153,23 @@ extension Folder {
 }
 
 extension FileDescriptor {
+    /// Allocates the space of a longer content, so that a full disk is known before the first write.
+    ///
+    /// - Throws: what the system call says; the file is as it was then.
+    fileprivate func allocate(for size: Int64, _ status: FileStatus) throws(Errno) {
+        guard size > status.size else { return }
+        do throws(Errno) {
+            try allocate(mode: Self.keepingSize, offset: status.size, length: size - status.size)
+        } catch {
+            // A part may have been allocated, and the time set.
+            if (try? FileStatus(of: self))?.size == status.size {
+                try? setLength(status.size)
+                try? setModified(status.modified)
+            }
+            throw error
+        }
+    }
+
     /// Replaces this file's content by that of another, durably.
     fileprivate func takeContent(of other: FileDescriptor, size: Int64) throws {
         var offset: Int64 = 0
