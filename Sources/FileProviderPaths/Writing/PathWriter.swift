@@ -134,18 +134,20 @@ final class PathWriter: Sendable {
             name: fields.contains(.filename) ? item.filename : entry.name)
         var now = entry
         var newPath = path
+        // Whether another client has written it since it was looked at, and that content was moved.
+        var isOther = false
         if new != old {
             newPath = try target(new, of: path)
             now = try await move(identifier, entry, from: path, at: old, to: newPath, at: new)
             if new.directory != old.directory, now.kind == .file, now.tag == entry.tag { tree.noteTagKeptElsewhere() }
+            isOther = entry.kind == .file && !hasContent(of: entry, now, isElsewhere: new.directory != old.directory)
         }
         guard fields.contains(.contents) || !change.attributes.isNothing else {
             return answer(now, as: identifier, in: new.directory, fields)
         }
         do {
             if fields.contains(.contents) {
-                guard hasContent(of: entry, now, isElsewhere: new.directory != old.directory) else {
-                    // Another client has written it since it was looked at, and its content was moved.
+                guard !isOther else {
                     var present = now
                     present.name = entry.name
                     throw RemoteConditionFailure(present: present)
@@ -161,7 +163,7 @@ final class PathWriter: Sendable {
             let (stored, notStored) = try await remote.set(change.sent, of: newPath, kind: entry.kind)
             return answer(
                 stored, as: identifier, in: new.directory, fields, wanted: change.attributes, notStored: notStored,
-                shouldFetchContent: isDateForOtherBytes(change, entry))
+                shouldFetchContent: isDateForOtherBytes(change, entry, isOther: isOther))
         } catch {
             // All of the change is made, or none. But content that may have arrived would be moved back with the item, and
             // not be recognized: the next attempt goes on from the new place.
@@ -184,10 +186,14 @@ final class PathWriter: Sendable {
     }
 
     /// Whether a change sets a date on other bytes than those that it was set on here: with it they would look like those.
-    private func isDateForOtherBytes(_ change: PathChange, _ entry: RemoteEntry) -> Bool {
+    ///
+    /// - Parameter isOther: whether the file had other bytes than `entry` when the date was set.
+    private func isDateForOtherBytes(_ change: PathChange, _ entry: RemoteEntry, isOther: Bool) -> Bool {
         guard remote.traits.datesMakeTags, entry.kind == .file, !change.fields.contains(.contents),
-            let date = change.attributes.contentModificationDate, !PathItems.hasTag(of: entry.version, change.base)
+            let date = change.attributes.contentModificationDate
         else { return false }
+        if isOther { return true }
+        guard !PathItems.hasTag(of: entry.version, change.base) else { return false }
         // An earlier request that was not answered may have set it, to whole seconds.
         return entry.attributes.contentModificationDate?.seconds != date.seconds
     }
@@ -212,7 +218,9 @@ final class PathWriter: Sendable {
                 try await remote.move(path, to: newPath, kind: entry.kind)
             }
         }
-        if paths.wrote(identifier, version: entry.version) || !entry.isTagUnsettled {
+        // What another client wrote just before the move is in doubt.
+        let isSame = entry.kind != .file || hasContent(of: entry, moved, isElsewhere: new.directory != old.directory)
+        if isSame, paths.wrote(identifier, version: entry.version) || !entry.isTagUnsettled {
             paths.noteWritten(identifier, version: moved.version)
         }
         return moved
