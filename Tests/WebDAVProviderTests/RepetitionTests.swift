@@ -88,13 +88,13 @@ struct RepetitionTests {
                 // What was sent arrives, and the server does not answer: then the look is called.
                 let bytes: [UInt8] = [2, 3]
                 let content = try TestContent(bytes)
-                let look = try #require(
-                    changes.look(condition, at: Self.file, toSend: content.source, isInMemory ? bytes : nil))
+                let recheck = try #require(
+                    changes.recheck(condition, at: Self.file, toSend: content.source, isInMemory ? bytes : nil))
                 try await changes.put(.bytes(bytes), at: Self.file)
-                try await look()
+                try await recheck()
                 // Another client's has the same length.
                 try await changes.put(.bytes([4, 5]), at: Self.file)
-                let failure = await #expect(throws: RemoteConditionFailure.self) { try await look() }
+                let failure = await #expect(throws: RemoteConditionFailure.self) { try await recheck() }
                 #expect(failure?.present?.size == 2)
             }
             await session.provider.invalidate()
@@ -109,7 +109,7 @@ struct RepetitionTests {
             let looks = Atomic<Int>(0)
             let response = try await client.send(
                 "PUT", client.root.url(of: Self.file), body: .bytes([1]),
-                lookingAgain: { looks.add(1, ordering: .relaxed) })
+                recheck: { looks.add(1, ordering: .relaxed) })
             #expect(response.status == 201)
             #expect(looks.load(ordering: .relaxed) == 0)
             await session.provider.invalidate()

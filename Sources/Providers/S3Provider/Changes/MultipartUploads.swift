@@ -92,10 +92,10 @@ struct MultipartUploads: Sendable {
 
     /// - Returns: the object's ETag; where the server does not say it, the one that objects in such parts have.
     ///
-    /// - Parameter look: called before each repetition, where the server does not check what the request changes.
+    /// - Parameter recheck: called before each repetition, where the server does not check what the request changes.
     func complete(
         _ record: UploadRecord, _ parts: [Part], _ fields: HTTPFields = [:],
-        lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> String {
         let listed = parts.map { part in
             "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(S3Client.escaped(part.tag))</ETag></Part>"
@@ -109,7 +109,7 @@ struct MultipartUploads: Sendable {
         let tag = try await client.sendLong { [fields] in
             client.request(
                 "POST", record.key, query: [("uploadId", record.identifier)], fields: fields, body: .bytes(body),
-                lookingAgain: look)
+                recheck: recheck)
         }
         journal.remove(record)
         return tag ?? Self.tag(of: parts)

@@ -70,20 +70,20 @@ struct ObjectCopier: Sendable {
     ) async throws -> String {
         if original.size > largestCopy { return try await copyInParts(original, to: key, metadata, isConditional) }
         var fields = fields(metadata, source: original, isConditional)
-        var look: (@Sendable () async throws -> Void)?
+        var recheck: (@Sendable () async throws -> Void)?
         if target == .free {
             // As of any new object.
             fields["x-amz-storage-class"] = nil
             if preconditions.known?.onCopying == true {
                 fields["If-None-Match"] = "*"
             } else {
-                look = { try await requireFree(key) }
+                recheck = { try await requireFree(key) }
                 try await requireFree(key)
             }
         }
         return try Self.require(
             await client.sendLong { [fields] in
-                client.request("PUT", key, fields: fields, repetition: .harmless, lookingAgain: look)
+                client.request("PUT", key, fields: fields, repetition: .harmless, recheck: recheck)
             })
     }
 
@@ -122,7 +122,7 @@ struct ObjectCopier: Sendable {
             try await requireFree(key)
             return try await multipart.complete(
                 record, parts, preconditions.known?.onCreating == true ? ["If-None-Match": "*"] : [:],
-                lookingAgain: { try await requireFree(key) })
+                recheck: { try await requireFree(key) })
         } catch {
             await multipart.abort(record)
             throw error

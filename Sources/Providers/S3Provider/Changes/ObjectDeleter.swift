@@ -54,7 +54,7 @@ struct ObjectDeleter: Sendable {
     /// Objects have other ETags, or are gone, before a request to delete them is repeated.
     private struct Changed: Error {}
 
-    /// - Returns: as ``Preconditions/delete(_:_:lookingAgain:)``.
+    /// - Returns: as ``Preconditions/delete(_:_:recheck:)``.
     private func deleteMany(
         _ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?
     ) async throws -> [String]? {
@@ -118,7 +118,7 @@ struct ObjectDeleter: Sendable {
         if let spelling, let tag = deletion.tag { fields["If-Match"] = spelling.value(tag) }
         let all = fields
         let isCompared = spelling == nil && deletion.tag != nil
-        let look: @Sendable () async throws -> Void = {
+        let recheck: @Sendable () async throws -> Void = {
             if try await compare([deletion]).unchanged.isEmpty { throw Changed() }
         }
         for attempt in 1... {
@@ -128,7 +128,7 @@ struct ObjectDeleter: Sendable {
                     if unchanged.isEmpty { return changed.isEmpty }
                 }
                 _ = try await client.send { [client] in
-                    client.request("DELETE", deletion.key, fields: all, lookingAgain: isCompared ? look : nil)
+                    client.request("DELETE", deletion.key, fields: all, recheck: isCompared ? recheck : nil)
                 }
                 return true
             } catch is Changed {

@@ -84,8 +84,8 @@ struct ObjectWriter: Sendable {
         }
     }
 
-    /// The look before a request is repeated whose condition the server does not check. What it sent itself may be there.
-    private func look(
+    /// The check before a request is repeated whose condition the server does not check. What it sent itself may be there.
+    private func recheck(
         _ condition: RemoteCondition, at path: RemotePath, sent tag: String
     ) -> @Sendable () async throws -> Void {
         { [tree] in
@@ -119,7 +119,7 @@ struct ObjectWriter: Sendable {
                 return client.request(
                     "PUT", key, fields: fields, body: body, payloadHash: hashes.sha256,
                     repetition: isCompared ? .ifNotDone : nil,
-                    lookingAgain: isCompared ? look(condition, at: path, sent: expected) : nil)
+                    recheck: isCompared ? recheck(condition, at: path, sent: expected) : nil)
             }.fields["ETag"]
         }
         return Answer(tag: tag.map(S3Object.quoted) ?? expected, isFromResponse: tag != nil)
@@ -148,7 +148,7 @@ struct ObjectWriter: Sendable {
                 try await sending(condition, [:], at: path) { [record] fields, _ in
                     tag = try await uploads.complete(
                         record, parts, fields,
-                        lookingAgain: look(condition, at: path, sent: MultipartUploads.tag(of: parts)))
+                        recheck: recheck(condition, at: path, sent: MultipartUploads.tag(of: parts)))
                 }
                 return Answer(tag: tag, isFromResponse: false)
             } catch let failure as S3Failure where failure.code == "NoSuchUpload" && attempt == 1 {
@@ -193,13 +193,13 @@ struct ObjectWriter: Sendable {
         // No precondition says that there is no file of this name, and that nothing lies below it.
         try await tree.requireNothing(at: path)
         let (key, bytes) = (tree.key(of: path, .symbolicLink), Array(target.utf8))
-        let look: @Sendable () async throws -> Void = { [tree] in try await tree.requireNothing(at: path) }
+        let recheck: @Sendable () async throws -> Void = { [tree] in try await tree.requireNothing(at: path) }
         do {
             try await sending(.absent, ObjectMetadata.fields(attributes), at: path) { fields, isChecked in
                 _ = try await client.send { [client] in
                     client.request(
                         "PUT", key, fields: fields, body: .bytes(bytes), repetition: .harmless,
-                        lookingAgain: isChecked ? nil : look)
+                        recheck: isChecked ? nil : recheck)
                 }
             }
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {

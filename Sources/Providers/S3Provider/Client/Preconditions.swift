@@ -110,13 +110,13 @@ final class Preconditions: Sendable {
 
     /// Deletes many objects with one request.
     ///
-    /// - Parameter look: called before each repetition, where the server does not check the ETags.
+    /// - Parameter recheck: called before each repetition, where the server does not check the ETags.
     /// - Returns: the keys of those that have another ETag; nil when the server does not know this request.
     func delete(
         _ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?,
-        lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> [String]? {
-        let left = try await client.delete(deletions, spelling, lookingAgain: look)
+        let left = try await client.delete(deletions, spelling, recheck: recheck)
         if left == nil { state.withLock { $0.deletesMany = false } }
         return left
     }

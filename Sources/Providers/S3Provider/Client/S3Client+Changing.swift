@@ -70,11 +70,11 @@ extension S3Client {
     ///
     /// - Parameters:
     ///   - spelling: how the server wants the ETags; nil where it does not check them.
-    ///   - look: called before each repetition, where the server does not check them.
+    ///   - recheck: called before each repetition, where the server does not check them.
     /// - Returns: the keys of those that have another ETag; nil when the server does not know this request.
     func delete(
         _ deletions: [Deletion], _ spelling: ConditionSupport.Spelling?,
-        lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> [String]? {
         let listed = deletions.map { deletion in
             let tag = spelling.flatMap { spelling in
@@ -92,7 +92,7 @@ extension S3Client {
                 self.request(
                     "POST", nil, query: [("delete", "")],
                     fields: ["Content-MD5": digest, "Content-Type": "application/xml"], body: .bytes(body),
-                    repetition: .harmless, changing: deletions.map(\.key), lookingAgain: look)
+                    repetition: .harmless, changing: deletions.map(\.key), recheck: recheck)
             }
         } catch let failure as S3Failure where failure.isUnimplemented || failure.status == 405 {
             return nil

@@ -83,11 +83,11 @@ final class S3Client: Sendable {
     /// - Parameters:
     ///   - payloadHash: SHA-256 of the body where it is known already.
     ///   - keys: the keys that the request changes, where that is not `key`.
-    ///   - look: called before each repetition, where the server does not check what the request changes.
+    ///   - recheck: called before each repetition, where the server does not check what the request changes.
     func request(
         _ method: String, _ key: String?, query: [(String, String)] = [], fields: HTTPFields = [:],
         body: HTTPBody? = nil, payloadHash: String? = nil, repetition: HTTPRequest.Repetition? = nil,
-        changing keys: [String]? = nil, lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        changing keys: [String]? = nil, recheck: (@Sendable () async throws -> Void)? = nil
     ) -> HTTPRequest {
         var request = HTTPRequest(
             method, location.url(of: key, query: query), fields: fields, body: body, repetition: repetition)
@@ -98,12 +98,12 @@ final class S3Client: Sendable {
         request.followsRedirects = false
         let changes = keys ?? Self.changed(by: method, key, query)
         request.authorizer = Signer(client: self, payloadHash: payloadHash, changes: changes, attempts: Attempts())
-        if let look {
+        if let recheck {
             let tag = request.tagOfWritten
             request.beforeRepetition = { [ledger] in
-                // The look may end the request, and the attempt before had no response.
+                // The check may end the request, and the attempt before had no response.
                 for key in changes { ledger.noteUnknown(key, tag: tag) }
-                try await look()
+                try await recheck()
             }
         }
         return request

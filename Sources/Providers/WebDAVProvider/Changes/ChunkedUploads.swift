@@ -87,7 +87,7 @@ final class ChunkedUploads: Sendable {
         do {
             response = try await client.send(
                 "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true,
-                lookingAgain: condition == .absent ? nil : changes.look(condition, at: path))
+                recheck: condition == .absent ? nil : changes.recheck(condition, at: path))
         } catch {
             if !OperationLedger.isOutcomeUnknown(after: error) { try takeBack() }
             throw error

@@ -154,18 +154,18 @@ struct FileWriter: Sendable {
         if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
         // Another client may have written as many bytes in the same second.
         let bytes = contents.size <= LostUploads.mostBytes ? try await Self.bytes(of: contents) : nil
-        let look = fields.isEmpty ? changes.look(condition, at: path, toSend: contents, bytes) : nil
+        let recheck = fields.isEmpty ? changes.recheck(condition, at: path, toSend: contents, bytes) : nil
         let mark =
             bytes.map { LostUploads.digest(of: $0) }
             ?? attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
         return try await recordingOutcome(of: contents, mark, at: path, attributes) {
             let etag: String?
             if let bytes {
-                etag = try await changes.put(.bytes(bytes), at: path, fields, lookingAgain: look)
+                etag = try await changes.put(.bytes(bytes), at: path, fields, recheck: recheck)
             } else if let answer = try await chunkedUploads.write(contents, to: path, attributes, if: condition) {
                 etag = ChangeRequests.etag(in: answer)
             } else {
-                etag = try await changes.put(.content(contents), at: path, fields, lookingAgain: look)
+                etag = try await changes.put(.content(contents), at: path, fields, recheck: recheck)
             }
             let found = try await server.lookUpSent(contents, at: path, mark, etag: etag, isHeadTrue: false)
             guard let found else { throw RemoteConditionFailure(present: nil) }
@@ -186,8 +186,8 @@ struct FileWriter: Sendable {
         }
         guard Int64(bytes.count) == contents.size else { throw ItemChanges.oddName(path, on: server) }
         try await contents.pace(contents.size)
-        let look = changes.look(condition, at: path, toSend: contents, bytes)
-        let etag = try await changes.put(.bytes(bytes), at: path, lookingAgain: look)
+        let recheck = changes.recheck(condition, at: path, toSend: contents, bytes)
+        let etag = try await changes.put(.bytes(bytes), at: path, recheck: recheck)
         let found = try await server.lookUpSent(contents, at: path, nil, etag: etag, isHeadTrue: false)
         guard let found else { throw RemoteConditionFailure(present: nil) }
         return found.entry
@@ -230,18 +230,18 @@ struct FileWriter: Sendable {
         _ replacement: HiddenFiles.Replacement?
     ) async throws {
         // Without a replacement the move replaces nothing.
-        let look = replacement == nil ? nil : changes.look(condition, at: path)
+        let recheck = replacement == nil ? nil : changes.recheck(condition, at: path)
         do {
             do {
                 try server.hiddenFiles.noteMoving(hidden, etag == nil ? replacement : nil)
                 try await changes.tryToMove(
                     hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag,
-                    lookingAgain: etag == nil ? look : nil)
+                    recheck: etag == nil ? recheck : nil)
             } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
                 // The server refuses the ETag that the file has: no other client has changed the file.
                 try server.hiddenFiles.noteMoving(hidden, replacement)
                 try await changes.tryToMove(
-                    hidden, to: path, kind: .file, overwriting: true, lookingAgain: look)
+                    hidden, to: path, kind: .file, overwriting: true, recheck: recheck)
             }
         } catch let unanswered as ChangeRequests.UnansweredMove {
             throw unanswered

@@ -59,7 +59,7 @@ struct ItemChanges: Sendable {
         server.lostUploads.carry(path, to: newPath)
         try await changes.move(
             path, to: newPath, kind: kind, overwriting: false,
-            lookingAgain: isChecked ? nil : changes.look(.absent, at: newPath))
+            recheck: isChecked ? nil : changes.recheck(.absent, at: newPath))
         let found = try await OperationLedger.result {
             try await server.propfind(newPath, isDirectory: kind == .directory)
         }
@@ -93,15 +93,15 @@ struct ItemChanges: Sendable {
             guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
             fields = there.etag.map { ETag.condition(conditions, $0, of: server.client.root.url(of: path)) } ?? [:]
         }
-        let look = changes.look(condition, at: path)
+        let recheck = changes.recheck(condition, at: path)
         try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in
             do {
                 try await changes.delete(
-                    path, isDirectory: kind == .directory, fields, lookingAgain: fields.isEmpty ? look : nil)
+                    path, isDirectory: kind == .directory, fields, recheck: fields.isEmpty ? recheck : nil)
             } catch let failure as RemoteConditionFailure where condition.isOf(failure.present?.tag) && !fields.isEmpty
             {
                 // The server refuses the ETag that the file has: no other client has changed the file.
-                try await changes.delete(path, isDirectory: kind == .directory, [:], lookingAgain: look)
+                try await changes.delete(path, isDirectory: kind == .directory, [:], recheck: recheck)
             }
         }
     }

@@ -36,13 +36,13 @@ final class WebDAVClient: Sendable {
     /// A resource that is locked is tried again for some seconds: some servers lock while another request writes, which may
     /// be one of ours. Another client's lock stays.
     ///
-    /// - Parameter look: called before each repetition, where the server does not check what the request changes.
+    /// - Parameter recheck: called before each repetition, where the server does not check what the request changes.
     func send(
         _ method: String, _ url: HTTPURL, _ fields: HTTPFields = [:], body: HTTPBody? = nil,
-        isLong: Bool = false, lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        isLong: Bool = false, recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> HTTPResponse {
         var request = HTTPRequest(method, url, fields: fields, body: body)
-        request.beforeRepetition = look
+        request.beforeRepetition = recheck
         if isLong { request.patience = Self.longPatience }
         var pause = Self.shortestPause
         while true {
@@ -55,7 +55,7 @@ final class WebDAVClient: Sendable {
             guard response.status == 423, pause < Self.longestPause else { return response }
             if case .pieces = body { return response }
             try await Task.sleep(for: pause * Double.random(in: 0.5...1.5))
-            try await look?()
+            try await recheck?()
             pause *= 2
         }
     }

@@ -25,10 +25,10 @@ struct ChangeRequests: Sendable {
         return WebDAVClient.failure(response, of: what ?? path.name ?? "/", isChange: true)
     }
 
-    /// The look before a change is repeated whose condition the server does not check.
+    /// The check before a change is repeated whose condition the server does not check.
     ///
     /// - Returns: nil where there is no condition.
-    func look(_ condition: RemoteCondition, at path: RemotePath) -> (@Sendable () async throws -> Void)? {
+    func recheck(_ condition: RemoteCondition, at path: RemotePath) -> (@Sendable () async throws -> Void)? {
         switch condition {
         case .always: nil
         case .absent, .unchanged: { try await server.require(condition, at: path) }
@@ -36,17 +36,17 @@ struct ChangeRequests: Sendable {
         }
     }
 
-    /// The look before content is sent again in place. After an answer that was lost the content is there, and is no other client's.
+    /// The check before content is sent again in place. After an answer that was lost the content is there, and is no other client's.
     ///
     /// - Parameter bytes: all of the content; nil where it is not in memory.
     /// - Returns: nil where there is no condition.
-    func look(
+    func recheck(
         _ condition: RemoteCondition, at path: RemotePath, toSend contents: ContentSource, _ bytes: [UInt8]?
     ) -> (@Sendable () async throws -> Void)? {
-        guard let look = look(condition, at: path) else { return nil }
+        guard let recheck = recheck(condition, at: path) else { return nil }
         return {
             do {
-                try await look()
+                try await recheck()
             } catch let failure as RemoteConditionFailure where failure.present != nil {
                 let mark = bytes.map { LostUploads.digest(of: $0) }
                 // Without an ETag and a date the bytes decide.
@@ -68,17 +68,17 @@ struct ChangeRequests: Sendable {
     /// - Parameters:
     ///   - destination: the path in the same directory that the content is for, where it is not the first one.
     ///   - what: what the message of a refusal names; nil for that path.
-    ///   - look: as ``look(_:at:)`` returns it.
+    ///   - recheck: as ``recheck(_:at:)`` returns it.
     /// - Returns: the ETag in the answer; nil where it has none.
     @discardableResult
     func put(
         _ body: HTTPBody, at path: RemotePath, for destination: RemotePath? = nil, of what: String? = nil,
-        _ conditions: HTTPFields = [:], lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        _ conditions: HTTPFields = [:], recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> String? {
         var fields = conditions
         fields["Content-Type"] = "application/octet-stream"
         let response = try await client.send(
-            "PUT", client.root.url(of: path), fields, body: body, lookingAgain: look)
+            "PUT", client.root.url(of: path), fields, body: body, recheck: recheck)
         if !response.head.isSuccess { throw try await refusal(response, at: destination ?? path, of: what) }
         return Self.etag(in: response)
     }
@@ -89,13 +89,13 @@ struct ChangeRequests: Sendable {
         response.head.fields["ETag"] ?? response.head.fields["OC-ETag"]
     }
 
-    /// - Parameter look: as ``look(_:at:)`` returns it for the new path.
+    /// - Parameter recheck: as ``recheck(_:at:)`` returns it for the new path.
     func move(
         _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool,
-        lookingAgain look: (@Sendable () async throws -> Void)?
+        recheck: (@Sendable () async throws -> Void)?
     ) async throws {
         do {
-            try await tryToMove(path, to: newPath, kind: kind, overwriting: overwriting, lookingAgain: look)
+            try await tryToMove(path, to: newPath, kind: kind, overwriting: overwriting, recheck: recheck)
         } catch let unanswered as UnansweredMove {
             throw unanswered.cause
         }
@@ -108,11 +108,11 @@ struct ChangeRequests: Sendable {
 
     /// - Parameters:
     ///   - etag: the tag that the item at the new path must have, as the server writes it.
-    ///   - look: as ``look(_:at:)`` returns it for the new path.
+    ///   - recheck: as ``recheck(_:at:)`` returns it for the new path.
     /// - Throws: ``UnansweredMove`` when no answer of the server itself has come.
     func tryToMove(
         _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas etag: String? = nil,
-        lookingAgain look: (@Sendable () async throws -> Void)?
+        recheck: (@Sendable () async throws -> Void)?
     ) async throws {
         let isDirectory = kind == .directory
         let target = client.root.url(of: newPath, isDirectory: isDirectory)
@@ -121,7 +121,7 @@ struct ChangeRequests: Sendable {
         let response: HTTPResponse
         do {
             response = try await client.send(
-                "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true, lookingAgain: look)
+                "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true, recheck: recheck)
         } catch {
             guard OperationLedger.isOutcomeUnknown(after: error) else { throw error }
             throw UnansweredMove(cause: error)
@@ -151,7 +151,7 @@ struct ChangeRequests: Sendable {
         let target = client.root.url(of: path, isDirectory: kind == .directory)
         let response = try await client.send(
             "MOVE", source, ["Destination": target.description, "Overwrite": "F"], isLong: true,
-            lookingAgain: look(.absent, at: path))
+            recheck: recheck(.absent, at: path))
         if response.head.isSuccess { return }
         // ownCloud's answer to a name that is taken.
         if response.status == 403 { try await server.require(.absent, at: path) }
@@ -160,15 +160,15 @@ struct ChangeRequests: Sendable {
 
     /// Deletes an item. A missing one is a success.
     ///
-    /// - Parameter look: as ``look(_:at:)`` returns it.
+    /// - Parameter recheck: as ``recheck(_:at:)`` returns it.
     func delete(
         _ path: RemotePath, isDirectory: Bool, _ conditions: HTTPFields,
-        lookingAgain look: (@Sendable () async throws -> Void)? = nil
+        recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws {
         let url = client.root.url(of: path, isDirectory: isDirectory)
         let response: HTTPResponse
         do {
-            response = try await client.send("DELETE", url, conditions, isLong: isDirectory, lookingAgain: look)
+            response = try await client.send("DELETE", url, conditions, isLong: isDirectory, recheck: recheck)
         } catch let failure as RemoteConditionFailure where failure.present == nil {
             return
         }
@@ -199,7 +199,7 @@ struct ChangeRequests: Sendable {
         // Some servers report success for a directory that exists.
         try await server.require(.absent, at: path)
         let response = try await client.send(
-            "MKCOL", client.root.url(of: path, isDirectory: true), lookingAgain: look(.absent, at: path))
+            "MKCOL", client.root.url(of: path, isDirectory: true), recheck: recheck(.absent, at: path))
         guard response.head.isSuccess else {
             if response.status == 405 || response.status == 409 { try await server.require(.absent, at: path) }
             throw WebDAVClient.failure(response, of: path.name ?? "/", isChange: true)
