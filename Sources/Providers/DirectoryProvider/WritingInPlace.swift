@@ -23,14 +23,19 @@ extension Upload {
         guard let target = try? directory.openForWriting(named: name) else { return false }
         defer { try? target.close() }
         let size = try FileStatus(of: file).size
-        guard size <= Self.mostInPlace, try takeLease(of: target, cancellation) else { return false }
+        guard size <= Self.mostInPlace else { return false }
+        do {
+            try target.takeLease(checking: cancellation.check)
+        } catch is Errno {
+            return false
+        }
         defer { target.giveUpLease() }
         guard try FileStatus(of: target).isUnchanged(from: status) else { return false }
         let copy = try hide()
         try directory.synchronize(asDirectory: true)
         let edit = InPlaceEdit(
             directory: path, name: name, file: folder.items.file(status), copy: copy,
-            begun: Int64(Date().timeIntervalSince1970))
+            begun: Int64(Date().timeIntervalSince1970), size: status.size)
         folder.edits.withLock { _ = $0.insert(edit.key) }
         defer { folder.edits.withLock { _ = $0.remove(edit.key) } }
         let store = folder.manager.store
@@ -60,21 +65,6 @@ extension Upload {
         return true
     }
 
-    /// Waits for a process that has the file open only briefly, such as an indexer.
-    private func takeLease(of target: FileDescriptor, _ cancellation: BlockingCalls.Cancellation) throws -> Bool {
-        for _ in 0..<10 {
-            do throws(Errno) {
-                try target.takeWriteLease()
-                return true
-            } catch {
-                guard error == .resourceTemporarilyUnavailable else { return false }
-            }
-            try cancellation.check()
-            Thread.sleep(forTimeInterval: 0.02)
-        }
-        return false
-    }
-
     /// The maximum size in bytes: a process that opens the file waits until the write has ended, and the kernel breaks the
     /// lease after 45 seconds (`/proc/sys/fs/lease-break-time`).
     private static let mostInPlace: Int64 = 1 << 30
@@ -91,6 +81,8 @@ struct InPlaceEdit: Codable, Sendable {
     var copy: String
     /// Seconds since 1970.
     var begun: Int64
+    /// The size of the file before; nil in a record that does not have it.
+    var size: Int64?
 
     static let namespace = ProviderStoreNamespace<InPlaceEdit>("folder.edits")
     var key: ProviderStoreKey { ProviderStoreKey(copy) }
@@ -134,9 +126,17 @@ extension Folder {
             defer { try? copy.close() }
             let target = try directory.openForWriting(named: edit.name)
             defer { try? target.close() }
+            do {
+                try target.takeLease {}
+            } catch let error as Errno where error != .resourceTemporarilyUnavailable {
+                // The file system has none any more.
+            }
+            defer { target.giveUpLease() }
             let status = try FileStatus(of: target)
-            if items.file(status) == edit.file, status.modified.seconds <= edit.begun + Self.secondsOfWriting {
-                let wanted = try FileStatus(of: copy)
+            let wanted = try FileStatus(of: copy)
+            if items.file(status) == edit.file, status.modified.seconds <= edit.begun + Self.secondsOfWriting,
+                try target.isPartlyWritten(from: copy, status.size, of: wanted.size, over: edit.size ?? status.size)
+            {
                 try target.takeContent(of: copy, size: wanted.size)
                 // With its date it is recognized as what was sent.
                 try target.setModified(wanted.modified)
@@ -153,6 +153,46 @@ extension Folder {
 }
 
 extension FileDescriptor {
+    /// Takes a write lease. Waits for a process that has the file open only briefly, such as an indexer.
+    ///
+    /// - Throws: EAGAIN if a process has it open; what `check` throws.
+    fileprivate func takeLease(checking check: () throws -> Void) throws {
+        for _ in 0..<10 {
+            do throws(Errno) {
+                return try takeWriteLease()
+            } catch {
+                guard error == .resourceTemporarilyUnavailable else { throw error }
+            }
+            try check()
+            Thread.sleep(forTimeInterval: 0.02)
+        }
+        throw Errno.resourceTemporarilyUnavailable
+    }
+
+    /// Whether this file can be what an interrupted ``takeContent(of:size:)`` has left. Another program that wrote to it since has
+    /// most likely made it shorter, or appended to it.
+    ///
+    /// - Parameters:
+    ///   - size: that of this file now.
+    ///   - wanted: that of the content.
+    ///   - old: that of this file before.
+    fileprivate func isPartlyWritten(
+        from content: FileDescriptor, _ size: Int64, of wanted: Int64, over old: Int64
+    ) throws -> Bool {
+        guard size == wanted || size == old || size > old && size < wanted else { return false }
+        var offset = old
+        while offset < size {
+            let count = Int(min(1 << 20, size - offset))
+            let (there, sent) = (
+                try readBytes(at: offset, count: count), try content.readBytes(at: offset, count: count)
+            )
+            // Bytes that have not reached the disk are zeros after a power failure.
+            guard there.count == sent.count, zip(there, sent).allSatisfy({ $0 == $1 || $0 == 0 }) else { return false }
+            offset += Int64(count)
+        }
+        return true
+    }
+
     /// Allocates the space of a longer content, so that a full disk is known before the first write.
     ///
     /// - Throws: what the system call says; the file is as it was then.

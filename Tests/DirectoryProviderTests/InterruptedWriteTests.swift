@@ -1,0 +1,69 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// Files with several links whose write in place was interrupted, and that another program uses before it is completed.
+@Suite struct InterruptedWriteTests {
+    private static let old = "old content"
+    private static let new = "the new content, longer"
+
+    /// Leaves a file as a crash, and perhaps another program after it, leaves it.
+    private func interrupt(_ remote: FolderRemote, _ session: ProviderSession, leaving content: String) async throws
+        -> String
+    {
+        try await remote.write(Array(Self.old.utf8), to: "one")
+        let item = try await session.find("one")
+        let copy = HiddenName.make()
+        try await remote.write(Array(Self.new.utf8), to: copy)
+        let edit = InPlaceEdit(
+            directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
+            begun: Int64(Date().timeIntervalSince1970), size: Int64(Self.old.utf8.count))
+        try session.manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace)
+        try await remote.write(Array(content.utf8), to: "one")
+        return copy
+    }
+
+    private func content(_ remote: FolderRemote) throws -> String {
+        try String(contentsOfFile: remote["one"], encoding: .utf8)
+    }
+
+    @Test(
+        "FOLDER-4: what another program has written anew, or appended, after a crash is not replaced when the write is completed",
+        arguments: [
+            // Partly written.
+            ("the content", true), ("the new content", true), ("the new content, longer", true),
+            // By another program: written anew, and appended to what was partly written.
+            ("other", false), ("the content+", false), ("the new content + more of another", false),
+        ])
+    func writtenMeanwhile(left: String, isCompleted: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            let copy = try await interrupt(remote, session, leaving: left)
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(try content(remote) == (isCompleted ? Self.new : left))
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
+    @Test("FOLDER-4: an interrupted write is not completed while another program has the file open")
+    func openMeanwhile() async throws {
+        try await FolderRemote.run { remote, session in
+            let left = "the content"
+            let copy = try await interrupt(remote, session, leaving: left)
+            let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
+            let early = try await remote.makeProvider(for: session.manager)
+            await early.invalidate()
+            #expect(try content(remote) == left)
+            #expect(FileManager.default.fileExists(atPath: remote[copy]))
+            try other.close()
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(try content(remote) == Self.new)
+        }
+    }
+}
