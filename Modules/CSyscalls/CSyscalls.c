@@ -61,10 +61,10 @@ uint64_t yonder_device(uint32_t major, uint32_t minor) { return makedev(major, m
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-int yonder_statx(int directory, const char *name, struct yonder_status *status)
+int yonder_statx(int directory, const char *name, int is_fresh, struct yonder_status *status)
 {
     struct statx found;
-    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH,
+    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | (is_fresh ? AT_STATX_FORCE_SYNC : 0),
               STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &found) != 0)
         return -1;
     *status = (struct yonder_status){

@@ -51,21 +51,25 @@ package struct FileStatus: Hashable, Sendable {
     package static func device(major: UInt32, minor: UInt32) -> UInt64 { yonder_device(major, minor) }
 
     /// Of a name in an open directory; never follows a link. (statx)
-    package init(of name: String, in directory: FileDescriptor) throws(Errno) {
+    ///
+    /// - Parameter isFresh: whether a network file system has to ask its server. Its cache may be a minute old.
+    package init(of name: String, in directory: FileDescriptor, isFresh: Bool = false) throws(Errno) {
         var status = yonder_status()
-        guard yonder_statx(directory.rawValue, cName(name), &status) == 0 else { throw Errno.current }
+        // The directory first: the name may have been given to another file.
+        if isFresh, !name.isEmpty, yonder_statx(directory.rawValue, "", 1, &status) != 0 { throw Errno.current }
+        guard yonder_statx(directory.rawValue, cName(name), isFresh ? 1 : 0, &status) == 0 else { throw Errno.current }
         self.init(status)
     }
 
     /// Of an open file. (statx)
-    package init(of descriptor: FileDescriptor) throws(Errno) {
-        try self.init(of: "", in: descriptor)
+    package init(of descriptor: FileDescriptor, isFresh: Bool = false) throws(Errno) {
+        try self.init(of: "", in: descriptor, isFresh: isFresh)
     }
 
     /// Of a path; never follows a link at its end. (statx)
     package init(at path: FilePath) throws(Errno) {
         var status = yonder_status()
-        guard yonder_statx(AT_FDCWD, path.cPath, &status) == 0 else { throw Errno.current }
+        guard yonder_statx(AT_FDCWD, path.cPath, 0, &status) == 0 else { throw Errno.current }
         self.init(status)
     }
 

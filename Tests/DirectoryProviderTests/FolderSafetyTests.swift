@@ -145,6 +145,22 @@ import Testing
         }
     }
 
+    @Test("the state of a name that a server is asked for is that of the file, and of no link's target")
+    func freshStatus() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        _ = try directory.makeFile("file", [1, 2])
+        try FileManager.default.createSymbolicLink(
+            atPath: directory["link"].string, withDestinationPath: directory["file"].string)
+        let open = try FileDescriptor.openDirectory(directory.path)
+        defer { try? open.close() }
+        for name in ["file", "link"] {
+            #expect(try FileStatus(of: name, in: open, isFresh: true) == FileStatus(of: name, in: open))
+        }
+        #expect(try FileStatus(of: open, isFresh: true) == FileStatus(of: open))
+        #expect(throws: Errno.noSuchFileOrDirectory) { try FileStatus(of: "none", in: open, isFresh: true) }
+    }
+
     @Test func displacedFileIsRestoredBesideANewOne() async throws {
         try await FolderRemote.run { remote, session in
             let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)

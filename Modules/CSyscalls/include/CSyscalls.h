@@ -42,8 +42,11 @@ struct yonder_status {
     int has_birth, is_mount_root, is_mount_unique;
 };
 
-/* statx(2) of a name in an open directory, or of `directory` itself when the name is empty. Follows no link. */
-int yonder_statx(int directory, const char *name, struct yonder_status *status);
+/*
+ * statx(2) of a name in an open directory, or of `directory` itself when the name is empty. Follows no link. With `is_fresh` a network
+ * file system asks its server, whatever it has in its cache.
+ */
+int yonder_statx(int directory, const char *name, int is_fresh, struct yonder_status *status);
 
 /* The number of a device, as yonder_status has it. makedev(3) */
 uint64_t yonder_device(uint32_t major, uint32_t minor);

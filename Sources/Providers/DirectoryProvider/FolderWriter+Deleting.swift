@@ -45,7 +45,7 @@ extension FolderWriter {
         try place.directory.rename(name, to: aside, in: place.directory)
         let status: FileStatus
         do {
-            status = try FileStatus(of: aside, in: place.directory)
+            status = try FileStatus(of: aside, in: place.directory, isFresh: true)
             if status.isSameFile(as: place.status), isBase(status, base) {
                 return try place.directory.unlink(named: aside)
             }

@@ -257,7 +257,7 @@ extension FolderWriter {
 
     /// For file systems without RENAME_NOREPLACE: the check and the rename are not atomic.
     private func moveByHand(from old: NamedEntry, to new: NamedEntry, _ status: FileStatus) throws {
-        if let there = try self.status(of: new) {
+        if let there = try self.status(of: new, isFresh: true) {
             guard isRenamedByCase(from: old, to: new, status, there) else { throw collision(new) }
             return try changeCase(from: old, to: new)
         }

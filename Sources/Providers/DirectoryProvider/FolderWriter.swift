@@ -133,11 +133,12 @@ struct FolderWriter {
         }
     }
 
+    /// - Parameter isFresh: as ``FileStatus/init(of:in:isFresh:)``.
     /// - Returns: nil if the name does not exist.
     /// - Throws: `ubiquitousFileUnavailable` if a file system is there that does not answer; POSIX errors.
-    func status(of entry: NamedEntry) throws -> FileStatus? {
+    func status(of entry: NamedEntry, isFresh: Bool = false) throws -> FileStatus? {
         do throws(Errno) {
-            return try FileStatus(of: entry.name, in: entry.directory)
+            return try FileStatus(of: entry.name, in: entry.directory, isFresh: isFresh)
         } catch {
             if error == .noSuchFileOrDirectory { return nil }
             try folder.mounts.examine(error, at: FolderMounts.Place(entry.name, in: entry.parent))
@@ -173,7 +174,7 @@ struct FolderWriter {
     ) throws(Errno) -> (pending: ItemFields, stored: [UInt8]?) {
         let file = try entry.directory.openReference(named: entry.name)
         defer { try? file.close() }
-        let now = try FileStatus(of: file)
+        let now = try FileStatus(of: file, isFresh: true)
         guard now.isSameFile(as: status) else { throw .noSuchFileOrDirectory }
         guard now.kind == .regular else { return (try folder.setAttributes(fields, of: item, to: file, now.kind), nil) }
         guard now.isUnchanged(from: status) else {

@@ -95,7 +95,8 @@ final class Upload {
         } catch {
             guard error == .invalidArgument || error == .notSupported else { throw error }
             // Some network file systems cannot exchange names. The check and the rename are then not atomic.
-            guard try FileStatus(of: name, in: directory).isUnchanged(from: status) else { return .conflict }
+            let now = try FileStatus(of: name, in: directory, isFresh: true)
+            guard now.isUnchanged(from: status) else { return .conflict }
             try cancellation.check()
             try directory.rename(aside, to: name, in: directory)
             hidden = nil
@@ -103,7 +104,8 @@ final class Upload {
         }
         // The replaced file has the hidden name now.
         hidden = nil
-        if let displaced = try? FileStatus(of: aside, in: directory), displaced.isUnchanged(from: status) {
+        if let displaced = try? FileStatus(of: aside, in: directory, isFresh: true), displaced.isUnchanged(from: status)
+        {
             try? directory.unlink(named: aside)
             return .done
         }
@@ -154,7 +156,7 @@ extension FileDescriptor {
     /// For file systems without RENAME_NOREPLACE and without hard links: the check and the rename are not atomic.
     private func renameChecked(_ name: String, to newName: String) throws(Errno) {
         do throws(Errno) {
-            _ = try FileStatus(of: newName, in: self)
+            _ = try FileStatus(of: newName, in: self, isFresh: true)
         } catch {
             guard error == .noSuchFileOrDirectory else { throw error }
             return try rename(name, to: newName, in: self)
