@@ -1,48 +1,56 @@
 import FileProvider
 import FileProviderPaths
+import FileProviderTesting
 import Foundation
-import SystemPackage
 import TestSupport
 import Testing
 
 @testable import RcloneProvider
 
 @Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneMoveTests {
-    private static let move = RcloneMove(from: RemotePath(["old"]), to: RemotePath(["new"]))
     private static let names = ["1", "2", "3", "4", "5"]
 
     private static func list(_ folder: RcloneFolder, _ path: String) -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: folder[path])) ?? []).sorted()
     }
 
-    private static func remote(_ folder: RcloneFolder, _ store: ReportingStore) throws -> RcloneRemote {
-        try RcloneProviderFactory.remote(
-            folder.domain.source, folder.settings, in: folder.directory["remote"], nil, store: store
-        ) { _ in }
+    private static func makeProvider(
+        _ folder: RcloneFolder, _ manager: TestManager
+    ) async throws -> PathAddressedProvider {
+        try #require(try await folder.makeProvider(for: manager) as? PathAddressedProvider)
     }
 
-    /// A directory of which a part is in the new place.
-    private static func makeHalves(_ folder: RcloneFolder) async throws {
-        try await folder.makeDirectory("old")
-        try await folder.makeDirectory("new")
-        for name in names { try await folder.write(Array(name.utf8), to: (name < "3" ? "new/" : "old/") + name) }
+    private static func renamed(_ item: FileProviderItem) -> FileProviderItem {
+        var item = item
+        item.filename = "new"
+        return item
     }
 
-    /// Calls a closure with the halves of a directory whose renaming an earlier process has begun.
+    /// Calls a closure with a directory whose renaming an earlier process has begun.
     private static func withInterruptedMove(
-        _ body: (RcloneFolder, RcloneRemote, ReportingStore) async throws -> Void
+        _ body: (RcloneFolder, ProviderSession, FileProviderItem) async throws -> Void
     ) async throws {
         let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --disable DirMove")
-        let store = ReportingStore.temporary
-        struct Killed: Error {}
-        await #expect(throws: Killed.self) { try await RcloneMoves(in: store).make(move) { throw Killed() } }
-        let remote = try Self.remote(folder, store)
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
-            try await makeHalves(folder)
-            try await body(folder, remote, store)
+        let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+        try await withCleanUp({ await folder.dispose() }) {
+            try await folder.makeDirectory("old")
+            for name in names { try await folder.write(Array(name.utf8), to: "old/" + name) }
+            let killed = try await makeProvider(folder, manager)
+            let item = try await ProviderSession(provider: killed, manager: manager).find("old")
+            let remote = try #require(killed.remote as? RcloneRemote)
+            let parts = try #require(
+                try await remote.parts(of: RemotePath(["old"]), toMoveTo: RemotePath(["new"])))
+            let move = LedgerState.Move(
+                item: item.itemIdentifier.rawValue, tag: [], directory: ItemIdentifier.rootContainer.rawValue,
+                name: "new", parts: parts)
+            _ = OperationLedger(in: ReportingStore(of: manager)).send([], making: move)
+            await killed.invalidate()
+            try await folder.makeDirectory("new")
+            for name in names where name < "3" { try await folder.rename("old/" + name, to: "new/" + name) }
+            let provider = try await makeProvider(folder, manager)
+            try await withCleanUp({ await provider.invalidate() }) {
+                try await body(folder, ProviderSession(provider: provider, manager: manager), item)
+            }
         }
     }
 
@@ -51,23 +59,27 @@ import Testing
         // About a second for each file.
         let folder = try await RcloneFolder(
             program: "exec \"$RCLONE\" \"$@\" --disable DirMove,Move,Copy --transfers 1 --bwlimit 400k")
-        let remote = try Self.remote(folder, .temporary)
+        let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+        let provider = try await Self.makeProvider(folder, manager)
+        let session = ProviderSession(provider: provider, manager: manager)
         try await withCleanUp({
-            await remote.close()
+            await provider.invalidate()
             await folder.dispose()
         }) {
             try await folder.makeDirectory("old")
             for name in Self.names { try await folder.write([UInt8](repeating: 1, count: 300_000), to: "old/" + name) }
-            #expect(try await remote.features().movesDirectories == false)
-            let moving = Task { try await remote.move(Self.move.from, to: Self.move.to, kind: .directory) }
+            let item = try await session.find("old")
+            let renamed = Self.renamed(item)
+            let moving = Task { try await session.modify(renamed, .filename) }
             let isTorn = await eventually { !Self.list(folder, "new").isEmpty && Self.list(folder, "old").count < 5 }
             try #require(isTorn)
             _ = try await RcloneSafetyTests.killPrograms(of: folder)
             _ = await moving.result
             try #require(!Self.list(folder, "old").isEmpty)
-            #expect(try await remote.entries(in: .root, from: nil, limit: 10).entries.map(\.name) == ["new"])
+            let listed = try await session.list()
+            #expect(listed.map(\.filename) == ["new"] && listed.first?.itemIdentifier == item.itemIdentifier)
             #expect(Self.list(folder, "new") == Self.names && !FileManager.default.fileExists(atPath: folder["old"]))
-            #expect(remote.moves.interrupted.isEmpty)
+            #expect(OperationLedger(in: ReportingStore(of: manager)).moves.unknown.allSatisfy { $0.isMade == true })
         }
     }
 
@@ -75,47 +87,31 @@ import Testing
         "RCLONE-10: a renaming of a directory that an earlier process has begun is finished, and not taken for a collision",
         arguments: [false, true])
     func begunMoves(isAskedFor: Bool) async throws {
-        try await Self.withInterruptedMove { folder, remote, store in
+        try await Self.withInterruptedMove { folder, session, item in
             if isAskedFor {
-                let moved = try await remote.move(Self.move.from, to: Self.move.to, kind: .directory)
-                #expect(moved.name == "new" && moved.kind == .directory)
+                let moved = try await session.modify(Self.renamed(item), .filename).item
+                #expect(moved.filename == "new" && moved.itemIdentifier == item.itemIdentifier)
             } else {
-                let error = await #expect(throws: FileProviderError.self) {
-                    _ = try await remote.entry(at: Self.move.from)
-                }
-                #expect(error?.code == .noSuchItem)
+                #expect(try await session.item(item.itemIdentifier).filename == "new")
             }
             #expect(Self.list(folder, "new") == Self.names && !FileManager.default.fileExists(atPath: folder["old"]))
-            #expect(RcloneMoves(in: store).interrupted.isEmpty)
             // What another client has made there is a collision.
-            try await folder.makeDirectory("old")
-            await #expect(throws: RemoteConditionFailure.self) {
-                try await remote.move(Self.move.from, to: Self.move.to, kind: .directory)
-            }
+            try await folder.makeDirectory("other")
+            let other = Self.renamed(try await session.find("other"))
+            let error = await #expect(throws: FileProviderError.self) { try await session.modify(other, .filename) }
+            #expect(error?.code == .filenameCollision)
         }
     }
 
     @Test("RCLONE-10: a renaming that is finished replaces nothing that another client has written in the new place")
     func foreignFiles() async throws {
-        try await Self.withInterruptedMove { folder, remote, store in
+        try await Self.withInterruptedMove { folder, session, _ in
             try await folder.write(Array("theirs".utf8), to: "new/4")
-            _ = try await remote.entries(in: .root, from: nil, limit: 10)
+            _ = try await session.list()
             let other = try #require(Self.list(folder, "new").first { $0.hasPrefix("4 (other version ") })
             #expect(Self.list(folder, "new") == (Self.names + [other]).sorted())
             #expect(try String(contentsOfFile: folder["new/4"], encoding: .utf8) == "4")
             #expect(try String(contentsOfFile: folder["new/" + other], encoding: .utf8) == "theirs")
-        }
-    }
-
-    @Test func extents() {
-        let move = RcloneMove(from: RemotePath(["a", "b"]), to: RemotePath(["c", "d", "e"]))
-        for (path, extents) in [
-            (["a", "b"], [.item, .listing, .tree]), (["c", "d", "e", "f"], [.item, .listing, .tree]),
-            (["a"], [.listing, .tree]), (["c"], [.tree]), ([], [.tree]), (["b"], []),
-        ] as [([String], Set<RcloneMove.Extent>)] {
-            for extent in [RcloneMove.Extent.item, .listing, .tree] {
-                #expect(move.concerns(RemotePath(path), extent) == extents.contains(extent), "\(path) \(extent)")
-            }
         }
     }
 }

@@ -165,13 +165,15 @@ final class PathMap: Sendable {
 
     /// Moves an item, and knows where it is as soon as it is there.
     ///
-    /// - Parameter tag: of its content; empty for a directory.
+    /// - Parameters:
+    ///   - tag: of its content; empty for a directory.
+    ///   - parts: of a directory that the remote moves part by part.
     func moving<Value: Sendable>(
-        _ identifier: ItemIdentifier, tag: [UInt8], from path: RemotePath, at old: Place, to new: Place,
-        _ body: () async throws -> Value
+        _ identifier: ItemIdentifier, tag: [UInt8], parts: [UInt64]? = nil, from path: RemotePath, at old: Place,
+        to new: Place, _ body: () async throws -> Value
     ) async throws -> Value {
         let move = LedgerState.Move(
-            item: identifier.rawValue, tag: tag, directory: new.directory.rawValue, name: new.name)
+            item: identifier.rawValue, tag: tag, directory: new.directory.rawValue, name: new.name, parts: parts)
         return try await sending([old, new], making: move) {
             state.withLock { $0.minted[new] = nil }
             let value = try await body()
@@ -231,7 +233,11 @@ final class PathMap: Sendable {
     // MARK: - Unknown moves
 
     /// The moves near a path that may have been made, with where the item was and where it is then.
-    func unknownMoves(near path: RemotePath) -> [(move: LedgerState.Move, from: RemotePath, target: RemotePath)] {
+    ///
+    /// - Parameter isTree: whether all that is below the path is near.
+    func unknownMoves(
+        near path: RemotePath, isTree: Bool = false
+    ) -> [(move: LedgerState.Move, from: RemotePath, target: RemotePath)] {
         ledger.moves.unknown.compactMap { move -> (LedgerState.Move, RemotePath, RemotePath)? in
             // Either directory may have been moved since.
             guard let from = self.path(of: move.identifier),
@@ -240,7 +246,9 @@ final class PathMap: Sendable {
                 ledger.settle(move, isMade: false)
                 return nil
             }
-            let isNear = [from, target].contains { path == $0 || path.isBelow($0) || path == $0.parent }
+            let isNear = [from, target].contains {
+                path == $0 || path.isBelow($0) || path == $0.parent || isTree && $0.isBelow(path)
+            }
             return isNear ? (move, from, target) : nil
         }
     }
@@ -301,5 +309,5 @@ final class PathMap: Sendable {
 
 extension LedgerState.Move {
     var identifier: ItemIdentifier { ItemIdentifier(item) }
-    fileprivate var place: PathMap.Place { PathMap.Place(directory: ItemIdentifier(directory), name: name) }
+    var place: PathMap.Place { PathMap.Place(directory: ItemIdentifier(directory), name: name) }
 }

@@ -10,6 +10,7 @@ final class PathTree: Sendable {
     let identities: PathIdentities
     let items: PathItems
     let renamed = RenamedItems()
+    let unfinished = UnfinishedMoves()
     private let rootCheck = SharedRequest<Void>()
     private static let mostTries = 3
     private let areTagsKeptElsewhere = Atomic(false)
@@ -31,14 +32,17 @@ final class PathTree: Sendable {
 
     /// Does something with the path of an item, once more where that turns out to have changed meanwhile.
     ///
-    /// - Parameter isSearched: whether an item that is not at its path is looked for under other names.
+    /// - Parameters:
+    ///   - isSearched: whether an item that is not at its path is looked for under other names.
+    ///   - isTree: whether all that is below the item is concerned as well.
     /// - Throws: `noSuchItem` for the item; `serverUnreachable` when the root itself is not there: then nothing is known of
     ///   what should be in it.
     func locate<Value: Sendable>(
-        _ identifier: ItemIdentifier, isSearched: Bool = true, _ body: (RemotePath) async throws -> Value
+        _ identifier: ItemIdentifier, isSearched: Bool = true, isTree: Bool = false,
+        _ body: (RemotePath) async throws -> Value
     ) async throws -> Value {
         guard var path = paths.path(of: identifier) else { throw FileProviderError.noSuchItem(identifier) }
-        try await settleMoves(near: path)
+        try await settleMoves(near: path, isTree: isTree)
         path = paths.path(of: identifier) ?? path
         var tries = 1
         while true {
@@ -51,7 +55,7 @@ final class PathTree: Sendable {
                 }
                 try await paths.waitForMoves(over: path)
                 // A move that has ended meanwhile without a response may have been made.
-                try await settleMoves(near: path)
+                try await settleMoves(near: path, isTree: isTree)
                 if isSearched, tries == 1, paths.path(of: identifier) == path {
                     try await searchRenamed(identifier, at: path)
                 }
@@ -88,8 +92,11 @@ final class PathTree: Sendable {
 
     /// Finds out what became of the unknown moves near a path, before anything is reported or changed there: at the old path
     /// a moved item looks removed.
-    func settleMoves(near path: RemotePath) async throws {
-        for (move, from, target) in paths.unknownMoves(near: path) {
+    ///
+    /// - Parameter isTree: whether all that is below the path is concerned as well.
+    /// - Throws: what the remote throws; `providerDomainTemporarilyUnavailable` while the rest of a directory is being moved.
+    func settleMoves(near path: RemotePath, isTree: Bool = false) async throws {
+        for (move, from, target) in paths.unknownMoves(near: path, isTree: isTree) {
             // A later move of the item may have been found meanwhile.
             guard paths.isUnknown(move) else { continue }
             // A move that was acknowledged needs no proof by the tag: the content that was written in the new place since may
@@ -100,6 +107,7 @@ final class PathTree: Sendable {
                 paths.settle(move, isMade: true)
                 continue
             }
+            if let parts = move.parts, try await finish(move, of: parts, from: from, to: target) { continue }
             if let there = try await entry(at: from), mayBe(there, move.identifier) {
                 paths.noteNotMade(move)
                 continue

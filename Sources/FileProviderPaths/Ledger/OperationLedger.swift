@@ -44,7 +44,9 @@ package final class OperationLedger: Sendable {
     private func change<Value: Sendable>(_ body: (inout LedgerState, LedgerState.Moment) -> Value) -> Value {
         locked.withLock { locked in
             let value = body(&locked.state, .now)
-            kept.apply(locked.state.takeDurableChanges())
+            let changes = locked.state.takeDurableChanges()
+            // What is moved part by part would be two items after a power cut.
+            kept.apply(changes, changes.contains { $0.record?.move?.parts != nil } ? .synced : .committed)
             if locked.state.hasUnstoredChanges, !locked.isStoring {
                 locked.isStoring = true
                 Task { [weak self] in

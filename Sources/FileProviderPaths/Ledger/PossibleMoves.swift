@@ -16,12 +16,15 @@ package struct PossibleMoves: Sendable {
         /// Whether the server has acknowledged the move, or the item was found where it leads. Nil also in a record of an
         /// earlier version.
         package internal(set) var isMade: Bool?
+        /// What a directory consists of that the remote moves part by part; nil elsewhere, and once the move was made.
+        package internal(set) var parts: [UInt64]?
 
-        package init(item: String, tag: [UInt8], directory: String, name: String) {
+        package init(item: String, tag: [UInt8], directory: String, name: String, parts: [UInt64]? = nil) {
             self.item = item
             self.tag = tag
             self.directory = directory
             self.name = name
+            self.parts = parts
         }
 
         /// The record's key: no path begins with a zero byte.
@@ -58,7 +61,7 @@ package struct PossibleMoves: Sendable {
 
     mutating func send(_ move: Move, as request: Tick) {
         if entries.count >= Self.most {
-            for (key, entry) in entries where entry.request == nil { drop(key) }
+            for (key, entry) in entries where entry.request == nil && entry.move.parts == nil { drop(key) }
         }
         var move = move
         move.isMade = nil
@@ -74,7 +77,7 @@ package struct PossibleMoves: Sendable {
         switch isMade {
         case true?:
             entry.isUnknown = false
-            entry.move.isMade = true
+            (entry.move.isMade, entry.move.parts) = (true, nil)
             durableChanges.append((key, entry.move))
             // The item has left the place from which earlier moves would have taken it.
             for (other, earlier) in entries
@@ -89,7 +92,7 @@ package struct PossibleMoves: Sendable {
 
     private mutating func noteMade(_ key: [UInt8]) {
         guard var move = entries[key]?.move, move.isMade != true else { return }
-        move.isMade = true
+        (move.isMade, move.parts) = (true, nil)
         entries[key]?.move = move
         durableChanges.append((key, move))
     }

@@ -37,12 +37,14 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
 
     /// Stores records, and removes those that are nil, in one transaction. When that fails, the user is told, and the records in
     /// memory are the new ones.
-    package func apply(_ changes: [(name: [UInt8], record: Record?)]) {
+    package func apply(
+        _ changes: [(name: [UInt8], record: Record?)], _ durability: ProviderStoreDurability = .committed
+    ) {
         if changes.isEmpty { return }
         records.withLock { records in
             for (name, record) in changes { records[name] = record }
             store.attempt { store in
-                try store.write(.committed) { transaction in
+                try store.write(durability) { transaction in
                     for (name, record) in changes {
                         if let record {
                             try transaction.put(record, at: ProviderStoreKey(name), in: namespace)

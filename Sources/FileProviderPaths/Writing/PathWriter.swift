@@ -86,8 +86,9 @@ final class PathWriter: Sendable {
     func modify(_ change: PathChange) async throws -> ItemChange {
         let item = change.item
         let identifier = item.itemIdentifier
+        if change.mayMove { tree.unfinished.allow(identifier) }
         do {
-            return try await tree.locate(identifier) { [self] path in
+            return try await tree.locate(identifier, isTree: change.mayMove) { [self] path in
                 let entry = try await remote.entry(at: path)
                 guard tree.mayBe(entry, identifier) else { throw FileProviderError.noSuchItem(identifier) }
                 return try await apply(change, to: entry, at: path, in: tree.parent(of: identifier, at: path))
@@ -137,6 +138,9 @@ final class PathWriter: Sendable {
         // Whether another client has written it since it was looked at, and that content was moved.
         var isOther = false
         if new != old {
+            if new.directory != old.directory, let directory = paths.path(of: new.directory) {
+                try await tree.settleMoves(near: directory)
+            }
             newPath = try target(new, of: path)
             now = try await move(identifier, entry, from: path, at: old, to: newPath, at: new)
             if new.directory != old.directory, now.kind == .file, now.tag == entry.tag { tree.noteTagKeptElsewhere() }
@@ -212,8 +216,12 @@ final class PathWriter: Sendable {
         to newPath: RemotePath, at new: Place
     ) async throws -> RemoteEntry {
         let moved = try await colliding(in: new.directory, at: newPath.parent, named: new.name) {
-            try await paths.moving(
-                identifier, tag: entry.kind == .file ? entry.tag : [], from: path, at: old, to: new
+            var parts: [UInt64]?
+            if entry.kind == .directory, let remote = remote as? any PartwiseRemote {
+                parts = try await remote.parts(of: path, toMoveTo: newPath)
+            }
+            return try await paths.moving(
+                identifier, tag: entry.kind == .file ? entry.tag : [], parts: parts, from: path, at: old, to: new
             ) {
                 try await remote.move(path, to: newPath, kind: entry.kind)
             }
@@ -232,7 +240,7 @@ final class PathWriter: Sendable {
         let version = PathItems.settledVersion(of: base.contentVersion)
         do {
             // What another client has renamed is not deleted under its new name.
-            try await tree.locate(identifier, isSearched: false) { [self] path in
+            try await tree.locate(identifier, isSearched: false, isTree: true) { [self] path in
                 let entry = try await remote.entry(at: path)
                 guard tree.mayBe(entry, identifier) else { return paths.noteVanished(version: version) }
                 let parent = try tree.parent(of: identifier, at: path)

@@ -20,8 +20,7 @@ package struct RcloneProviderFactory: ProviderFactory {
         // Files of an earlier process are of no use.
         try? FileManager.default.removeItem(atPath: directory.string)
         let remote = try Self.remote(
-            manager.domain.source, settings, in: directory, Self.kept(in: records), store: records,
-            isReadOnly: manager.domain.isReadOnly
+            manager.domain.source, settings, in: directory, Self.kept(in: records)
         ) { Self.keep($0, in: records) }
         return PathAddressedProvider(remote: remote, manager: manager)
     }
@@ -43,12 +42,9 @@ package struct RcloneProviderFactory: ProviderFactory {
         }
     }
 
-    /// - Parameters:
-    ///   - directory: for the socket and copies of uploads; made here.
-    ///   - store: for renames that are interrupted.
+    /// - Parameter directory: for the socket and copies of uploads; made here.
     static func remote(
         _ source: String, _ settings: ProviderSettings, in directory: FilePath, _ features: RcloneFeatures?,
-        store: ReportingStore = .temporary, isReadOnly: Bool = false,
         onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
     ) throws -> RcloneRemote {
         let source = try RcloneSource(source)
@@ -60,7 +56,7 @@ package struct RcloneProviderFactory: ProviderFactory {
             remote: source.remote, logger: settings.logger)
         return RcloneRemote(
             host: RcloneHost(launch), source: source, files: TransferFiles(in: directory),
-            moves: RcloneMoves(in: store, isReadOnly: isReadOnly), features: features, onFeatures: onFeatures)
+            features: features, onFeatures: onFeatures)
     }
 
     /// The environment of rclone. Of its own variables only those that say where and how its configuration is: others, such as

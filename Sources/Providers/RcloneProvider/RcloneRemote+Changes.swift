@@ -31,8 +31,7 @@ extension RcloneRemote {
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        try await finishMoves(over: path)
-        return try await host.changing {
+        try await host.changing {
             let features = try await features()
             // A large content is not sent in vain.
             if contents.size >= Self.largestUnchecked { try await check(condition, path, isFile: true) }
@@ -150,8 +149,7 @@ extension RcloneRemote {
     // MARK: - Directories and names
 
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
-        try await finishMoves(over: path)
-        return try await host.changing {
+        try await host.changing {
             let features = try await features()
             try await check(.absent, path)
             if features.hasEmptyDirectories {
@@ -183,8 +181,7 @@ extension RcloneRemote {
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
-        try await finishMoves(over: path)
-        return try await host.changing {
+        try await host.changing {
             var notStored: ItemFields = []
             if attributes.permissions != nil { notStored.insert(.permissions) }
             if attributes.extendedAttributes != nil { notStored.insert(.extendedAttributes) }
@@ -226,7 +223,6 @@ extension RcloneRemote {
 
     func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
         if uploads.withLock({ $0.contains(path) }) { return }
-        try await finishMoves(over: path, .tree)
         try await host.changing {
             do {
                 if kind == .directory {

@@ -1,44 +1,47 @@
 import FileProvider
 import FileProviderPaths
 
-/// Moving files and directories. Without `DirMove` rclone moves a directory file by file: one that is interrupted is finished before
-/// anything is said of it, because the files in the old place would look like those that are left, and the others like new ones.
-extension RcloneRemote {
+/// Moving files and directories. Without `DirMove` rclone moves a directory file by file.
+extension RcloneRemote: PartwiseRemote {
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
-        let move = RcloneMove(from: path, to: newPath)
-        let wasBegun = kind == .directory && moves.contains(move)
-        for path in [path, newPath] { try await finishMoves(over: path, .tree, for: nil) }
-        // Then what is in the new place is a part of the directory.
-        let isContinued = wasBegun && moves.contains(move)
-        return try await host.changing {
-            if wasBegun, !isContinued, try await isNothing(at: path) { return try await moved(path, to: newPath) }
-            if !isContinued { try await check(.absent, newPath) }
-            if kind != .directory {
-                try await moveFile(path, to: newPath)
-            } else if try await features().movesDirectories {
-                try await moveDirectory(move)
+        try await host.changing {
+            try await check(.absent, newPath)
+            if kind == .directory {
+                try await moveWholeDirectory(path, to: newPath)
             } else {
-                try await moves.make(move) {
-                    do { try await moveDirectory(move) } catch let failure as RcloneFailure {
-                        if !isContinued, (try? await isNothing(at: newPath)) == true { moves.end(move) }
-                        throw failure
-                    }
-                }
+                try await moveFile(path, to: newPath)
             }
-            return try await moved(path, to: newPath)
+            return try await OperationLedger.result {
+                try await keepDirectory(of: path)
+                return try await entry(at: newPath)
+            }
         }
     }
 
-    private func moved(_ path: RemotePath, to newPath: RemotePath) async throws -> RemoteEntry {
-        try await OperationLedger.result {
-            try await keepDirectory(of: path)
-            return try await entry(at: newPath)
+    func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> [UInt64]? {
+        try await host.changing {
+            if try await features().movesDirectories { return nil }
+            try await check(.absent, newPath)
+            return []
         }
     }
 
-    private func isNothing(at path: RemotePath) async throws -> Bool { try await presentIfAny(path) == nil }
+    private func moveWholeDirectory(_ path: RemotePath, to newPath: RemotePath) async throws {
+        do {
+            try await host.changing { try await moveDirectory(path, to: newPath) }
+        } catch let error as FileProviderError where !OperationLedger.isOutcomeUnknown(after: error) {
+            if let features = try? await features(), features.movesDirectories { throw error }
+            var mayBeBegun = true
+            do { mayBeBegun = try await presentIfAny(newPath) != nil } catch {}
+            guard mayBeBegun else { throw error }
+            // Whatever the reason, a part of it may be in the new place.
+            throw FileProviderError(
+                .providerDomainTemporarilyUnavailable,
+                "the renaming of '\(path.name ?? "")' is not finished: \(error.message)")
+        }
+    }
 
-    private func moveDirectory(_ move: RcloneMove) async throws {
+    private func moveDirectory(_ path: RemotePath, to newPath: RemotePath) async throws {
         let features = try await features()
         var config = Self.always
         if !features.movesDirectories, features.movesFiles {
@@ -53,48 +56,26 @@ extension RcloneRemote {
             try await call(
                 "sync/move",
                 RcloneCall(
-                    srcFs: source.directory(move.from), dstFs: source.directory(move.to), createEmptySrcDirs: true,
+                    srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
                     deleteEmptySrcDirs: true, config: options))
         }
         guard !features.movesDirectories else { return }
         // rclone keeps the directory itself.
         do {
-            try await call("operations/rmdir", RcloneCall(fs: source.root, remote: RcloneName.text(move.from)))
+            try await call("operations/rmdir", RcloneCall(fs: source.root, remote: RcloneName.text(path)))
         } catch let failure as RcloneFailure where failure.isMissing || failure.text.contains("not empty") {
             // An object store has none without an object; what another client has put there meanwhile stays.
         }
     }
 
-    /// Finishes the interrupted renames of directories on a path.
-    ///
-    /// - Parameters:
-    ///   - extent: of the call that needs them.
-    ///   - limit: for how long the call waits; nil for until the end.
-    /// - Throws: `providerDomainTemporarilyUnavailable` while they are being finished.
-    func finishMoves(
-        over path: RemotePath, _ extent: RcloneMove.Extent = .item, for limit: Duration? = .seconds(5)
-    ) async throws {
-        for move in moves.interrupted where move.concerns(path, extent) {
-            try await moves.finish(move, waiting: limit) { [self] in try await finish(move) }
-        }
-    }
-
-    private func finish(_ move: RcloneMove) async throws {
-        do {
-            try await host.changing {
-                guard try await presentIfAny(move.from)?.kind == .directory else { return }
-                do { try await moveDirectory(move) } catch let failure as RcloneFailure where failure.isMissing {
-                    // Nothing was left there.
-                    guard try await isNothing(at: move.from) else { throw failure }
-                }
-                try await keepDirectory(of: move.from)
+    func finishMove(of parts: [UInt64], from path: RemotePath, to newPath: RemotePath) async throws {
+        try await host.changing {
+            do { try await moveDirectory(path, to: newPath) } catch let failure as RcloneFailure where failure.isMissing
+            {
+                // Nothing was left there.
+                guard try await presentIfAny(path) == nil else { throw failure }
             }
-        } catch let error as FileProviderError {
-            if [.serverUnreachable, .notAuthenticated, .timedOut, .userCancelled].contains(error.code) { throw error }
-            moves.noteStuck(move)
-            throw FileProviderError(
-                .providerDomainTemporarilyUnavailable,
-                "the interrupted renaming of '\(move.from.name ?? "")' cannot be finished: \(error.message)")
+            try await keepDirectory(of: path)
         }
     }
 }

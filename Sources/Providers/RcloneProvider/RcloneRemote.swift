@@ -9,7 +9,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     let host: RcloneHost
     let source: RcloneSource
     let files: TransferFiles
-    let moves: RcloneMoves
     /// The last known features, and what is done when they are others.
     private let known: Mutex<RcloneFeatures?>
     private let onFeatures: @Sendable (RcloneFeatures) -> Void
@@ -23,10 +22,10 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     let uploads = Mutex<Set<RemotePath>>([])
 
     init(
-        host: RcloneHost, source: RcloneSource, files: TransferFiles, moves: RcloneMoves, features: RcloneFeatures?,
+        host: RcloneHost, source: RcloneSource, files: TransferFiles, features: RcloneFeatures?,
         onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
     ) {
-        (self.host, self.source, self.files, self.moves, self.onFeatures) = (host, source, files, moves, onFeatures)
+        (self.host, self.source, self.files, self.onFeatures) = (host, source, files, onFeatures)
         known = Mutex(features)
     }
 
@@ -96,7 +95,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     // MARK: - Reading
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
-        try await finishMoves(over: path)
         guard let entry = try await presentIfAny(path) else {
             throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is not on the remote")
         }
@@ -190,7 +188,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
             guard let rest = take(token) else { throw FileProviderError(.pageExpired) }
             return part(of: rest, limit)
         }
-        try await finishMoves(over: path, .listing)
         return try await host.reading { session in
             let features = try await features(session)
             let items = try await listing(of: path, features, session)
@@ -243,7 +240,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     func read(
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
-        try await finishMoves(over: path)
         // rclone's server has no preconditions: the file is looked up afterwards, and before where the tag does not say its size.
         func file() async throws -> RemoteEntry {
             guard let entry = try await presentIfAny(path, isFile: true) else {

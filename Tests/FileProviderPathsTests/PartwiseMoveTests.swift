@@ -1,0 +1,120 @@
+import FileProvider
+import FileProviderPaths
+import FileProviderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// A remote that moves directories file by file, and is interrupted after the first one.
+final class PartwiseRemoteInMemory: PartwiseRemote {
+    let memory = MemoryPathRemote()
+    /// With what the next moves fail.
+    let failure = Mutex<FileProviderError?>(nil)
+
+    var traits: RemoteTraits { memory.traits }
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry { try await memory.entry(at: path) }
+
+    func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        try await memory.entries(in: path, from: token, limit: limit)
+    }
+
+    func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry {
+        try await memory.read(path, tag: tag, range: range, into: sink)
+    }
+
+    func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition) async throws {
+        try await memory.delete(path, kind: kind, if: condition)
+    }
+
+    func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
+        guard kind == .directory, let failure = failure.withLock({ $0 }) else {
+            return try await memory.move(path, to: newPath, kind: kind)
+        }
+        let first = memory.names(in: path).first
+        memory.change { contents in
+            contents.make(newPath, kind: .directory)
+            if let first { contents.move(path.appending(first), to: newPath.appending(first)) }
+        }
+        throw failure
+    }
+
+    func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> [UInt64]? { [] }
+
+    func finishMove(of parts: [UInt64], from path: RemotePath, to newPath: RemotePath) async throws {
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        for name in memory.names(in: path) {
+            memory.change { $0.move(path.appending(name), to: newPath.appending(name)) }
+        }
+        memory.change { $0.delete(path) }
+    }
+}
+
+/// A directory of which a part is in either place after its move was interrupted.
+@Suite struct PartwiseMoveTests {
+    /// Calls a closure with a directory "above/old" of two files, of which one is in "above/new".
+    private func withInterruptedMove(
+        _ body: (PartwiseRemoteInMemory, ProviderSession, FileProviderItem) async throws -> Void
+    ) async throws {
+        let remote = PartwiseRemoteInMemory()
+        remote.memory.change { contents in
+            contents.make(path("above"), kind: .directory)
+            contents.make(path("above/old"), kind: .directory)
+            contents.make(path("above/old/1"), kind: .file, [1])
+            contents.make(path("above/old/2"), kind: .file, [2])
+        }
+        let under = MemoryRemoteUnderTest(remote: remote.memory)
+        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory)
+        let provider = PathAddressedProvider(remote: remote, manager: manager)
+        let session = ProviderSession(provider: provider, manager: manager)
+        var item = try await session.find("above/old")
+        item.filename = "new"
+        let renamed = item
+        remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
+        await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+        remote.failure.withLock { $0 = nil }
+        try #require(remote.memory.names(in: path("above")) == ["new", "old"])
+        try await body(remote, session, item)
+        await provider.invalidate()
+    }
+
+    @Test("PATH-8: a directory that was moved in part is moved as a whole before it is seen", arguments: [false, true])
+    func finished(isAskedFor: Bool) async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            if isAskedFor {
+                #expect(try await session.modify(item, .filename).item.itemIdentifier == item.itemIdentifier)
+            } else {
+                let listed = try await session.list(item.parentItemIdentifier)
+                #expect(listed.map(\.itemIdentifier) == [item.itemIdentifier])
+            }
+            #expect(remote.memory.names(in: path("above")) == ["new"])
+            #expect(remote.memory.names(in: path("above/new")) == ["1", "2"])
+        }
+    }
+
+    @Test("PATH-8: and before a directory that holds it is renamed")
+    func finishedBelow() async throws {
+        try await withInterruptedMove { remote, session, _ async throws in
+            var above = try #require(try await session.list().first)
+            above.filename = "elsewhere"
+            _ = try await session.modify(above, .filename)
+            #expect(remote.memory.names(in: path("elsewhere")) == ["new"])
+            #expect(remote.memory.names(in: path("elsewhere/new")) == ["1", "2"])
+        }
+    }
+
+    @Test("PATH-8: what the remote refuses to move stays where it is, until the renaming is repeated")
+    func refused() async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            remote.failure.withLock { $0 = FileProviderError(.fileReadNoPermission) }
+            let error = await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
+            #expect(error?.code == .providerDomainTemporarilyUnavailable)
+            #expect(try await session.item(item.itemIdentifier).filename == "old")
+            remote.failure.withLock { $0 = nil }
+            #expect(try await session.modify(item, .filename).item.filename == "new")
+            #expect(remote.memory.names(in: path("above/new")) == ["1", "2"])
+        }
+    }
+}
