@@ -103,6 +103,38 @@ import Testing
         }
     }
 
+    @Test("RCLONE-10: what was not in the directory when its renaming began stays in the old place")
+    func laterFiles() async throws {
+        try await Self.withInterruptedMove { folder, session, item in
+            try await folder.write([6], to: "old/6 {new}*")
+            try await folder.write(Array("theirs".utf8), to: "old/5")
+            try await folder.makeDirectory("old/later")
+            try await folder.write([7], to: "old/later/7")
+            let listed = try await session.list()
+            #expect(listed.map(\.filename).sorted() == ["new", "old"])
+            #expect(listed.first { $0.filename == "new" }?.itemIdentifier == item.itemIdentifier)
+            #expect(Self.list(folder, "new") == ["1", "2", "3", "4"])
+            #expect(Self.list(folder, "old") == ["5", "6 {new}*", "later"])
+            #expect(Self.list(folder, "old/later") == ["7"])
+        }
+    }
+
+    @Test(
+        "RCLONE-10: a new directory in the old place stays where another client has moved the rest",
+        arguments: [[], ["1", "later"]])
+    func laterDirectories(_ names: [String]) async throws {
+        try await Self.withInterruptedMove { folder, session, item in
+            for name in Self.list(folder, "old") { try await folder.rename("old/" + name, to: "new/" + name) }
+            try await folder.delete("old")
+            try await folder.makeDirectory("old")
+            for name in names { try await folder.write(Array("theirs".utf8), to: "old/" + name) }
+            let listed = try await session.list()
+            #expect(listed.map(\.filename).sorted() == ["new", "old"])
+            #expect(listed.first { $0.filename == "new" }?.itemIdentifier == item.itemIdentifier)
+            #expect(Self.list(folder, "new") == Self.names && Self.list(folder, "old") == names)
+        }
+    }
+
     @Test("RCLONE-10: a renaming that is finished replaces nothing that another client has written in the new place")
     func foreignFiles() async throws {
         try await Self.withInterruptedMove { folder, session, _ in

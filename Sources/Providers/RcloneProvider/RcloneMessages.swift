@@ -6,6 +6,8 @@ import HTTPTransport
 /// An item of `operations/list` and `operations/stat`.
 struct RcloneItem: Decodable, Sendable {
     var Name: String
+    /// From where the listing began.
+    var Path: String?
     /// -1 where the backend does not know it.
     var Size: Int64
     var ModTime: String?
@@ -27,9 +29,19 @@ struct RcloneItem: Decodable, Sendable {
         return Int64(String(decoding: digits, as: UTF8.self))
     }
 
+    private func checksum(_ features: RcloneFeatures) -> String? {
+        features.hash.flatMap { name in Hashes?[name].flatMap { $0.isEmpty ? nil : "\(name):\($0)" } }
+    }
+
+    /// The item as a part of the directory that was listed.
+    func part(_ features: RcloneFeatures) -> UInt64 {
+        let version = IsDir ? "" : checksum(features) ?? "\(ModTime ?? "")-\(Size)"
+        return RcloneRemote.part(Path ?? Name, version: version)
+    }
+
     func entry(_ features: RcloneFeatures) throws -> RemoteEntry {
         let modified = ModTime.flatMap { HTTPDate.timestamp(iso8601: $0) }
-        let hash = features.hash.flatMap { name in Hashes?[name].flatMap { $0.isEmpty ? nil : "\(name):\($0)" } }
+        let hash = checksum(features)
         guard IsDir || Size >= 0 else {
             throw FileProviderError(.malformedResponse, "rclone does not know the size of '\(Name)'")
         }
@@ -127,10 +139,13 @@ struct RcloneCall: Encodable, Sendable {
     var arg: [String]?
     /// Options of this call.
     var config: [String: RcloneValue]?
+    /// Which files are concerned.
+    var filter: [String: RcloneValue]?
 
     private enum CodingKeys: String, CodingKey {
         case fs, remote, opt, srcFs, srcRemote, dstFs, dstRemote, createEmptySrcDirs, deleteEmptySrcDirs, command, arg
         case config = "_config"
+        case filter = "_filter"
     }
 }
 

@@ -24,7 +24,7 @@ extension RcloneRemote {
     }
 
     /// The time for which rclone may copy or move without a response; its own timeouts end a broken transfer.
-    private static let patience: Duration = .seconds(6 * 3600)
+    static let patience: Duration = .seconds(6 * 3600)
 
     // MARK: - Files
 

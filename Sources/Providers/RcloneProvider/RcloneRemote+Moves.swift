@@ -20,9 +20,29 @@ extension RcloneRemote: PartwiseRemote {
 
     func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> [UInt64]? {
         try await host.changing {
-            if try await features().movesDirectories { return nil }
+            let features = try await features()
+            if features.movesDirectories { return nil }
             try await check(.absent, newPath)
-            return []
+            return try await contents(of: path).map { $0.part(features) }
+        }
+    }
+
+    /// All that is below a directory; nothing if it is missing.
+    private func contents(of path: RemotePath) async throws -> [RcloneItem] {
+        try await host.reading { session in
+            let features = try await features(session)
+            var recursive = options(features)
+            recursive["recurse"] = .flag(true)
+            let parameters = RcloneCall(fs: source.directory(path), remote: "", opt: recursive)
+            do {
+                let listing = try await CallContext.waiting {
+                    try await session.call(
+                        "operations/list", parameters, returning: RcloneListing.self, patience: Self.patience)
+                }
+                return listing.list ?? []
+            } catch let failure as RcloneFailure where failure.isMissing {
+                return []
+            }
         }
     }
 
@@ -41,7 +61,10 @@ extension RcloneRemote: PartwiseRemote {
         }
     }
 
-    private func moveDirectory(_ path: RemotePath, to newPath: RemotePath) async throws {
+    /// - Parameter others: what stays in the old place.
+    private func moveDirectory(
+        _ path: RemotePath, to newPath: RemotePath, leaving others: [RcloneItem] = []
+    ) async throws {
         let features = try await features()
         var config = Self.always
         if !features.movesDirectories, features.movesFiles {
@@ -51,13 +74,14 @@ extension RcloneRemote: PartwiseRemote {
             config["SuffixKeepExtension"] = .flag(true)
         }
         let options = config
+        let filter = others.isEmpty ? nil : ["ExcludeRule": RcloneValue.list(RcloneRules.excluding(others))]
         // rclone tells of no progress, and ends broken transfers itself.
         try await CallContext.waiting {
             try await call(
                 "sync/move",
                 RcloneCall(
                     srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
-                    deleteEmptySrcDirs: true, config: options))
+                    deleteEmptySrcDirs: true, config: options, filter: filter))
         }
         guard !features.movesDirectories else { return }
         // rclone keeps the directory itself.
@@ -70,8 +94,16 @@ extension RcloneRemote: PartwiseRemote {
 
     func finishMove(of parts: [UInt64], from path: RemotePath, to newPath: RemotePath) async throws {
         try await host.changing {
-            do { try await moveDirectory(path, to: newPath) } catch let failure as RcloneFailure where failure.isMissing
-            {
+            let features = try await features()
+            let known = Set(parts)
+            let found = try await contents(of: path)
+            let others = found.filter { !known.contains($0.part(features)) }
+            // Another client may have moved the rest, and made another directory in the old place, which may be empty.
+            let isRest = others.isEmpty && found.isEmpty == parts.isEmpty
+            guard isRest || found.contains(where: { !$0.IsDir && known.contains($0.part(features)) }) else { return }
+            do {
+                try await moveDirectory(path, to: newPath, leaving: others)
+            } catch let failure as RcloneFailure where failure.isMissing {
                 // Nothing was left there.
                 guard try await presentIfAny(path) == nil else { throw failure }
             }
