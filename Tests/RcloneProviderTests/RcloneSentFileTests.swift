@@ -55,6 +55,29 @@ import Testing
         }
     }
 
+    @Test("RCLONE-2: a large file is not read where its date can be asked for")
+    func storedDates() async throws {
+        try await run { folder, remote in
+            let size = 2 << 20
+            var features = RcloneFeatures()
+            features.slowPrecision = 1_000_000_000
+            let copy = folder.directory["remote"].appending("copy").string
+            try await folder.write([UInt8](repeating: 1, count: size), to: "file")
+            for (seconds, byte, isSent) in [(7, 2, true), (8, 2, false), (8, 1, true)]
+                as [(TimeInterval, UInt8, Bool)]
+            {
+                try Data([UInt8](repeating: byte, count: size)).write(to: URL(fileURLWithPath: copy))
+                for (file, seconds) in [(copy, seconds), (folder["file"], 7)] {
+                    let date = Date(timeIntervalSince1970: seconds)
+                    try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: file)
+                }
+                let there = try await remote.stored(path, size: Int64(size))
+                // The bytes would tell that it is another one: only the date was compared.
+                #expect(try await remote.isSent(copy, there, at: path, size: Int64(size), features) == isSent)
+            }
+        }
+    }
+
     @Test("RCLONE-2: without checksums it is told by the date, or by the bytes")
     func datesAndBytes() async throws {
         try await run { folder, remote in

@@ -72,6 +72,8 @@ struct RcloneFeatures: Codable, Hashable, Sendable {
     /// The granularity of stored modification times in nanoseconds; nil where they are not stored, or only an extra request for
     /// each file reads them.
     var precision: Int64?
+    /// The granularity where an extra request for each file reads them.
+    var slowPrecision: Int64?
     /// A checksum that comes with each listing at no cost.
     var hash: String?
     /// Whether `ID` names the item, not one version of it.
@@ -91,7 +93,9 @@ struct RcloneFeatures: Codable, Hashable, Sendable {
         movesDirectories = has("DirMove")
         // rclone has a hundred years for times that are not stored.
         let longest: Int64 = 3600 * 1_000_000_000
-        if information.Precision <= longest, !has("SlowModTime") { precision = information.Precision }
+        if information.Precision <= longest {
+            if has("SlowModTime") { slowPrecision = information.Precision } else { precision = information.Precision }
+        }
         if !has("SlowHash") { hash = (information.Hashes ?? []).first }
         hasSlowHashes = has("SlowHash")
         // An object store has identifiers of versions (B2), and a folder of this machine has none.
