@@ -55,6 +55,22 @@ import Testing
         }
     }
 
+    @Test("RCLONE-2: an upload whose place an interrupted move has emptied is moved there, and not removed")
+    func emptiedPlaces() async throws {
+        try await run { folder, remote in
+            let hidden = RemotePath([HiddenName.make()])
+            let name = try #require(hidden.name)
+            try await folder.write(Array("new".utf8), to: name)
+            #expect(try await remote.finishReplacing(path, by: hidden))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.root.string) == ["file"])
+            #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "new")
+            // The file there has not been deleted.
+            try await folder.write(Array("newer".utf8), to: name)
+            #expect(try await !remote.finishReplacing(path, by: hidden))
+            #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "new")
+        }
+    }
+
     @Test("RCLONE-2: a large file is not read where its date can be asked for")
     func storedDates() async throws {
         try await run { folder, remote in

@@ -62,13 +62,21 @@ extension RcloneRemote {
     ) async throws -> RemoteEntry {
         let hidden = path.parent.appending(HiddenName.make())
         uploads.withLock { _ = $0.insert(hidden) }
+        var isReplacing = false
         do {
             try await copyFile(copy, to: hidden, isNew: true)
             async let stored = stored(hidden, size: size)
             try await check(condition, path)
             var staged = try await stored
             // A cancelled caller does not leave the name without a file: rclone deletes the old one first.
-            try await Task { try await moveFile(hidden, to: path, isNew: condition == .absent) }.value
+            isReplacing = condition != .absent
+            try await Task {
+                do {
+                    try await moveFile(hidden, to: path, isNew: condition == .absent)
+                } catch {
+                    guard condition != .absent, try await finishReplacing(path, by: hidden) else { throw error }
+                }
+            }.value
             uploads.withLock { _ = $0.remove(hidden) }
             staged.name = path.name ?? ""
             // Another client may have written since: then the next listing shows it.
@@ -77,8 +85,10 @@ extension RcloneRemote {
         } catch {
             uploads.withLock { _ = $0.remove(hidden) }
             // Also when the caller was cancelled.
-            Task {
-                try? await call(
+            Task { [isReplacing] in
+                // While there is no other file, or that is not known, it stays as a leftover.
+                if isReplacing, try await presentIfAny(path, isFile: true) == nil { return }
+                try await call(
                     "operations/deletefile", RcloneCall(fs: source.root, remote: RcloneName.text(hidden)))
             }
             // Another client may have removed the hidden file as a leftover: that does not say that the directory is missing.
@@ -87,6 +97,17 @@ extension RcloneRemote {
             }
             throw error
         }
+    }
+
+    /// Moves a complete upload to its place, if an interrupted move has deleted the file there and done no more.
+    ///
+    /// - Returns: whether it has.
+    func finishReplacing(_ path: RemotePath, by hidden: RemotePath) async throws -> Bool {
+        guard try await presentIfAny(path, isFile: true) == nil,
+            try await presentIfAny(hidden, isFile: true) != nil
+        else { return false }
+        try await moveFile(hidden, to: path, isNew: true)
+        return true
     }
 
     /// - Parameter isNew: there is nothing at the new path, and rclone need not look.
