@@ -55,6 +55,49 @@ import Testing
         }
     }
 
+    /// Notes that a byte has come.
+    private struct NoticingSink: ContentSink {
+        let sink: ComparingSink
+        let hasBegun: Gate
+
+        func write(_ bytes: RawSpan, at offset: Int64) throws {
+            hasBegun.open()
+            try sink.write(bytes, at: offset)
+        }
+
+        func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
+            hasBegun.open()
+            try sink.write(from: descriptor, at: offset, count: count)
+        }
+    }
+
+    @Test("RCLONE-4: a file that is compared while rclone is killed is the same one", .timeLimit(.minutes(2)))
+    func killedDuringAComparison() async throws {
+        // About four seconds for the file.
+        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --bwlimit 512k")
+        let remote = try folder.remote()
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            let bytes = (0..<2 << 20).map { UInt8(truncatingIfNeeded: $0 >> 8) }
+            try await folder.write(bytes, to: "file")
+            let hasBegun = Gate()
+            let killing = Task {
+                try await hasBegun.pass()
+                return try await RcloneSafetyTests.killPrograms(of: folder)
+            }
+            let isSame = try await withContent(bytes) { source in
+                try await source.equals { sink in
+                    let noticing = NoticingSink(sink: sink, hasBegun: hasBegun)
+                    _ = try await remote.read(path, tag: nil, range: nil, into: noticing)
+                }
+            }
+            #expect(isSame)
+            #expect(try await killing.value > 0)
+        }
+    }
+
     @Test("RCLONE-2: an upload whose place an interrupted move has emptied is moved there, and not removed")
     func emptiedPlaces() async throws {
         try await run { folder, remote in

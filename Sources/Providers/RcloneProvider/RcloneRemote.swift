@@ -255,10 +255,13 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         }
         let length = size ?? 0
         let wanted = (range ?? 0..<length).clamped(to: 0..<length)
+        let resumed = ResumedSink(sink, from: wanted.lowerBound)
         do {
             try await host.reading { session in
-                if wanted.isEmpty { return }
-                try await session.download(source.target(path), range: wanted, size: length, into: sink)
+                let start = resumed.position
+                guard start < wanted.upperBound else { return }
+                try await session.download(
+                    source.target(path), range: start..<wanted.upperBound, size: length, into: resumed)
             }
         } catch let error as FileProviderError where [.noSuchItem, .malformedResponse].contains(error.code) {
             // It may be another version that has no such range.
