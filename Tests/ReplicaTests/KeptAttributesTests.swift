@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import Syscalls
 import SystemPackage
@@ -33,5 +34,46 @@ import Testing
         try writer.finish()
         try Keeping.restoreAttributes(in: directory.path)
         #expect(try FileStatus(at: file).permissions == permissions)
+    }
+
+    @Test("REMOVE-2: what was changed in the kept folder before its files got their attributes stays changed")
+    func changedBefore() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let writer = try ManifestWriter(
+            at: directory[Manifest.fileName],
+            Manifest.Header(
+                format: Manifest.format, version: Manifest.version, domain: "d", source: "sftp://host/",
+                keep: "downloaded"))
+        var places: [FilePath] = []
+        for kind in [InodeKind.directory, .file] {
+            for name in ["a", "b"] {
+                let path = "\(kind)-\(name)"
+                let place =
+                    try kind == .directory
+                    ? directory.makeDirectory("\(Manifest.files)/\(path)")
+                    : directory.makeFile("\(Manifest.files)/\(path)", Array("x".utf8))
+                try place.setPermissions(0o700)
+                let modified = FileTimestamp(try FileStatus(at: place).modified).nanosecondsSince1970
+                try writer.add(
+                    Manifest.Item(
+                        path: path, kind: kind.rawValue, size: 1, isHere: true, changedFields: 0, heldFields: 0,
+                        isExcluded: false, permissions: 0o755, modified: modified, created: modified))
+                places.append(place)
+            }
+        }
+        writer.beginRemoved()
+        try writer.finish()
+        let end = try FileStatus(at: directory[Manifest.fileName]).modified
+        for place in places where place.string.hasSuffix("b") {
+            // The clock of the file system may not have gone on since.
+            repeat { try place.setPermissions(0o750) } while try FileStatus(at: place).changed == end
+        }
+        try Keeping.restoreAttributes(in: directory.path)
+        #expect(try places.map { try FileStatus(at: $0).permissions } == [0o755, 0o750, 0o755, 0o750])
+        // As after a removal that was killed when it had done that.
+        for place in places { try place.setPermissions(0o700) }
+        try Keeping.restoreAttributes(in: directory.path)
+        #expect(try places.map { try FileStatus(at: $0).permissions } == [0o700, 0o700, 0o700, 0o700])
     }
 }

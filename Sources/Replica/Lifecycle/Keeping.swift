@@ -67,10 +67,12 @@ package struct Keeping {
         return summary
     }
 
-    /// Gives the kept files the attributes that their items had, but for those that were edited since. Made up for at the
-    /// next start when it was cut short.
+    /// Gives the kept files the attributes that their items had, but for those that were changed since: they are the user's. Made
+    /// up for at the next start when it was cut short.
     package static func restoreAttributes(in folder: FilePath) throws {
         guard let reader = try ManifestReader(in: folder) else { return }
+        // The end of the manifest was written after all that it describes, and by the same clock.
+        let end = FileTimestamp(try FileStatus(at: folder.appending(Manifest.fileName)).modified)
         let isOfFolder = reader.header.source.utf8.starts(with: "/".utf8)
         var count = 0
         try reader.read(
@@ -79,7 +81,7 @@ package struct Keeping {
                 if item.kind == InodeKind.directory.rawValue {
                     count += 1
                 } else if item.isHere {
-                    try? restoreAttributes(of: path, item, isOfFolder: isOfFolder)
+                    try? restoreAttributes(of: path, item, keptUntil: end, isOfFolder: isOfFolder)
                 }
             }, removed: { _ in })
         // The time of a directory changes with what is in it: the last ones first, as many at once as memory has room for.
@@ -95,7 +97,7 @@ package struct Keeping {
                     index += 1
                 }, removed: { _ in })
             for (path, item) in directories.reversed() {
-                try? restoreAttributes(of: path, item, isOfFolder: isOfFolder)
+                try? restoreAttributes(of: path, item, keptUntil: end, isOfFolder: isOfFolder)
             }
             count = part.lowerBound
         }
@@ -262,10 +264,15 @@ package struct Keeping {
         return kept
     }
 
-    /// - Parameter isOfFolder: whether the source is a folder of this machine. No other source can say what runs here with the
-    ///   rights of a file's owner: its set-ID bits and file capabilities are left out.
-    private static func restoreAttributes(of path: FilePath, _ item: Manifest.Item, isOfFolder: Bool) throws {
+    /// - Parameters:
+    ///   - end: when all had been kept. What was changed later, also by an earlier call of this, stays as it is.
+    ///   - isOfFolder: whether the source is a folder of this machine. No other source can say what runs here with the rights of
+    ///     a file's owner: its set-ID bits and file capabilities are left out.
+    private static func restoreAttributes(
+        of path: FilePath, _ item: Manifest.Item, keptUntil end: FileTimestamp, isOfFolder: Bool
+    ) throws {
         let kind = InodeKind(rawValue: item.kind)
+        guard try FileTimestamp(FileStatus(at: path).changed) <= end else { return }
         if kind == .symbolicLink {
             return try path.setModificationTime(to: FileMoment(item.modified))
         }
