@@ -1,6 +1,8 @@
+import Dispatch
 import FileProvider
 import ReplicaTestSupport
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import Replica
@@ -144,6 +146,37 @@ import Testing
         }
         #expect(try await !distrust(inode))
         #expect(fixture.contentFiles == [inode.number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+    }
+
+    @Test("CHECK-2: a content file that a transaction makes during the repair stays")
+    func madeMeanwhile() async throws {
+        try await replica.list([.file("a", size: 100)], open: fixture.open)
+        let number = try #require(try replica.number("a"))
+        let (replica, made, checked) = (replica, DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        async let making: Void = replica.database.write(async: { db in
+            try db.beginContent(of: number)
+            try replica.contents.create(number, size: 100).close()
+            made.signal()
+            // A check that did not wait for the end of the transaction would be done by then.
+            _ = checked.wait(timeout: .now() + 1)
+        })
+        let findings = try await BlockingWork.run {
+            made.wait()
+            defer { checked.signal() }
+            return try replica.check(open: NothingOpen(), isRepairing: true).findings
+        }
+        try await making
+        #expect(findings == [])
+        #expect(fixture.contentFiles == [number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+    }
+
+    @Test("CHECK-2: the empty content file of a file that is about to be made stays") func aboutToBeMade() throws {
+        let number = InodeNumber(rawValue: 999)
+        try replica.contents.create(number, size: 0, isFirst: true).close()
+        #expect(try replica.check(open: fixture.open, isRepairing: true).findings == [])
+        #expect(fixture.contentFiles == [number.description])
         #expect(fixture.recoveredFiles.isEmpty)
     }
 }

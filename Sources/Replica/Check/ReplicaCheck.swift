@@ -215,9 +215,7 @@ struct ReplicaCheck {
             }
             // Its row is one of a content file that is missing.
             guard contents.hasFile(InodeNumber(rawValue: number)) else {
-                if (try? contents.status(of: InodeNumber(rawValue: number))) != nil {
-                    try report(component, "is no file")
-                }
+                try report(component, "is no file") { [contents] _ in !contents.hasFile(InodeNumber(rawValue: number)) }
                 continue
             }
             rows[number] = nil
@@ -247,23 +245,38 @@ struct ReplicaCheck {
     }
 
     private mutating func extraFile(_ name: FilePath.Component) throws {
-        // One that was made since the rows were read has a row by now.
-        if let number = Int64(name.string), try database.read({ try $0.hasContentFile(InodeNumber(rawValue: number)) })
-        {
-            return
+        let number = Int64(name.string).map(InodeNumber.init(rawValue:))
+        try report(name, "has no row") { [contents] db in
+            guard let number else { return true }
+            // The row of a new file can come later than its content file, which holds nothing until then.
+            return try !db.hasContentFile(number) && (try? contents.holdsNothing(number)) != true
         }
-        try report(name, "has no row")
     }
 
     /// Reports a file that fits no row, and moves it to the recovered folder.
-    private mutating func report(_ name: FilePath.Component, _ defect: String) throws {
-        var finding = CheckFinding(.contents, "'contents/\(name.string)' \(defect)")
-        if isRepairing {
-            let place = try contents.quarantine(fileNamed: name, stamp: stamp)
-            finding.text += ": it was moved to '\(place)'"
-            finding.isMended = true
+    ///
+    /// - Parameter isDefect: asks again in a transaction, because others make and withdraw content files in theirs.
+    private mutating func report(
+        _ name: FilePath.Component, _ defect: String, if isDefect: (Database) throws -> Bool
+    ) throws {
+        let (contents, isRepairing, stamp) = (contents, isRepairing, stamp)
+        let path = contents.directory.appending(name)
+        let finding: CheckFinding? = try database.write { db in
+            guard (try? FileStatus(at: path)) != nil, try isDefect(db) else { return nil }
+            var finding = CheckFinding(.contents, "'contents/\(name.string)' \(defect)")
+            if isRepairing {
+                do {
+                    let place = try contents.quarantine(fileNamed: name, stamp: stamp)
+                    finding.text += ": it was moved to '\(place)'"
+                } catch Errno.noSuchFileOrDirectory {
+                    // It was removed meanwhile, after the transaction that withdrew it.
+                    return nil
+                }
+                finding.isMended = true
+            }
+            return finding
         }
-        findings.append(finding)
+        if let finding { findings.append(finding) }
     }
 
     private mutating func compare(_ number: Int64, _ row: Row) throws {
@@ -381,47 +394,5 @@ struct ReplicaCheck {
         }
         effects.append(done)
         return value
-    }
-}
-
-/// A replica that is looked at without being opened: nothing is mended.
-package struct ReplicaInspection {
-    /// The defects of the replica in a folder. It must not be open elsewhere.
-    ///
-    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
-    package static func findings(in directory: FilePath) throws -> [CheckFinding] {
-        try RebuiltDatabase.adopt(in: directory)
-        try ReplicaDatabase.refuseDamagedFile(in: directory)
-        return try ReplicaDatabase.namingDamage(isOpening: true) {
-            let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
-            defer { try? database.close() }
-            try database.recoverNewFiles()
-            var check = ReplicaCheck(
-                database: database, contents: try ContentStore(in: directory), open: NothingOpen(), isRepairing: false)
-            try check.run()
-            let stored = try ProviderDatabase.findings(
-                in: directory, wasMade: database.hasProviderStore, reserve: database.reserve)
-            return check.findings + stored
-        }
-    }
-}
-
-extension Replica {
-    /// Compares the database with itself and with the content files, while all goes on.
-    ///
-    /// - Parameter isRepairing: mends what is found. Nothing is removed: what does not fit is moved to the recovered
-    ///   folder.
-    /// - Returns: what was found, and what is left to tell the kernel.
-    /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
-    package func check(
-        open: any OpenInodes, isRepairing: Bool
-    ) throws -> (findings: [CheckFinding], effects: ReplicaEffects) {
-        let (findings, effects) = try ReplicaDatabase.namingDamage(isOpening: true) {
-            var check = ReplicaCheck(database: database, contents: contents, open: open, isRepairing: isRepairing)
-            try check.run()
-            return (check.findings, check.effects)
-        }
-        // Apart: an error of the provider's store is none of the replica's.
-        return (findings + (try providerStore.check(isRepairing: isRepairing)), effects)
     }
 }
