@@ -239,4 +239,35 @@ import Testing
             #expect(Set(kept) == Set(logs))
         }
     }
+
+    @Test(
+        "CHECK-1: a check without --repair leaves a rebuild that was cut short; one with it reports what that found",
+        arguments: [RebuiltDatabase.Step.complete, .logsAside, .databaseAside])
+    func rebuildWaits(at last: RebuiltDatabase.Step) async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        try await sabotage(
+            replica,
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode'
+            """)
+        let uninterrupted = replica.directory.removingLastComponent().appending("uninterrupted")
+        try DiskImage.copy(replica.directory, to: uninterrupted)
+        let names = try ReplicaRebuild.run(in: uninterrupted, logger: DamagedReplica.logger).compactMap(\.name)
+        try #require(!names.isEmpty)
+        #expect(throws: CutShort.self) {
+            try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger) { step in
+                if step == last { throw CutShort() }
+            }
+        }
+        let left = try FileManager.default.subpathsOfDirectory(atPath: replica.directory.string).sorted()
+        #expect(throws: ReplicaDamage.self) { try ReplicaInspection.findings(in: replica.directory) }
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: replica.directory.string).sorted() == left)
+        let found = try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+        for name in names { #expect(found.contains { $0.text.hasPrefix("'\(name)': ") }, "\(name): \(found)") }
+        let opened = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+        defer { try? opened.close() }
+        #expect(try opened.database.keptFindings() == [])
+    }
 }

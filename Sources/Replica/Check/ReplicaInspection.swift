@@ -6,7 +6,9 @@ package struct ReplicaInspection {
     ///
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     package static func findings(in directory: FilePath) throws -> [CheckFinding] {
-        try RebuiltDatabase.adopt(in: directory)
+        guard !RebuiltDatabase.isWaiting(in: directory) else {
+            throw ReplicaDamage("a check that was cut short has made a new one, which is not in its place yet")
+        }
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         return try ReplicaDatabase.namingDamage(isOpening: true) {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)

@@ -40,7 +40,8 @@ package struct ReplicaRebuild {
     ) throws -> [CheckFinding] {
         var rebuild = try ReplicaRebuild(directory)
         if isForRemoval { rebuild.domain = DomainSidecar(source: "", mountpoint: nil, options: nil) }
-        if try RebuiltDatabase.adopt(in: directory) {
+        var isAdopted = try RebuiltDatabase.adopt(in: directory)
+        if isAdopted {
             rebuild.findings.append(
                 CheckFinding(.database, "the new database of a check that was cut short is used", isMended: true))
         } else {
@@ -53,9 +54,15 @@ package struct ReplicaRebuild {
         } catch is ReplicaDamage {
             // SQLite finds nothing wrong with the rows, and they contradict each other.
             try rebuild.run(mayKeepAll: false, reaching)
+            isAdopted = false
             replica = try Replica(at: directory, logger: logger)
         }
-        rebuild.findings += replica.findings.map { CheckFinding(.contents, $0, isMended: true) }
+        var opening = replica.findings
+        if isAdopted {
+            let kept = try replica.database.keptFindings()
+            opening = kept + opening.filter { !kept.contains($0) }
+        }
+        rebuild.findings += opening.map { CheckFinding(.contents, $0, isMended: true) }
         try replica.database.forgetFindings()
         try replica.close()
         return rebuild.findings
@@ -91,7 +98,9 @@ package struct ReplicaRebuild {
             }
             kept = try Self.make(at: rebuilt.anew, of: domain, contents) { database in
                 try database.set(.isRebuilt, to: "1")
-                return try insert(into: database)
+                let kept = try insert(into: database)
+                try database.keep(findings: findingsForLater(kept), at: FileTimestamp.now)
+                return kept
             }
         }
         try reaching(.made)
@@ -107,12 +116,20 @@ package struct ReplicaRebuild {
             // It goes on with the logs.
             try Self.make(at: path, of: domain, contents) { _ in }
         } else {
-            findings.append(
-                CheckFinding(
-                    .database,
-                    "a new database was made; \(kept) of its items are as they were, the remote tells the others again",
-                    isMended: true))
+            findings.append(CheckFinding(.database, Self.summary(kept), isMended: true))
         }
+    }
+
+    private static func summary(_ kept: Int) -> String {
+        "a new database was made; \(kept) of its items are as they were, the remote tells the others again"
+    }
+
+    /// What the next check reports if this one is cut short.
+    private func findingsForLater(_ kept: Int) -> [String] {
+        let place = contents.recovered
+        return findings.map { finding in finding.name.map { "'\($0)': \(finding.text)" } ?? finding.text }
+            + written.map { "'\($0.path)': what was written to it and was not on the remote is in '\(place)'" }
+            + [Self.summary(kept)]
     }
 
     /// Opens a database, or makes it, with the root and what is known of the domain, and closes it.

@@ -46,6 +46,11 @@ struct RebuiltDatabase {
         try directory.synchronizeDirectory()
     }
 
+    /// Whether a complete one is there, and not in its place.
+    static func isWaiting(in directory: FilePath) -> Bool {
+        (try? FileStatus(at: RebuiltDatabase(in: directory).complete)) != nil
+    }
+
     /// Replaces the damaged database with the new one, if one is complete. The replica must not be open.
     ///
     /// - Parameter stamp: names the folder to which the damaged one is moved.
@@ -55,8 +60,8 @@ struct RebuiltDatabase {
         in directory: FilePath, stamp: Int64 = FileTimestamp.now.nanosecondsSince1970,
         reaching: (Step) throws -> Void = { _ in }
     ) throws -> Bool {
+        guard isWaiting(in: directory) else { return false }
         let database = RebuiltDatabase(in: directory)
-        guard (try? FileStatus(at: database.complete)) != nil else { return false }
         // The new database must never be beside the old log.
         try database.setAside(["-wal", "-shm"] + database.foreignLogs(), stamp)
         try reaching(.logsAside)
