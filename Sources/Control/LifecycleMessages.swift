@@ -34,6 +34,8 @@ package struct RemoveReport: Codable, Hashable, Sendable {
     /// The number of kept files.
     package var files: Int
     package var bytes: Int64
+    /// What could not be kept, and why, in words. Nil from an earlier daemon.
+    package var notKept: [String]? = []
 
     package init(name: String, keep: KeptData, directory: String?, files: Int, bytes: Int64) {
         self.name = name

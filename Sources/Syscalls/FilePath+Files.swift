@@ -80,6 +80,11 @@ extension FilePath {
         guard symlink(cName(target), cPath) == 0 else { throw Errno.current }
     }
 
+    /// Creates a FIFO for its owner. (mkfifo)
+    package func makePipe() throws(Errno) {
+        guard mkfifo(cPath, 0o600) == 0 else { throw Errno.current }
+    }
+
     /// Removes an empty directory. (rmdir)
     package func removeDirectory() throws(Errno) {
         guard rmdir(cPath) == 0 else { throw Errno.current }

@@ -79,6 +79,43 @@ import Testing
         #expect(text("recovered/d (\(row))/there") == nil)
     }
 
+    @Test("REMOVE-1: a FIFO below a directory that lies in no other is kept, and what cannot be kept is named")
+    func special() async throws {
+        try await replica.list([.directory("d")], open: fixture.open)
+        let outer = try #require(try replica.number("d"))
+        try await replica.list([], in: outer, open: fixture.open)
+        let link = try replica.change(open: NothingOpen()) { changes in
+            for new in [
+                NewInode(kind: .fifo, permissions: 0o600), NewInode(kind: .socket, permissions: 0o600),
+                NewInode(kind: .characterDevice, permissions: 0o600, device: 259),
+            ] {
+                _ = try changes.names.create(
+                    "\(new.kind)", in: outer, new, caller: caller, usualGroup: Machine.groupIdentifier)
+            }
+            return try changes.names.create(
+                "link", in: .root, NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: "lost"),
+                caller: caller,
+                usualGroup: Machine.groupIdentifier)
+        }.0.number
+        let row = try #require(try replica.database.item(ItemIdentifier("d"))).id
+        try await replica.database.write { db in
+            try db.run("UPDATE inode SET linkTarget = NULL WHERE number = ?", [link.rawValue])
+            try db.move(row, to: nil, named: Displacement.name(forItem: row))
+        }
+        let summary = try keep()
+        let kept = "recovered/d (\(row))"
+        #expect(try FileStatus(at: FilePath("\(folder)/\(kept)/fifo")).kind == .special)
+        #expect(
+            Set(summary.notKept) == [
+                "'files/link' is a link, and it is not known what it points to", "'\(kept)/socket' is a socket",
+                "'\(kept)/characterDevice' is a device (number 259), which is not made outside of a mount",
+            ])
+        let manifest = try #require(try ManifestReader(in: folder))
+        var paths: [String] = []
+        try manifest.read(items: { paths.append($0.path) }, removed: { _ in })
+        #expect(paths == ["link"])
+    }
+
     @Test("REMOVE-1: of trashed items with one name in the trashes of several users all are kept") func sameName()
         async throws
     {

@@ -69,6 +69,7 @@ extension Domains {
                     let kept = try keepData(
                         of: replica, onlyDirty: keep == .dirty, in: place, domain: name, source: known.source, progress)
                     (report.directory, report.files, report.bytes) = (place.path.string, kept.files, kept.bytes)
+                    report.notKept = kept.notKept
                 }
                 try replica.close()
             } catch {

@@ -9,6 +9,8 @@ package struct KeptSummary: Hashable, Sendable {
     package var files = 0
     package var bytes: Int64 = 0
     package var items = 0
+    /// What could not be kept, and why, in words.
+    package var notKept: [String] = []
 }
 
 /// The amount of data that would be lost with a replica.
@@ -141,9 +143,7 @@ package struct Keeping {
             try place.makeDirectory()
             isHere = item.inode.content == .materialized && !onlyDirty
         case .symbolicLink:
-            let target = try replica.database.linkTarget(of: item.inode.number) ?? ""
-            try place.makeLink(to: target)
-            isHere = true
+            isHere = try keepLink(item.inode.number, at: place)
         case .file:
             let isKept = !onlyDirty || item.hasContentWork
             if isKept, item.inode.content == .materialized {
@@ -250,18 +250,44 @@ package struct Keeping {
                     waiting.append((child, place))
                 }
             case .symbolicLink where !onlyDirty || item.hasContentWork:
-                guard let target = try replica.database.linkTarget(of: item.inode.number) else { continue }
                 try place.removingLastComponent().makeDirectories()
-                try place.makeLink(to: target)
-                kept += 1
+                if try keepLink(item.inode.number, at: place) { kept += 1 }
             case .file where item.inode.content == .materialized && (!onlyDirty || item.hasContentWork):
                 try place.removingLastComponent().makeDirectories()
                 try keepContent(of: item.inode, at: place)
                 kept += 1
-            case .symbolicLink, .file, .fifo, .characterDevice, .blockDevice, .socket: break
+            case .fifo:
+                try place.removingLastComponent().makeDirectories()
+                do throws(Errno) {
+                    try place.makePipe()
+                    kept += 1
+                } catch {
+                    guard error != .noSpace else { throw error }
+                    noteNotKept(place, "a FIFO, which cannot be made there: \(error)")
+                }
+            case .characterDevice, .blockDevice:
+                noteNotKept(place, "a device (number \(item.inode.device)), which is not made outside of a mount")
+            case .socket: noteNotKept(place, "a socket")
+            case .symbolicLink, .file: break
             }
         }
         return kept
+    }
+
+    /// - Returns: false for a link of which the remote has not said what it points to.
+    private mutating func keepLink(_ number: InodeNumber, at place: FilePath) throws -> Bool {
+        guard let target = try replica.database.linkTarget(of: number), !target.isEmpty else {
+            noteNotKept(place, "a link, and it is not known what it points to")
+            return false
+        }
+        try place.makeLink(to: target)
+        return true
+    }
+
+    private mutating func noteNotKept(_ place: FilePath, _ what: String) {
+        var path = place
+        _ = path.removePrefix(folder)
+        summary.notKept.append("'\(path)' is \(what)")
     }
 
     /// - Parameters:

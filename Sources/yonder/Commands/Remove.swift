@@ -49,6 +49,7 @@ extension Yonder {
                     Output.shown(directory),
                 ]
             }
+            for text in report.notKept ?? [] { Output.complain("not kept: \(text)") }
         }
     }
 
