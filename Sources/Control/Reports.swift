@@ -60,12 +60,16 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
     package var restarts: Int
     /// What of the configuration file has no effect. Nil from a daemon of an earlier version.
     package var warnings: [String]?
+    /// The domains that are to be mounted and find no room on the disk, and why. Nil from a daemon of an earlier version.
+    package var withoutRoom: [String]?
     /// Where the daemon keeps its domains. Nil from a daemon of an earlier version.
     package var stateDirectory: String?
 
     package init(
-        worker: Int32, keeper: Int32?, startedAt: String, restarts: Int, warnings: [String], stateDirectory: String
+        worker: Int32, keeper: Int32?, startedAt: String, restarts: Int, warnings: [String], withoutRoom: [String] = [],
+        stateDirectory: String
     ) {
+        self.withoutRoom = withoutRoom
         self.stateDirectory = stateDirectory
         self.worker = worker
         self.keeper = keeper

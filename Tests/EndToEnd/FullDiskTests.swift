@@ -202,6 +202,31 @@ extension RealMount {
             }
         }
 
+        @Test("MOUNT-7: a domain that finds no room on the disk is named, and mounted again when there is room")
+        func mountsWhenThereIsRoom() async throws {
+            try await SmallDisk.run { yonder, disk in
+                try yonder.write("small", to: "small")
+                try await yonder.mountSource()
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                // As a crash on a full disk leaves it: without the room that is kept for a mount.
+                let kept = try await Command.shell(
+                    "cd \"$1\"/state/domains/mount && rm -f reserve ./*-wal ./*-shm", disk)
+                try #require(kept.status == 0, "\(kept.errors)")
+                try await SmallDisk.fill(disk)
+                // It starts the daemon.
+                #expect(try await yonder.yonder("check", "nowhere").status == 1)
+                #expect(try await eventually { try await yonder.yonder("status").output.contains("is full") })
+                let named = try await yonder.yonder("status", "mount")
+                #expect(named.status == 69 && named.errors.contains("mounted when there is more room"), "\(named)")
+                _ = try await Command.shell("rm \"$1\"/filler-*", disk)
+                let isMounted = await eventually(within: .seconds(20)) {
+                    FileManager.default.fileExists(atPath: yonder["small"])
+                }
+                #expect(isMounted)
+                #expect(try await !yonder.yonder("status").output.contains("is full"))
+            }
+        }
+
         @Test("WRITE-5: with a full state disk a known domain can be mounted, and files removed then")
         func mounts() async throws {
             try await SmallDisk.run { yonder, disk in

@@ -247,7 +247,7 @@ struct DaemonService: ControlService {
             daemon: DaemonStatus(
                 worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
                 startedAt: Timestamp.text(startedAt), restarts: domains.manager.restarts, warnings: warnings(),
-                stateDirectory: places.stateDirectory),
+                withoutRoom: await domains.wantsOfRoom, stateDirectory: places.stateDirectory),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
         for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
         return report

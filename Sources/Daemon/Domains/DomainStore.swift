@@ -134,6 +134,25 @@ struct DomainStore: Sendable {
         try known.options.keep(in: replica, of: known.source, on: known.mountpoint, directory)
     }
 
+    // MARK: - Room
+
+    /// How many bytes are free on the disk with the state directory.
+    var availableBytes: UInt64 {
+        guard let statistics = try? FileSystemStatistics(of: stateDirectory) else { return 0 }
+        let bytes = statistics.availableBlocks.multipliedReportingOverflow(by: statistics.blockSize)
+        return bytes.overflow ? .max : bytes.partialValue
+    }
+
+    /// Whether an error is one of a full disk. SQLite and Foundation say that in several ways.
+    ///
+    /// - Parameter before: how many bytes were free before the call that failed.
+    func isForWantOfRoom(_ error: any Error, _ before: UInt64) -> Bool {
+        error as? Errno == .noSpace || min(before, availableBytes) < Self.fullBelow
+    }
+
+    /// With less than this any error may be one of a full disk.
+    private static let fullBelow: UInt64 = 64 << 10
+
     // MARK: - Coming and going
 
     /// The default folder for the kept data of removed domains.

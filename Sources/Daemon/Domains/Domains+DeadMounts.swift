@@ -34,6 +34,7 @@ extension Domains {
             try replica.database.set(.isToBeMounted, to: nil as String?)
             return try replica.database.pendingCounts().items
         }
+        withoutRoom[name] = nil
         if !wasMounted { _ = try host(reference) }
         return UnmountReport(name: name, pending: pending)
     }
@@ -57,7 +58,8 @@ extension Domains {
     ///
     /// A word without a slash may be a mistyped name, which is a path in the working directory only if there is such an item.
     func name(of reference: DomainReference) -> String? {
-        if hosts[reference.text] != nil || (try? store.domain(named: reference.text)) != nil { return reference.text }
+        if hosts[reference.text] != nil || withoutRoom[reference.text] != nil { return reference.text }
+        if (try? store.domain(named: reference.text)) != nil { return reference.text }
         let mayBeName = !reference.text.contains("/") && ![".", ".."].contains(reference.text)
         if let host = host(containing: reference.path) {
             let existence = PathResolver(host: host).existence(of: reference.path)

@@ -55,7 +55,7 @@ extension Domains {
         if let directory = known.mountpoint { Mountpoint.release(directory) }
         let (store, catalog, logger) = (store, catalog, logger)
         // Copying the kept data blocks on the disk.
-        return try await BlockingWork.run {
+        let report: RemoveReport = try await BlockingWork.run {
             let replica = try openForRemoval(store.directory(of: name), logger)
             var report: RemoveReport
             var folder: KeptFolder?
@@ -96,6 +96,8 @@ extension Domains {
             }
             return report
         }
+        withoutRoom[name] = nil
+        return report
     }
 
     private func knownName(_ reference: DomainReference) throws -> String {

@@ -73,18 +73,23 @@ extension Domains {
     }
 
     /// Mounts the domains that were mounted when the last daemon ended, once for all processes of a keeper: what was unmounted while a
-    /// crashed daemon was restarted stays unmounted. A domain that cannot be mounted is reported in the log.
+    /// crashed daemon was restarted stays unmounted. A domain that cannot be mounted is reported in the log; one for which there is no
+    /// room on the disk is mounted when there is.
     func mountAgain() async {
-        let waiting = store.all().known.filter { $0.isToBeMounted && hosts[$0.name] == nil }
+        // On a full disk the record of a domain cannot be read, either.
+        let waiting = store.names().filter { name in
+            hosts[name] == nil && (try? store.domain(named: name))?.isToBeMounted ?? true
+        }
         if manager.restarts < Self.attemptsToMountAgain {
             await withTaskGroup { group in
-                for known in waiting { group.addTask { await self.mountAgain(known.name) } }
+                for name in waiting { group.addTask { await self.mountAgain(name) } }
             }
+            await mountWhenThereIsRoom()
         } else {
             // One of them may be the reason.
-            for known in waiting {
+            for name in waiting {
                 logger.error(
-                    "'\(known.name)' is not mounted again: \(manager.restarts) daemons have ended before all domains were mounted"
+                    "'\(name)' is not mounted again: \(manager.restarts) daemons have ended before all domains were mounted"
                 )
             }
         }
@@ -102,19 +107,23 @@ extension Domains {
     static let mountedAgainName = "mounted-again"
     private static let attemptsToMountAgain = 5
 
-    private func mountAgain(_ name: String) async {
+    func mountAgain(_ name: String) async {
         await acquire(name)
         defer { release(name) }
+        let available = store.availableBytes
         do {
             // It may have been removed, mounted or unmounted meanwhile.
             guard !isShuttingDown, hosts[name] == nil, let known = try store.domain(named: name), known.isToBeMounted,
                 let mountpoint = known.mountpoint
-            else { return }
+            else {
+                withoutRoom[name] = nil
+                return
+            }
             _ = try await begin(
                 MountRequest(name: name, source: known.source, mountpoint: mountpoint, options: known.options))
             mountedAgain.insert(name)
         } catch {
-            logger.error("'\(name)' cannot be mounted again: \(error)")
+            note(error, mounting: name, available: available)
         }
     }
 

@@ -23,6 +23,8 @@ actor Domains {
     var hosts: [String: DomainHost] = [:]
     /// The domains that were mounted because the last daemon had mounted them, and not by a command since.
     var mountedAgain: Set<String> = []
+    /// The domains that are to be mounted again, and found no room on the disk.
+    var withoutRoom: [String: WantOfRoom] = [:]
     /// Names that are being mounted or unmounted, with their waiters.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
     /// The mounts that are being made.
@@ -56,7 +58,8 @@ actor Domains {
             throw Self.unknown(reference)
         }
         guard let host = hosts[name] else {
-            throw ControlError(.unavailable, "not mounted; 'yonder mount \(name)' mounts it", path: reference.text)
+            let reason = withoutRoom[name].map(Self.text) ?? "not mounted; 'yonder mount \(name)' mounts it"
+            throw ControlError(.unavailable, reason, path: reference.text)
         }
         return host
     }
@@ -172,6 +175,7 @@ actor Domains {
             task.cancel()
         }
         hosts[request.name] = host
+        withoutRoom[request.name] = nil
         guard !isShuttingDown else {
             await stop(host)
             throw Self.shutdownError

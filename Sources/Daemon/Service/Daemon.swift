@@ -117,7 +117,9 @@ package final class Daemon: Sendable {
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
         await socket.watch()
-        let mounting = Task { if mark == nil { await domains.mountAgain() } }
+        let mounting = Task {
+            if mark == nil { await domains.mountAgain() } else { await domains.mountWhenThereIsRoom() }
+        }
         defer { mounting.cancel() }
         let deleting = Task { await delete(leftovers, of: store) }
         defer { deleting.cancel() }

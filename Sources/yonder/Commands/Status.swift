@@ -40,7 +40,7 @@ extension Yonder {
         }
 
         private static func lines(for daemon: DaemonStatus) -> [String] {
-            (daemon.warnings ?? []).map { "warning  \(Output.shown($0))" }
+            ((daemon.withoutRoom ?? []) + (daemon.warnings ?? [])).map { "warning  \(Output.shown($0))" }
         }
 
         private static func lines(for readers: [ReaderStatus]) -> [String] {
