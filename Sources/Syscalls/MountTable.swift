@@ -43,11 +43,17 @@ package struct MountTable: Sendable {
     package let mounts: [Mount]
 
     package init() throws(Errno) {
-        self.init(parsing: try FilePath("/proc/self/mountinfo").contents())
+        mounts = Self.last.mounts(of: try FilePath("/proc/self/mountinfo").contents(), parse: Self.parse)
     }
 
     init(parsing text: [UInt8]) {
-        mounts = text.split(separator: UInt8(ascii: "\n")).compactMap { line in
+        mounts = Self.parse(text)
+    }
+
+    private static let last = LastMountTable()
+
+    private static func parse(_ text: [UInt8]) -> [Mount] {
+        text.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
             guard fields.count > 4 else { return nil }
             // Any number of optional fields, a lone hyphen, then type and source.

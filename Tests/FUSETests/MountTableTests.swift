@@ -30,6 +30,21 @@ import Testing
         #expect(isCovered(mount, "31 30 0:51 / /home/u/m rw - tmpfs x rw") == true)
     }
 
+    @Test("a table is parsed again when its text has changed, and only then") func parsedOnce() {
+        let last = LastMountTable()
+        var parsed = 0
+        func paths(in line: String) -> [String] {
+            last.mounts(of: Array(line.utf8)) { text in
+                parsed += 1
+                return MountTable(parsing: text).mounts
+            }.map { String(decoding: $0.path, as: UTF8.self) }
+        }
+        let moved = mount.replacing("/home/u/m", with: "/home/v/m")
+        let found = [mount, mount, moved, moved, mount].map(paths)
+        #expect(found == [["/home/u/m"], ["/home/u/m"], ["/home/v/m"], ["/home/v/m"], ["/home/u/m"]])
+        #expect(parsed == 3)
+    }
+
     @Test("a path leads to the mount that the kernel finds on the way, whichever line comes first") func paths() {
         func mount(at path: String, _ more: String...) -> Int64? {
             let lines = more + ["25 1 0:20 / / rw - ext4 /dev/a rw", "1 1 0:1 / / rw - rootfs none rw"]
