@@ -8,47 +8,96 @@ import Testing
 
 /// What is noted of a change before it is sent.
 @Suite struct SendingTests {
+    private let fixture: ReplicaFixture
+    private let replica: Replica
+    private static let caller = LocalCaller(user: 7, group: 8)
+    private static let earlier = FileTimestamp(seconds: 1_600_000_000)
+
+    init() throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
+    }
+
+    /// Makes a file in the root.
+    ///
+    /// - Returns: its row.
+    private func make(_ name: String) throws -> Int64 {
+        let (made, _) = try replica.change(open: fixture.open) {
+            try $0.names.createFile(name, in: .root, permissions: 0o640, caller: Self.caller, usualGroup: 9)
+        }
+        try made.content.close()
+        return try #require(try replica.database.item(ofInode: made.inode.number)).id
+    }
+
+    /// The inode and the row of an item that was listed.
+    private func place(of identifier: String) throws -> (number: InodeNumber, row: Int64) {
+        let number = try #require(try replica.number(identifier))
+        return (number, try #require(try replica.database.item(ofInode: number)).id)
+    }
+
+    private func empty(_ number: InodeNumber) throws {
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: true, caller: Self.caller)
+            try $0.contents.endWriting(number)
+        }
+    }
+
+    private func setDate(of number: InodeNumber) throws {
+        var dated = LocalAttributes()
+        dated.modifiedAt = .at(Self.earlier)
+        _ = try replica.change(open: fixture.open) {
+            try $0.attributes.setAttributes(of: number, to: dated, caller: Self.caller)
+        }
+    }
+
+    private func rename(
+        _ name: String, in parent: InodeNumber = .root, to newName: String, into newParent: InodeNumber = .root
+    ) throws {
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.rename(name, in: parent, to: newName, in: newParent, .replace)
+        }
+    }
+
+    private func note(_ sent: SentChange) async throws -> Bool {
+        try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0
+    }
+
+    /// Records an answer that has the date that was sent.
+    private func acknowledge(
+        _ sent: SentChange, as item: FileProviderItem, datesMakeVersions: Bool = false
+    ) async throws {
+        var answer = item
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(
+                sent, as: answer, stillPending: [], shouldFetchContent: false, datesMakeVersions: datesMakeVersions)
+        }
+    }
+
     @Test("SEND-13: a new file that was renamed before it was sent is not sent under its old name")
     func renamedBeforeItIsSent() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.directory("d")], open: fixture.open)
         let directory = try #require(try replica.number("d"))
         try await replica.list([], in: directory, open: fixture.open)
-        let (made, _) = try replica.change(open: fixture.open) {
-            try $0.names.createFile(
-                "old", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
-        }
-        try made.content.close()
-        let row = try #require(try replica.database.item(ofInode: made.inode.number)).id
+        let row = try make("old")
         func prepared() throws -> SentChange {
             try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
         }
-        func noted(_ sent: SentChange) async throws -> Bool {
-            try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0
-        }
-        func rename(_ name: String, to newName: String, in directory: InodeNumber) throws {
-            _ = try replica.change(open: fixture.open) {
-                try $0.names.rename(name, in: .root, to: newName, in: directory, .replace)
-            }
-        }
         let first = try prepared()
-        try rename("old", to: "new", in: .root)
-        #expect(try await !noted(first))
+        try rename("old", to: "new")
+        #expect(try await !note(first))
         #expect(try replica.database.unanswered(ofItem: row).isEmpty)
         let second = try prepared()
-        try rename("new", to: "new", in: directory)
-        #expect(try await !noted(second))
+        try rename("new", to: "new", into: directory)
+        #expect(try await !note(second))
         // What was sent and never answered is looked for where it was sent to.
         let third = try prepared()
-        #expect(try await noted(third))
+        #expect(try await note(third))
         #expect(try replica.database.unanswered(ofItem: row).count == 1)
     }
 
     @Test("PATH-3: the versions of what was removed here and is to be deleted are known")
     func versionsToBeDeleted() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list(
             [.file("a", id: "a", version: "1"), .file("b", id: "b", version: "2")], open: fixture.open)
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
@@ -61,17 +110,10 @@ import Testing
         "SEND-13: what was sent, not answered and removed here is not shown when news bring it, and what has another date is",
         arguments: [true, false])
     func removedBeforeItIsAnswered(hasSameDate: Bool) async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([], open: fixture.open)
-        let (made, _) = try replica.change(open: fixture.open) {
-            try $0.names.createFile(
-                "file", in: .root, permissions: 0o640, caller: LocalCaller(user: 7, group: 8), usualGroup: 9)
-        }
-        try made.content.close()
-        let row = try #require(try replica.database.item(ofInode: made.inode.number)).id
+        let row = try make("file")
         let sent = try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
-        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        #expect(try await note(sent))
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("file", in: .root) }
         var own = FileProviderItem.file("file", id: "there", size: 0)
         let time = try #require(sent.item.contentModificationDate)
@@ -88,17 +130,11 @@ import Testing
         "SEND-13: content that was sent, not answered and removed here is not taken for newer content of another machine",
         arguments: ["file", "another identifier"])
     func removedBeforeItsContentIsAnswered(_ identifier: String) async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.file("file", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("file"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
-        _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
-            try $0.contents.endWriting(number)
-        }
+        let (number, row) = try place(of: "file")
+        try empty(number)
         let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
-        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        #expect(try await note(sent))
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("file", in: .root) }
         // A folder knows a file by its inode, and replaces it.
         var own = FileProviderItem.file("file", id: identifier, size: 0, version: "2")
@@ -120,8 +156,6 @@ import Testing
 
     @Test("TRASH-9: what was deleted from the trash here and restored elsewhere is shown, and nothing of it is deleted")
     func restoredBeforeItIsDeleted() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.directory("d"), .file("file")], open: fixture.open)
         for (name, kind, parent) in [
             ("inner", InodeKind.file, "d"), ("d", .directory, ItemIdentifier.trashContainer.rawValue),
@@ -153,23 +187,15 @@ import Testing
         "SEND-18: a name that was sent and not answered is not taken for a remote change when the item has its old name again"
     )
     func renamedBackBeforeItIsAnswered() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.directory("d"), .file("old", id: "it", size: 100)], open: fixture.open)
         let directory = try #require(try replica.number("d"))
         try await replica.list([], in: directory, open: fixture.open)
-        let number = try #require(try replica.number("it"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
-        func rename(_ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber) throws {
-            _ = try replica.change(open: fixture.open) {
-                try $0.names.rename(name, in: parent, to: newName, in: newParent, .replace)
-            }
-        }
-        try rename("old", in: .root, to: "new", in: directory)
+        let row = try place(of: "it").row
+        try rename("old", to: "new", into: directory)
         let sent = try #require(try replica.prepare(row, fields: [.filename, .parentItemIdentifier]))
-        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
+        #expect(try await note(sent))
         // The daemon ends here; the remote has done it.
-        try rename("new", in: directory, to: "old", in: .root)
+        try rename("new", in: directory, to: "old")
         var moved = FileProviderItem.file("new", id: "it", size: 100)
         moved.parentItemIdentifier = sent.item.parentItemIdentifier
         _ = try await replica.ingest(open: fixture.open) { [moved] in
@@ -180,35 +206,20 @@ import Testing
         #expect(pending.item.filename == "old")
         #expect(pending.fields == [.filename, .parentItemIdentifier])
         // What was answered leaves nothing to be sent.
-        var answer = FileProviderItem.file("old", id: "it", size: 100)
-        answer.contentModificationDate = pending.item.contentModificationDate
-        _ = try await replica.ingest(open: fixture.open) { [answer] in
-            try $0.answers.acknowledge(pending, as: answer, stillPending: [], shouldFetchContent: false)
-        }
+        try await acknowledge(pending, as: .file("old", id: "it", size: 100))
         #expect(try replica.prepare(row, fields: [.filename, .parentItemIdentifier]) == nil)
     }
 
     @Test("SEND-18: a date that was sent and not answered is recognized when the content was changed since")
     func redatedBeforeItIsAnswered() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.file("file", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("file"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
-        let date = FileTimestamp(seconds: 1_600_000_000)
-        var dated = LocalAttributes()
-        dated.modifiedAt = .at(date)
-        _ = try replica.change(open: fixture.open) {
-            try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
-        }
+        let (number, row) = try place(of: "file")
+        try setDate(of: number)
         let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
-        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
-        _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
-            try $0.contents.endWriting(number)
-        }
+        #expect(try await note(sent))
+        try empty(number)
         var redated = FileProviderItem.file("file", size: 100, version: "2")
-        redated.contentModificationDate = date
+        redated.contentModificationDate = Self.earlier
         let unanswered = try replica.database.unanswered(ofItem: row)
         #expect(unanswered.contains { $0.matches(redated) })
         redated.contentModificationDate = FileTimestamp(seconds: 1_700_000_000)
@@ -217,62 +228,36 @@ import Testing
 
     @Test("SEND-5: a date that is set while a file is open for writing hides no store through a mapping")
     func datedWhileOpen() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.file("file", size: 0, version: "1")], open: fixture.open)
         let number = try #require(try replica.number("file"))
-        let caller = LocalCaller(user: 0, group: 0)
-        let date = FileTimestamp(seconds: 1_600_000_000)
-        var dated = LocalAttributes()
-        dated.modifiedAt = .at(date)
         _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(number, truncating: false, caller: caller)
+            try $0.contents.beginWriting(number, truncating: false, caller: Self.caller)
         }
         let contents = try ContentStore(in: replica.directory)
         // Until change times can tell writing from what was before.
         #expect(try await eventually { try contents.status(of: number).stamp != ContentStamp.unknown })
         let before = try contents.status(of: number).stamp
-        _ = try replica.change(open: fixture.open) {
-            try $0.attributes.setAttributes(of: number, to: dated, caller: caller)
-        }
+        try setDate(of: number)
         #expect(try contents.status(of: number).stamp == before)
         _ = try replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
-        #expect(try replica.database.inode(number)?.modifiedAt == date)
+        #expect(try replica.database.inode(number)?.modifiedAt == Self.earlier)
     }
 
     @Test(
         "SEND-18: content written before its date is answered is based on the version with that date, and on no other content",
         arguments: [true, false], [Int64(100), 7])
     func writtenBeforeItsDateIsAnswered(isWrittenFirst: Bool, remoteSize: Int64) async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.file("file", size: 100, version: "1")], open: fixture.open)
-        let number = try #require(try replica.number("file"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
-        func write() throws {
-            _ = try replica.change(open: fixture.open) {
-                try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
-                try $0.contents.endWriting(number)
-            }
-        }
-        if isWrittenFirst { try write() }
-        var dated = LocalAttributes()
-        dated.modifiedAt = .at(FileTimestamp(seconds: 1_600_000_000))
-        _ = try replica.change(open: fixture.open) {
-            try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
-        }
+        let (number, row) = try place(of: "file")
+        if isWrittenFirst { try empty(number) }
+        try setDate(of: number)
         var prepared = try #require(try replica.prepare(row, fields: .contentModificationDate))
         prepared.fields = .contentModificationDate
         let sent = prepared
-        #expect(try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }.0)
-        if !isWrittenFirst { try write() }
+        #expect(try await note(sent))
+        if !isWrittenFirst { try empty(number) }
         // Of another size it is what another client has written.
-        var answer = FileProviderItem.file("file", size: remoteSize, version: "2")
-        answer.contentModificationDate = sent.item.contentModificationDate
-        _ = try await replica.ingest(open: fixture.open) { [answer] in
-            try $0.answers.acknowledge(
-                sent, as: answer, stillPending: [], shouldFetchContent: false, datesMakeVersions: true)
-        }
+        try await acknowledge(sent, as: .file("file", size: remoteSize, version: "2"), datesMakeVersions: true)
         let item = try #require(try replica.database.item(ofInode: number))
         #expect(item.changedFields.contains(.contents))
         let version = Array((remoteSize == 100 ? "2" : "1").utf8)
@@ -281,21 +266,14 @@ import Testing
 
     @Test("SEND-18: content that is sent again, because it was written while it was sent, is sent with its date")
     func contentIsSentWithItsDate() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.file("file", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("file"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
+        let (number, row) = try place(of: "file")
         _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 0, group: 0))
+            try $0.contents.beginWriting(number, truncating: true, caller: Self.caller)
         }
         // A copy of a file that is being written has no stamp.
         let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
-        var answer = FileProviderItem.file("file", size: 0, version: "2")
-        answer.contentModificationDate = sent.item.contentModificationDate
-        _ = try await replica.ingest(open: fixture.open) { [answer] in
-            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
-        }
+        try await acknowledge(sent, as: .file("file", size: 0, version: "2"))
         #expect(try replica.database.item(ofInode: number)?.changedFields == .contents)
         let again = try #require(try replica.prepare(row, fields: .contents))
         #expect(again.fields == [.contents, .contentModificationDate])
@@ -303,58 +281,33 @@ import Testing
 
     @Test("SEND-18: an item that was renamed while its date was sent keeps its name when the date is answered")
     func renamedWhileItsDateIsSent() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.directory("home")], open: fixture.open)
-        let number = try #require(try replica.number("home"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
-        var dated = LocalAttributes()
-        dated.modifiedAt = .at(FileTimestamp(seconds: 1_600_000_000))
-        _ = try replica.change(open: fixture.open) {
-            _ = try $0.attributes.setAttributes(of: number, to: dated, caller: LocalCaller(user: 0, group: 0))
-            try $0.names.rename("home", in: .root, to: "moved", in: .root, .replace)
-        }
+        let (number, row) = try place(of: "home")
+        try setDate(of: number)
+        try rename("home", to: "moved")
         // The plan knew of the date alone.
         let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
         #expect(sent.fields == .contentModificationDate)
-        var answer = FileProviderItem.directory("home")
-        answer.contentModificationDate = sent.item.contentModificationDate
-        _ = try await replica.ingest(open: fixture.open) { [answer] in
-            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
-        }
+        try await acknowledge(sent, as: .directory("home"))
         #expect(try replica.names() == ["moved"])
         #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.filename) == true)
     }
 
     @Test("SEND-1: a change that was made while an earlier one was sent is waited for also after the answer to that")
     func pendingSinceItWasSent() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         try await replica.list([.file("file", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("file"))
-        let row = try #require(try replica.database.item(ofInode: number)).id
-        func rename(_ name: String, to newName: String) throws {
-            _ = try replica.change(open: fixture.open) {
-                try $0.names.rename(name, in: .root, to: newName, in: .root, .replace)
-            }
-        }
+        let (number, row) = try place(of: "file")
         try rename("file", to: "first")
         let sent = try #require(try replica.prepare(row, fields: .filename))
         try rename("first", to: "second")
         let start = Replica.now
-        var answer = FileProviderItem.file("first", id: "file", size: 100)
-        answer.contentModificationDate = sent.item.contentModificationDate
-        _ = try await replica.ingest(open: fixture.open) { [answer] in
-            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
-        }
+        try await acknowledge(sent, as: .file("first", id: "file", size: 100))
         #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.filename) == true)
         #expect(try replica.database.hasPending(since: start))
     }
 
     @Test("CONFLICT-5: what is written here stays based on one content: its version, its size and its date")
     func basesAreOfOneContent() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
         func listed(_ version: String, size: Int64) async throws {
             var item = FileProviderItem.file("file", size: size, version: version)
             item.contentModificationDate = FileTimestamp(seconds: size)
@@ -366,10 +319,7 @@ import Testing
         }
         try await listed("1", size: 99)
         let number = try #require(try replica.number("file"))
-        _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(number, truncating: true, caller: LocalCaller(user: 7, group: 8))
-            try $0.contents.endWriting(number)
-        }
+        try empty(number)
         let first = try base()
         try await listed("2", size: 5099)
         #expect(try base().size == 99)

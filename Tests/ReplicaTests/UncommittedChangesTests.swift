@@ -12,32 +12,35 @@ import Testing
 /// Local changes are answered before their transaction is committed.
 @Suite("uncommitted changes") struct UncommittedChangesTests {
     private static let caller = LocalCaller(user: 7, group: 8)
+    private let fixture: ReplicaFixture
+    /// Its changes are committed only where a test says so.
+    private let replica: Replica
 
-    /// A replica whose changes are committed only where a test says so.
-    private func prepared(_ fixture: ReplicaFixture) async throws -> Replica {
-        let replica = try fixture.replica()
+    init() async throws {
+        fixture = try ReplicaFixture()
+        replica = try fixture.replica()
         try await replica.list([.directory("d"), .file("first", size: 10)], open: fixture.open)
         try await replica.list([], in: try #require(try replica.number("d")), open: fixture.open)
         try replica.database.commitAll()
         // The task that adds free pages commits what was changed before, and does nothing where they are there.
-        let areThere = try await eventually(within: .seconds(60)) {
+        let areThere = try await eventually(within: .seconds(60)) { [replica] in
             replica.database.reserve.addFreePages()
             return try replica.database.query { try Int.fetchOne($0, sql: "PRAGMA freelist_count") } != 0
         }
         #expect(areThere)
         // The task that commits counts as scheduled, so that none is.
         #expect(replica.database.uncommitted.takeSchedule())
-        return replica
     }
 
-    private func rename(_ name: String, to newName: String, in replica: Replica, _ fixture: ReplicaFixture) throws {
+    private func rename(_ name: String, to newName: String) throws {
         _ = try replica.change(open: fixture.open) {
             try $0.names.rename(name, in: .root, to: newName, in: .root, .replace)
         }
     }
 
-    private func make(_ name: String, in replica: Replica, _ fixture: ReplicaFixture) throws {
-        _ = try replica.change(open: fixture.open) {
+    /// - Parameter other: another replica; nil for the test's own.
+    private func make(_ name: String, in other: Replica? = nil) throws {
+        _ = try (other ?? replica).change(open: fixture.open) {
             try $0.names.create(
                 name, in: .root, NewInode(kind: .directory, permissions: 0o755), caller: Self.caller, usualGroup: 9)
         }
@@ -53,10 +56,8 @@ import Testing
     @Test("TAKEOVER-1: a change that was answered and not committed survives a crash, by the log") func survives()
         async throws
     {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
-        try make("new", in: replica, fixture)
-        try rename("first", to: "second", in: replica, fixture)
+        try make("new")
+        try rename("first", to: "second")
         #expect(replica.database.uncommitted.isOpen)
         let crashed = try image(of: replica).replica()
         #expect(try crashed.names() == ["d", "new", "second"])
@@ -66,9 +67,7 @@ import Testing
     }
 
     @Test("every reader sees what is not committed") func isSeen() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
-        try rename("first", to: "second", in: replica, fixture)
+        try rename("first", to: "second")
         #expect(try replica.database.item(named: "second", in: .root) != nil)
         #expect(try replica.database.read { db in try db.hasItem(named: "second", in: .root) })
         #expect(replica.database.uncommitted.isOpen)
@@ -79,8 +78,6 @@ import Testing
     @Test("a change that fails takes nothing of the others with it, and is not in the log") func failsAlone()
         async throws
     {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
         func failToRename() {
             #expect(throws: LocalObstacle.refused(.ioError)) {
                 _ = try replica.change(open: fixture.open) { changes in
@@ -89,14 +86,14 @@ import Testing
                 }
             }
         }
-        try make("new", in: replica, fixture)
+        try make("new")
         failToRename()
         #expect(replica.database.uncommitted.isOpen)
-        #expect(throws: LocalObstacle.refused(.fileExists)) { try make("new", in: replica, fixture) }
+        #expect(throws: LocalObstacle.refused(.fileExists)) { try make("new") }
         // The second failure of a transaction is taken back in another way than its first.
-        try make("other", in: replica, fixture)
+        try make("other")
         failToRename()
-        try make("third", in: replica, fixture)
+        try make("third")
         #expect(replica.database.uncommitted.isOpen)
         let names = ["d", "first", "new", "other", "third"]
         #expect(try replica.names() == names)
@@ -107,8 +104,6 @@ import Testing
 
     @Test("CHECK-4: what was written and is in no transaction yet is not lost by a repair") func damaged() async throws
     {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
         try DomainSidecar(source: "memory:remote", mountpoint: nil, options: nil).write(in: replica.directory)
         let number = try #require(try replica.number("first"))
         try await replica.fill(number)
@@ -156,8 +151,6 @@ import Testing
 
     @Test("WRITE-4: a truncation that fails changes nothing", arguments: [0, 3, 20])
     func failedTruncation(to size: Int64) async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
         let number = try #require(try replica.number("first"))
         // With a part of it here, and with all of it.
         for part in [Int64(4), 10] {
@@ -179,13 +172,11 @@ import Testing
     }
 
     @Test("what SQLite itself has rolled back is made again") func isMadeAgain() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
-        try make("one", in: replica, fixture)
+        try make("one")
         // As after an error of the disk.
         try replica.database.sabotageTransaction()
         #expect(try replica.names() == ["d", "first", "one"])
-        try make("two", in: replica, fixture)
+        try make("two")
         try replica.database.sabotageTransaction()
         try replica.database.commitAll()
         #expect(!replica.database.uncommitted.isOpen)
@@ -193,19 +184,17 @@ import Testing
     }
 
     @Test("a transaction of the provider's commits what was changed before it") func othersCommit() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
-        try rename("first", to: "second", in: replica, fixture)
+        try rename("first", to: "second")
         try await replica.recordFailure(FileProviderError(.serverUnreachable), of: .root)
         #expect(!replica.database.uncommitted.isOpen)
         #expect(try image(of: replica, without: "-redo").replica().names() == ["d", "second"])
     }
 
     @Test("without another change it is committed soon") func isCommittedSoon() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
-        try await replica.list([.file("first")], open: fixture.open)
-        try rename("first", to: "second", in: replica, fixture)
+        let another = try ReplicaFixture()
+        let replica = try another.replica()
+        try await replica.list([], open: another.open)
+        try make("new", in: replica)
         let deadline = ContinuousClock.now + .seconds(20)
         while replica.database.uncommitted.isOpen, .now < deadline { try await Task.sleep(for: .milliseconds(10)) }
         #expect(!replica.database.uncommitted.isOpen)
@@ -214,12 +203,10 @@ import Testing
     @Test("after a power cut a log that is newer than the database is set aside and named") func gapsAreLeftAlone()
         async throws
     {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
-        try make("new", in: replica, fixture)
+        try make("new")
         let early = try image(of: replica)
         try replica.database.commitAll()
-        try make("newer", in: replica, fixture)
+        try make("newer")
         let log = ReplicaDatabase.fileName + "-redo"
         try FileManager.default.removeItem(atPath: early.directory.appending(log).string)
         try FileManager.default.copyItem(
@@ -227,14 +214,12 @@ import Testing
         let recovered = try early.replica()
         #expect(try recovered.names() == ["d", "first"])
         #expect(recovered.findings.contains { $0.contains("could not be made again") })
-        try make("other", in: recovered, early)
+        try make("other", in: recovered)
         #expect(try image(of: recovered).replica().names() == ["d", "first", "other"])
     }
 
     @Test("changes that cannot be made again are set aside and named") func rejected() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
-        try make("new", in: replica, fixture)
+        try make("new")
         let crash = try image(of: replica)
         // The name is taken in the database.
         try await crash.sabotage(
@@ -246,7 +231,7 @@ import Testing
         #expect(recovered.findings.contains { $0.contains("could not be made again") })
         // What is changed afterwards survives the next crash.
         #expect(recovered.database.uncommitted.takeSchedule())
-        try make("other", in: recovered, crash)
+        try make("other", in: recovered)
         #expect(try image(of: recovered).replica().names() == ["d", "first", "new", "other"])
         let aside = crash.directory.appending(ReplicaDatabase.fileName + "-redo.rejected").string
         #expect(FileManager.default.fileExists(atPath: aside))
@@ -257,8 +242,6 @@ import Testing
         arguments: 1...6 as ClosedRange<UInt64>)
     func randomCrashes(seed: UInt64) async throws {
         var numbers = SeededNumbers(seed: seed)
-        let fixture = try ReplicaFixture()
-        let replica = try await prepared(fixture)
         let names = (0..<12).map { "name \($0)" }
         var directories: [InodeNumber] = [.root, try #require(try replica.number("d"))]
         var crashes = 0
