@@ -13,12 +13,11 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     /// The path of the Unix socket on which the server listens; nil for TCP.
     package var socketPath: String?
 
-    package init(isSecure: Bool, host: String, port: Int? = nil, path: String = "/", query: String? = nil) {
+    package init(isSecure: Bool, host: String, port: Int? = nil, path: String = "/") {
         self.isSecure = isSecure
         self.host = host.lowercased()
         self.port = port ?? (isSecure ? 443 : 80)
         self.path = path
-        self.query = query
     }
 
     /// An `http` or `https` URL. A fragment is dropped. A user name or a password is refused, because URLs are logged.

@@ -37,7 +37,7 @@ package final class WebDAVRemote: PathRemote {
         listings = DirectoryListings(server: server, spoolDirectory: spoolDirectory, report: report)
         reader = ContentReader(server: server)
         attributes = AttributeStorage(prober: prober)
-        items = ItemChanges(prober, attributes)
+        items = ItemChanges(prober: prober, attributes: attributes)
         earlyUploads = EarlyUploads(prober: prober)
         writer = FileWriter(
             prober: prober, attributes: attributes, earlyUploads: earlyUploads,

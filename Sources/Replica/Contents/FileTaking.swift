@@ -106,8 +106,4 @@ enum FileTaking {
 /// Why files could not be taken, in words.
 package struct TakingError: Error, CustomStringConvertible {
     package let description: String
-
-    package init(description: String) {
-        self.description = description
-    }
 }

@@ -28,11 +28,6 @@ package struct PendingEntry: Sendable {
     /// Whether the deletion that holds the name waits for readers of the removed file.
     package var isNameHolderInUse = false
 
-    package init(item: ItemRecord, state: PendingState) {
-        self.item = item
-        self.state = state
-    }
-
     /// What has to be sent before: the directory that the item is in, or what has its name on the remote.
     package var predecessors: [PendingMark] {
         if directory == nil { return directoryRow.map { [.item($0)] } ?? [] }

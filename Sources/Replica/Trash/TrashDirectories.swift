@@ -23,12 +23,6 @@ struct TrashDirectories {
         var group: UInt32
     }
 
-    init(db: Database, contents: ContentStore, now: FileTimestamp) {
-        self.db = db
-        self.contents = contents
-        self.now = now
-    }
-
     static let files = "files"
     static let information = "info"
 

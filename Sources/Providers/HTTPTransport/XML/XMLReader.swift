@@ -100,8 +100,8 @@ package struct XMLReader {
                 others.append((name, value))
             }
         }
-        open.append(Open(element: XMLElement(XMLName("", "")), tag: tag, namespaces: namespaces))
-        var element = XMLElement(try resolve(tag, isAttribute: false))
+        open.append(Open(element: XMLElement(name: XMLName("", "")), tag: tag, namespaces: namespaces))
+        var element = XMLElement(name: try resolve(tag, isAttribute: false))
         for (name, value) in others { element.attributes[try resolve(name, isAttribute: true)] = value }
         open[open.count - 1].element = element
     }

@@ -8,11 +8,6 @@ struct ItemChanges: Sendable {
     let attributes: AttributeStorage
     private let deletionTimes = DeletionTimes()
 
-    init(_ prober: CapabilityProber, _ attributes: AttributeStorage) {
-        self.prober = prober
-        self.attributes = attributes
-    }
-
     private var changes: ChangeRequests { prober.changes }
     private var server: WebDAVServer { changes.server }
 

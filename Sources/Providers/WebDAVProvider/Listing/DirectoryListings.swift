@@ -12,12 +12,6 @@ struct DirectoryListings: Sendable {
     let report: @Sendable (String) -> Void
     private let listings = OpenListings()
 
-    init(server: WebDAVServer, spoolDirectory: FilePath, report: @escaping @Sendable (String) -> Void) {
-        self.server = server
-        self.spoolDirectory = spoolDirectory
-        self.report = report
-    }
-
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         try await server.connect()
         let stream: ListingStream

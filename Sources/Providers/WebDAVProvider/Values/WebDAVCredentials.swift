@@ -3,11 +3,6 @@ package struct WebDAVCredentials: Hashable, Sendable, CustomStringConvertible {
     package var user: String
     package var password: String
 
-    package init(user: String, password: String) {
-        self.user = user
-        self.password = password
-    }
-
     /// The user name alone, so that no log has the password.
     package var description: String { user }
 }
