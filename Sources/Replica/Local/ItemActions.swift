@@ -121,10 +121,10 @@ package struct ItemActions: LocalPart {
         let directory = try writableDirectory(parent, isListed: false)
         try checkRemoving(item, from: directory.inode, isMoved: true)
         try trashMoves.checkTrashing(item)
-        var directories = TrashDirectories(db: db, contents: contents, now: now)
-        let trash = try directories.trash(of: user, group: group)
-        let name = try directories.freeName(for: item.name, in: trash)
-        tellKernel(directories.invalidations)
+        let (trash, name) = try withTrash { directories in
+            let trash = try directories.trash(of: user, group: group)
+            return (trash, try directories.freeName(for: item.name, in: trash))
+        }
         try names.place(item, named: name, in: trash.files)
         try touch(parent)
         try setChangeTime(of: item.inode.number)

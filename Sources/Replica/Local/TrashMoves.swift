@@ -13,9 +13,7 @@ package struct TrashMoves: LocalPart {
     }
 
     private func removeInformation(named name: String, in files: InodeNumber) throws {
-        var directories = TrashDirectories(db: db, contents: contents, now: now)
-        let nameless = try directories.removeInformation(named: name, in: files)
-        tellKernel(directories.invalidations)
+        let nameless = try withTrash { try $0.removeInformation(named: name, in: files) }
         guard let nameless, !open.keepsNameless(nameless), let inode = try db.inode(nameless) else { return }
         try deleteNameless(inode)
     }
@@ -46,10 +44,7 @@ package struct TrashMoves: LocalPart {
             return
         }
         if item.trash == nil { try db.noteTrashed(item, at: now) }
-        var directories = TrashDirectories(db: db, contents: contents, now: now)
-        guard let trash = try directories.trash(with: parent), let trashed = try db.item(id: item.id) else { return }
-        try directories.writeInformation(of: trashed, named: name, in: trash)
-        tellKernel(directories.invalidations)
+        try writeTrashInformation(of: item.id, named: name, in: parent)
     }
 
     // MARK: - What may be done

@@ -19,10 +19,8 @@ extension ItemIdentifier {
 
 extension PendingDeletion {
     /// Whether the provider has never given the item an identifier, as far as is known.
-    package var isPlaceholder: Bool { identifier.rawValue.utf8.starts(with: ItemRecord.placeholderPrefix.utf8) }
-}
+    package var isPlaceholder: Bool { identifier.isPlaceholder }
 
-extension PendingDeletion {
     /// What stands in for the identifier of something that was removed here and has to be found on the remote.
     static func token(ofDeletion id: Int64) -> ItemIdentifier {
         ItemIdentifier(ItemRecord.placeholderPrefix + "d" + String(id))

@@ -43,7 +43,7 @@ struct RemoteTrash: RemotePart {
     /// An item has come into the trash under a name; `before` is what it was.
     func noteTrashed(_ before: ItemRecord, named name: String, in files: InodeNumber) throws {
         try db.noteTrashed(before, at: now)
-        try writeInformation(of: before.id, named: name, in: files)
+        try writeTrashInformation(of: before.id, named: name, in: files)
     }
 
     /// A new item has come into the trash: its place before that is not known.
@@ -51,7 +51,7 @@ struct RemoteTrash: RemotePart {
         throws
     {
         try db.noteTrashed(newItem: row, named: item.filename, at: now)
-        try writeInformation(of: row, named: name, in: files)
+        try writeTrashInformation(of: row, named: name, in: files)
     }
 
     /// An item has left the trash; `before` is what it was there.
@@ -65,20 +65,5 @@ struct RemoteTrash: RemotePart {
         guard item.trash != nil, let files = item.parent else { return }
         let nameless = try withTrash { try $0.removeInformation(named: item.name, in: files) }
         if let nameless, !open.keepsNameless(nameless) { try versions.drop(nameless) }
-    }
-
-    private func writeInformation(of row: Int64, named name: String, in files: InodeNumber) throws {
-        let db = db
-        try withTrash { directories in
-            guard let trash = try directories.trash(with: files), let item = try db.item(id: row) else { return }
-            try directories.writeInformation(of: item, named: name, in: trash)
-        }
-    }
-
-    private func withTrash<Value>(_ body: (inout TrashDirectories) throws -> Value) throws -> Value {
-        var directories = TrashDirectories(db: db, contents: contents, now: now)
-        let value = try body(&directories)
-        tellKernel(directories.invalidations)
-        return value
     }
 }

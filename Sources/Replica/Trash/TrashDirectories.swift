@@ -5,6 +5,24 @@ import GRDB
 import Syscalls
 import SystemPackage
 
+extension TransactionPart {
+    /// Does something with the trash directories, of which the kernel is told.
+    func withTrash<Value>(_ body: (inout TrashDirectories) throws -> Value) throws -> Value {
+        var directories = TrashDirectories(db: db, contents: contents, now: now)
+        let value = try body(&directories)
+        tellKernel(directories.invalidations)
+        return value
+    }
+
+    /// Says in `info` where an item was that has come into a directory of trashed items under a name.
+    func writeTrashInformation(of row: Int64, named name: String, in files: InodeNumber) throws {
+        try withTrash { directories in
+            guard let trash = try directories.trash(with: files), let item = try db.item(id: row) else { return }
+            try directories.writeInformation(of: item, named: name, in: trash)
+        }
+    }
+}
+
 /// The trash directories that the mount shows, as freedesktop.org has them: `.Trash-UID` at the root, with `files` and
 /// `info`. They stay on this machine, and so do the files in `info`; what lies in `files` is in the remote's trash.
 struct TrashDirectories {
