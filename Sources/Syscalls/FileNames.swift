@@ -30,14 +30,6 @@ extension FilePath {
 
     /// The path as a C string of its bytes.
     var cPath: [CChar] {
-        withPlatformString { start in
-            var path: [CChar] = []
-            var next = start
-            while next.pointee != 0 {
-                path.append(next.pointee)
-                next += 1
-            }
-            return path + [0]
-        }
+        withPlatformString { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) }
     }
 }

@@ -7,11 +7,11 @@ import ProviderDescriptors
 /// properties of a type by reflection, and this type reflects a property for each option.
 struct RemoteOptions: ParsableArguments, CustomReflectable {
     /// The given values by option, without secrets.
-    private let given: [String: String]
+    private var given: [String: String] = [:]
     /// The secrets that are to be read from standard input, in the order of the descriptors.
-    private let secrets: [ProviderOption]
+    private var secrets: [ProviderOption] = []
     /// A value of `--option` that is not NAME=VALUE.
-    private let malformed: String?
+    private var malformed: String?
 
     /// The options by name. An option of several kinds of remote is one flag.
     private static let all: [(option: ProviderOption, help: String)] = {
@@ -36,17 +36,10 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         init?(intValue: Int) { nil }
     }
 
-    init() {
-        given = [:]
-        secrets = []
-        malformed = nil
-    }
+    init() {}
 
     init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Key.self)
-        var given: [String: String] = [:]
-        var secrets: [ProviderOption] = []
-        var malformed: String?
         for (option, _) in Self.all {
             let key = Key(stringValue: option.flag)
             if option.isSecret {
@@ -65,9 +58,6 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         for name in try values.decode(Option<[String]>.self, forKey: Self.secret).wrappedValue {
             secrets.append(ProviderOption(name, .secret, ""))
         }
-        self.given = given
-        self.secrets = secrets
-        self.malformed = malformed
     }
 
     // An error of the decoder would be shown as an internal one.
