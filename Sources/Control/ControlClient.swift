@@ -6,14 +6,10 @@ import SystemPackage
 /// The client side of the control socket.
 package struct ControlClient: Sendable {
     private let path: String
-    private let userIdentifier: UInt32
 
-    /// - Parameters:
-    ///   - path: the daemon's socket.
-    ///   - userIdentifier: the user whose daemon is accepted.
-    package init(socket path: String, userIdentifier: UInt32 = Machine.userIdentifier) {
+    /// - Parameter path: the socket of the user's own daemon.
+    package init(socket path: String) {
         self.path = path
-        self.userIdentifier = userIdentifier
     }
 
     /// Sends a command and waits for its result. Cancelling the task cancels the command.
@@ -38,7 +34,7 @@ package struct ControlClient: Sendable {
             return try await connection.executeThenClose { lines, outbound in
                 // Another user may have created the socket, and commands can contain passwords.
                 let peer = try await ControlPeer(of: connection.channel)
-                guard peer.userIdentifier == userIdentifier else {
+                guard peer.userIdentifier == Machine.userIdentifier else {
                     throw ControlError(
                         .notPermitted,
                         "the program that listens there runs as user \(peer.userIdentifier), not as you: nothing was sent to it",

@@ -257,7 +257,7 @@ struct CapabilityProbe: Sendable {
         if !capabilities.takesAnyLength { try await put("abc", one) }
         let found = try await server.propfind(one)
         capabilities.takesAnyLength = capabilities.takesAnyLength && found?.entry.size == Int64(text.count)
-        let head = try await server.head(one)
+        let head = try await server.describe(one, by: "HEAD")?.found
         capabilities.headsAreTrue = found != nil && head?.entry == found?.entry
         capabilities.refusesReplacing = try await putIfAbsent(one, .bytes(Array("abcd".utf8))).status == 412
         capabilities.showsOnlyWhole = try await showsOnlyWhole

@@ -51,11 +51,4 @@ struct EarlyUploads: Sendable {
             throw error
         }
     }
-
-    /// Completes the upload of content that was sent while it was written.
-    ///
-    /// - Returns: the hidden path of the content; nil when it has to be sent.
-    func finish(_ contents: ContentSource, _ capabilities: ServerCapabilities) async throws -> RemotePath? {
-        try await contents.finishEarlyUpload { _ in capabilities.takesAnyLength }
-    }
 }

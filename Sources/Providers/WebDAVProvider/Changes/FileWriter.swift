@@ -50,7 +50,7 @@ struct FileWriter: Sendable {
     ) async throws -> RemoteEntry {
         let name = path.name ?? "/"
         let isCheckedByMove = condition == .absent && capabilities.refusesOverwriting
-        let early = try await earlyUploads.finish(contents, capabilities)
+        let early = try await contents.finishEarlyUpload { _ in capabilities.takesAnyLength }
         // Small content is recognized by its bytes if the response to the move is lost. They are read before, because a
         // process may write the file until the loss is known.
         let isSmall = early == nil && !capabilities.tagsSurviveMoves && contents.size <= LostUploads.mostBytes

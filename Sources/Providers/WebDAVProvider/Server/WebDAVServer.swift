@@ -145,12 +145,7 @@ final class WebDAVServer: Sendable {
         return found(resource, path, in: head)
     }
 
-    /// Looks a file up by a request that costs less, where ``ServerCapabilities/headsAreTrue``.
-    ///
-    /// - Returns: nil when nothing is at the path.
-    func head(_ path: RemotePath) async throws -> Found? { try await describe(path, by: "HEAD")?.found }
-
-    /// Looks a file up by HEAD or GET.
+    /// Looks a file up by HEAD, which costs less where ``ServerCapabilities/headsAreTrue``, or by GET.
     ///
     /// - Returns: the file, and its content where the answer to GET says which version it is; nil when nothing is at the path.
     func describe(_ path: RemotePath, by method: String) async throws -> (found: Found, bytes: [UInt8]?)? {
