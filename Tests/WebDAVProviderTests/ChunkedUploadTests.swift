@@ -103,15 +103,10 @@ struct ChunkedUploadTests {
         try await run { remote, session, directory in
             let provider = try #require(session.provider as? PathAddressedProvider)
             try await remote.write([1], to: "large")
-            let content = try TestContent(bytes)
-            await #expect(throws: RemoteConditionFailure.self) {
-                _ = try await provider.remote.write(
-                    content.source, to: RemotePath(["large"]), attributes: RemoteAttributes(), if: .absent)
-            }
-            await #expect(throws: RemoteConditionFailure.self) {
-                _ = try await provider.remote.write(
-                    content.source, to: RemotePath(["large"]), attributes: RemoteAttributes(),
-                    if: .unchanged(tag: [1]))
+            for condition in [RemoteCondition.absent, .unchanged(tag: [1])] {
+                await #expect(throws: RemoteConditionFailure.self) {
+                    try await provider.remote.write(bytes, to: RemotePath(["large"]), if: condition)
+                }
             }
             #expect(try await remote.content(of: "large") == Data([1]))
         }
@@ -143,10 +138,7 @@ struct ChunkedUploadTests {
             let base = try #require(HTTPURL(remote.url("")))
             let server = "http://\(base.host):\(base.port)"
             try await remote.request("-X", "POST", "-d", "", "\(server)/faults/refuse/MOVE")
-            let content = try TestContent(bytes)
-            await #expect(throws: FileProviderError.self) {
-                _ = try await first.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
-            }
+            await #expect(throws: FileProviderError.self) { try await first.write(bytes, to: file) }
             let record = try #require(journal(remote).records.first)
 
             let provider = try await remote.makeProvider(for: session.manager)
@@ -159,13 +151,11 @@ struct ChunkedUploadTests {
                     #expect((error as? FileProviderError)?.code == .providerDomainTemporarilyUnavailable, "\(error)")
                 }
             }
-            func write(_ bytes: [UInt8]) async throws {
-                let content = try TestContent(bytes)
-                _ = try await next.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
-            }
             var other = bytes
             other[5] = 8
-            for newer in [[3], other, bytes + [3]] as [[UInt8]] { await expectWait { try await write(newer) } }
+            for newer in [[3], other, bytes + [3]] as [[UInt8]] {
+                await expectWait { try await next.write(newer, to: file) }
+            }
             await expectWait { try await next.delete(file, kind: .file, if: .always) }
             await expectWait { _ = try await next.move(file, to: RemotePath(["other"]), kind: .file) }
             await expectWait { try await next.delete(.root, kind: .directory, if: .always) }
@@ -175,7 +165,7 @@ struct ChunkedUploadTests {
                 "-X", "MOVE", "-H", "Destination: \(remote.url("large"))", "-H", "OC-Total-Length: \(bytes.count)",
                 "\(server)/remote.php/dav/uploads/user/\(record.folder)/.file")
             #expect(try await remote.content(of: "large") == Data(bytes))
-            try await write([3])
+            try await next.write([3], to: file)
             #expect(try await remote.content(of: "large") == Data([3]))
             #expect(journal(remote).records.isEmpty)
             await provider.invalidate()

@@ -13,8 +13,7 @@ struct FailedProbeTests {
         "DAV-32: a proxy's passing error is tried again, not at once, and leaves no capability behind",
         arguments: [502, 504])
     func passing(_ status: Int) async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             try await server.request(".moves=\(status)")
             try await expectFailure(.providerDomainTemporarilyUnavailable, "(\(status))", of: session)
             let sent = try await server.state().counts["PUT"]
@@ -39,32 +38,27 @@ struct FailedProbeTests {
             #expect(isMade)
             let capabilities = try #require(session.webDAV?.server.capabilityStore.capabilities)
             #expect(capabilities.refusesOverwriting && capabilities.oddNames[.hash] == .kept)
-            await session.provider.invalidate()
         }
     }
 
     @Test("DAV-32: a server that refuses all moves is named with the status, and with what a proxy must do")
     func refused() async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             try await server.request(".moves=400")
             try await expectFailure(
                 .cannotSynchronize,
                 "127.0.0.1 refuses to move files (400): if a proxy is in front of it, that one must rewrite the Destination",
                 of: session)
-            await session.provider.invalidate()
         }
     }
 
     @Test("DAV-32: after `yonder retry` the next probe does not wait") func retried() async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             try await server.request(".moves=400")
             try await expectFailure(.cannotSynchronize, "(400)", of: session)
             try await server.request(".moves=0")
             try await #require(session.provider as? any RetryingProvider).retryNow()
             _ = try await session.create(ProviderSession.template("file"), content: [1])
-            await session.provider.invalidate()
         }
     }
 

@@ -46,8 +46,7 @@ struct ForeignContentTests {
 
     @Test("DAV-9: large content of another client is told from the upload by its date and its bytes")
     func large() async throws {
-        try await PlainServer.run("pathtags") { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession("pathtags") { server, session async throws in
             let made = try await session.create(ProviderSession.template("file"), content: [1]).item
             let content = [UInt8](repeating: 7, count: 300 << 10)
             try await server.request(".foreign=x")
@@ -57,7 +56,6 @@ struct ForeignContentTests {
             #expect(try await session.fetch(theirs.itemIdentifier).bytes.first == UInt8(ascii: "x"))
             let changed = try await session.modify(theirs, .contents, content: content)
             #expect(try await session.fetch(changed.item.itemIdentifier).bytes == content)
-            await session.provider.invalidate()
         }
     }
 

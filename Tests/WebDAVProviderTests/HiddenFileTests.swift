@@ -45,17 +45,20 @@ struct HiddenFileTests {
         }
     }
 
+    /// Ends the connections of a session in the middle of its first change: nothing of it comes to the server any more.
+    private func kill(_ session: ProviderSession, on server: PlainServer) async throws {
+        let creation = Task {
+            try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
+        }
+        #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
+        await session.webDAV?.server.client.transport.close()
+        _ = try? await creation.value
+    }
+
     @Test("DAV-14: what a daemon that was killed has left is removed when the domain is connected to again")
     func nextStart() async throws {
         try await PlainServer.run("slow=40") { server async throws in
-            let killed = try server.session()
-            let creation = Task {
-                try await killed.create(ProviderSession.template("file"), content: [1, 2, 3])
-            }
-            #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
-            // Nothing of it comes to the server any more.
-            await killed.webDAV?.server.client.transport.close()
-            _ = try? await creation.value
+            try await kill(server.session(), on: server)
             #expect(try await server.state().hidden != [])
 
             let next = try server.session()
@@ -68,13 +71,7 @@ struct HiddenFileTests {
     @Test("WRITE-15: a domain that is read-only leaves what an earlier start has left, and a later one removes it")
     func readOnly() async throws {
         try await PlainServer.run("slow=40") { server async throws in
-            let killed = try server.session()
-            let creation = Task {
-                try await killed.create(ProviderSession.template("file"), content: [1, 2, 3])
-            }
-            #expect(await eventually { (try? await server.state().hidden.count) ?? 0 > 5 })
-            await killed.webDAV?.server.client.transport.close()
-            _ = try? await creation.value
+            try await kill(server.session(), on: server)
             let left = Set(try await server.state().hidden)
             #expect(!left.isEmpty)
 

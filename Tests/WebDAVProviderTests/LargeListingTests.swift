@@ -119,8 +119,7 @@ struct LargeListingTests {
     }
 
     @Test("DAV-23: entries are given while the rest of the listing is still to come") func isStreamed() async throws {
-        try await PlainServer.run("many=6000", "hold=2500") { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession("many=6000", "hold=2500") { server, session async throws in
             let directory = try await session.find("many")
             let enumerator = try session.provider.enumerator(
                 for: directory.itemIdentifier, request: FileProviderRequest(reason: .listing))
@@ -140,14 +139,12 @@ struct LargeListingTests {
                 next = answer.nextPage
             }
             #expect(Set(items.map(\.itemIdentifier)).count == 6000)
-            await session.provider.invalidate()
         }
     }
 
     @Test("An invalidated listing ends, and one that failed starts again")
     func endsWhenUnwanted() async throws {
-        try await PlainServer.run("many=6000", "hold=2500") { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession("many=6000", "hold=2500") { server, session async throws in
             let directory = try await session.find("many")
             let enumerator = try session.provider.enumerator(
                 for: directory.itemIdentifier, request: FileProviderRequest(reason: .listing))
@@ -163,7 +160,6 @@ struct LargeListingTests {
             }
             _ = try await Command.run("curl", "-sS", "http://127.0.0.1:\(server.server.port)/.release")
             #expect(await eventually { (try? await server.state().connections.busy) == 1 })
-            await session.provider.invalidate()
         }
     }
 

@@ -16,8 +16,7 @@ struct LostResponseTests {
         "PATH-10: an upload without a response is recognized although the file was written before the loss was known",
         arguments: ["", "pathtags"], [3, 300 << 10])
     func writtenMeanwhile(_ habit: String, _ size: Int) async throws {
-        try await PlainServer.run(habit) { server async throws in
-            let session = try server.session { $0.retries.attempts = 1 }
+        try await PlainServer.withSession(habit, attempts: 1) { server, session async throws in
             let made = try await session.create(ProviderSession.template("file"), content: [1])
             let local = server.directory.path.appending("local")
             try Data(repeating: 7, count: size).write(to: URL(fileURLWithPath: local.string))
@@ -46,15 +45,13 @@ struct LostResponseTests {
             let found = try await session.provider.item(for: made.item.itemIdentifier, request: session.request)
             #expect(found.documentSize == Int64(size))
             #expect(found.contentModificationDate == date)
-            await session.provider.invalidate()
         }
     }
 
     @Test(
         "PATH-10: a move that was made is found although its look-up was refused once", arguments: [401, 403, 423, 507])
     func refusedLookUp(_ status: Int) async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session { $0.retries.attempts = 1 }
+        try await PlainServer.withSession(attempts: 1) { server, session async throws in
             let made = try await session.create(ProviderSession.template("old", kind: .directory))
             var item = made.item
             item.filename = "new"
@@ -69,7 +66,6 @@ struct LostResponseTests {
             }
             let found = try await session.provider.item(for: made.item.itemIdentifier, request: session.request)
             #expect(found.filename == "new")
-            await session.provider.invalidate()
         }
     }
 
@@ -77,8 +73,7 @@ struct LostResponseTests {
         "PATH-10: an upload that is in flight when the daemon is killed is recognized by the next one",
         arguments: ["", "pathtags"], [3, 300 << 10])
     func inFlight(_ habit: String, _ size: Int) async throws {
-        try await PlainServer.run(habit) { server async throws in
-            let session = try server.session { $0.retries.attempts = 1 }
+        try await PlainServer.withSession(habit, attempts: 1) { server, session async throws in
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             let content = try TestContent([UInt8](repeating: 7, count: size))
@@ -98,7 +93,6 @@ struct LostResponseTests {
             await next.provider.invalidate()
             try await server.request(".release")
             _ = try? await upload.value
-            await session.provider.invalidate()
         }
     }
 
@@ -106,8 +100,7 @@ struct LostResponseTests {
         "PATH-10: content of a refused upload is not taken for another client's with the same tag or date",
         arguments: ["", "pathtags"])
     func refused(_ habit: String) async throws {
-        try await PlainServer.run(habit) { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession(habit) { _, session async throws in
             let remote = try #require(session.webDAV)
             let content = try TestContent([UInt8](repeating: 7, count: 300 << 10))
             let attributes = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 7, nanoseconds: 5))
@@ -121,7 +114,6 @@ struct LostResponseTests {
             let records = remote.server.lostUploads.contents
             #expect(records.date("file", tag: twin.tag) == nil)
             #expect(records.candidates("file", size: 300 << 10, tag: twin.tag).isEmpty)
-            await session.provider.invalidate()
         }
     }
 }

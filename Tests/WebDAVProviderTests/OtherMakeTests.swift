@@ -65,30 +65,25 @@ struct OtherMakeTests {
 
     @Test("DAV-4: a server that fails to list its probes for a moment is written to")
     func listsLater() async throws {
-        try await PlainServer.run("unlisted=2") { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession("unlisted=2") { _, session async throws in
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             #expect(session.webDAV?.server.capabilityStore.capabilities?.refusesOverwriting == true)
-            await session.provider.invalidate()
         }
     }
 
     @Test("DAV-4: a server that breaks the connection of one probe each time is written to")
     func oneProbeBreaksTheConnection() async throws {
-        try await PlainServer.run("breaks") { server async throws in
-            let session = try server.session { $0.retries.attempts = 2 }
+        try await PlainServer.withSession("breaks", attempts: 2) { _, session async throws in
             try await work(session)
             let capabilities = try #require(session.webDAV?.server.capabilityStore.capabilities)
             #expect(capabilities.oddNames[.percent] == .lost)
             #expect(capabilities.oddNames[.hash] == .kept && capabilities.refusesOverwriting)
-            await session.provider.invalidate()
         }
     }
 
     @Test("DAV-30: what another client has locked is said to be locked, where the server says so inside a multistatus")
     func lockedByAnother() async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             try await server.request(".lock")
@@ -100,26 +95,21 @@ struct OtherMakeTests {
             }
             let messages = await [written, made]
             #expect(messages == ["'other' is locked on 127.0.0.1", "'folder' is locked on 127.0.0.1"])
-            await session.provider.invalidate()
         }
     }
 
     @Test("DAV-31: a server that permits no changes permits none in the directory, and no hidden name is said")
     func readOnly() async throws {
-        try await PlainServer.run("readonly", "many=0") { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession("readonly", "many=0") { _, session async throws in
             let remote = try #require(session.webDAV)
             let inRoot = await message {
                 _ = try await session.create(ProviderSession.template("file"), content: [1])
             }
             #expect(inRoot == "127.0.0.1 does not permit changing '/'")
             let below = await message {
-                let content = try TestContent([1])
-                _ = try await remote.write(
-                    content.source, to: RemotePath(["many", "file"]), attributes: RemoteAttributes(), if: .absent)
+                try await remote.write([1], to: RemotePath(["many", "file"]), if: .absent)
             }
             #expect(below == "127.0.0.1 does not permit changing 'many'")
-            await session.provider.invalidate()
         }
     }
 
@@ -183,15 +173,13 @@ struct OtherMakeTests {
     @Test("DAV-19: when all ways are refused the request fails, and each way was tried once") func refusesAll()
         async throws
     {
-        try await PlainServer.run("auth=none") { server async throws in
-            let session = try server.session(Self.credentials)
+        try await PlainServer.withSession("auth=none", credentials: Self.credentials) { server, session async throws in
             for attempt in 1...2 {
                 let error = await #expect(throws: FileProviderError.self) { try await session.list() }
                 #expect(error?.code == .notAuthenticated)
                 let refused = try await server.state().refused.filter { !$0.isEmpty }
                 #expect(refused.count == 2 * attempt && refused.contains("Basic"), "\(refused)")
             }
-            await session.provider.invalidate()
         }
     }
 

@@ -40,11 +40,27 @@ struct PlainServer: Sendable {
 
     /// Runs a test on a server of its own, and ends it whatever the test does.
     static func run(_ habits: String..., test: (PlainServer) async throws -> Void) async throws {
+        try await run(habits, test: test)
+    }
+
+    private static func run(_ habits: [String], test: (PlainServer) async throws -> Void) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let server = try await ScriptedServer("plain_server.py", arguments: habits)
         defer { server.stop() }
         try await test(PlainServer(server: server, directory: directory))
+    }
+
+    /// Runs a test on a server of its own with a session, which ends after it.
+    static func withSession(
+        _ habits: String..., attempts: Int? = nil, credentials: WebDAVCredentials? = nil,
+        test: (PlainServer, ProviderSession) async throws -> Void
+    ) async throws {
+        try await run(habits) { server async throws in
+            let session = try server.session(credentials) { if let attempts { $0.retries.attempts = attempts } }
+            try await test(server, session)
+            await session.provider.invalidate()
+        }
     }
 
     func state() async throws -> State {
@@ -78,4 +94,16 @@ struct PlainServer: Sendable {
 extension ProviderSession {
     /// The remote behind a WebDAV provider.
     var webDAV: WebDAVRemote? { (provider as? PathAddressedProvider)?.remote as? WebDAVRemote }
+}
+
+extension PathRemote {
+    /// Writes bytes to a file that gets no attributes.
+    @discardableResult
+    func write(
+        _ bytes: [UInt8], to path: RemotePath, if condition: RemoteCondition = .always,
+        confirm: @escaping @Sendable () throws -> Void = {}
+    ) async throws -> RemoteEntry {
+        let content = try TestContent(bytes, confirm: confirm)
+        return try await write(content.source, to: path, attributes: RemoteAttributes(), if: condition)
+    }
 }

@@ -17,12 +17,10 @@ struct RepetitionTests {
         before method: String, _ status: Int,
         _ body: (WebDAVRemote, ProviderSession, _ arm: () async throws -> Void) async throws -> Void
     ) async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             try await body(remote, session) { try await server.request(".overtake=\(method),\(status)") }
-            await session.provider.invalidate()
         }
     }
 
@@ -30,11 +28,9 @@ struct RepetitionTests {
     func write(status: Int) async throws {
         try await withForeignWrite(before: "MOVE", status) { remote, session, arm in
             let tag = try await remote.entry(at: Self.file).tag
-            let content = try TestContent([2, 3])
             try await arm()
             let failure = await #expect(throws: RemoteConditionFailure.self) {
-                try await remote.write(
-                    content.source, to: Self.file, attributes: RemoteAttributes(), if: .unchanged(tag: tag))
+                try await remote.write([2, 3], to: Self.file, if: .unchanged(tag: tag))
             }
             #expect(failure?.present?.size == 6)
             let item = try await session.find("file")
@@ -78,8 +74,7 @@ struct RepetitionTests {
 
     @Test("DAV-9: content whose answer was lost is not another client's", arguments: [true, false])
     func lostAnswer(isInMemory: Bool) async throws {
-        try await PlainServer.run { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             let tag = try await remote.entry(at: Self.file).tag
@@ -97,14 +92,13 @@ struct RepetitionTests {
                 let failure = await #expect(throws: RemoteConditionFailure.self) { try await recheck() }
                 #expect(failure?.present?.size == 2)
             }
-            await session.provider.invalidate()
         }
     }
 
     @Test("DAV-9: a change that a server wants credentials for was not made, and is not looked at again")
     func credentials() async throws {
-        try await PlainServer.run("auth=basic") { server async throws in
-            let session = try server.session(WebDAVCredentials(user: "user", password: "word"))
+        let credentials = WebDAVCredentials(user: "user", password: "word")
+        try await PlainServer.withSession("auth=basic", credentials: credentials) { _, session async throws in
             let client = try #require(session.webDAV).server.client
             let looks = Atomic<Int>(0)
             let response = try await client.send(
@@ -112,7 +106,6 @@ struct RepetitionTests {
                 recheck: { looks.add(1, ordering: .relaxed) })
             #expect(response.status == 201)
             #expect(looks.load(ordering: .relaxed) == 0)
-            await session.provider.invalidate()
         }
     }
 }

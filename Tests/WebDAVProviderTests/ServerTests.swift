@@ -77,17 +77,14 @@ struct ServerTests {
         try await ServedFolder.run(on: .apache) { folder, session async throws in
             try await folder.write(Array("base".utf8), to: "file")
             let base = try await session.find("file")
-            let provider = try #require(session.provider as? PathAddressedProvider)
-            let remote = try #require(provider.remote as? WebDAVRemote)
+            let remote = try #require(session.webDAV)
             let tag = try await remote.entry(at: RemotePath(["file"])).tag
             try await folder.write(Array("theirs".utf8), to: "file")
             await #expect(throws: RemoteConditionFailure.self) {
                 try await remote.delete(RemotePath(["file"]), kind: .file, if: .unchanged(tag: tag))
             }
-            let mine = try TestContent([1])
             await #expect(throws: RemoteConditionFailure.self) {
-                _ = try await remote.write(
-                    mine.source, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .unchanged(tag: tag))
+                try await remote.write([1], to: RemotePath(["file"]), if: .unchanged(tag: tag))
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("theirs".utf8))
             #expect(base.documentSize == 4)
@@ -140,8 +137,7 @@ struct ServerTests {
         .enabled(if: DAVServer.Kind.apache.program != nil))
     func atOnce() async throws {
         try await ServedFolder.run(on: .apache) { folder, session async throws in
-            let provider = try #require(session.provider as? PathAddressedProvider)
-            let remote = try #require(provider.remote as? WebDAVRemote)
+            let remote = try #require(session.webDAV)
             for size in [0, 1, 1000, 300_000] {
                 let bytes = [UInt8](repeating: 7, count: size)
                 let made = try await session.create(ProviderSession.template("file of \(size)"), content: bytes)
@@ -152,18 +148,14 @@ struct ServerTests {
             }
             // What others made meanwhile is not written over.
             try await folder.write(Array("theirs".utf8), to: "taken")
-            let mine = try TestContent([1])
             await #expect(throws: RemoteConditionFailure.self) {
-                _ = try await remote.write(
-                    mine.source, to: RemotePath(["taken"]), attributes: RemoteAttributes(), if: .absent)
+                try await remote.write([1], to: RemotePath(["taken"]), if: .absent)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["taken"])) == Data("theirs".utf8))
             // What is written meanwhile does not go.
             struct Written: Error {}
-            let written = try TestContent([1, 2]) { throw Written() }
             await #expect(throws: Written.self) {
-                _ = try await remote.write(
-                    written.source, to: RemotePath(["written"]), attributes: RemoteAttributes(), if: .absent)
+                try await remote.write([1, 2], to: RemotePath(["written"]), if: .absent, confirm: { throw Written() })
             }
             #expect(!folder.names.contains("written"))
         }

@@ -8,12 +8,22 @@ import Testing
 
 @Suite("Moves that a proxy does not wait for", .tags(.server))
 struct UnansweredMoveTests {
+    private let file = RemotePath(["file"])
+
+    /// Replaces the file, and gives up once its move is on its way.
+    private func giveUp(_ bytes: [UInt8], on remote: WebDAVRemote, once isMoving: () async -> Bool) async {
+        let upload = Task { try await remote.write(bytes, to: file) }
+        let hasBegun = await eventually(isMoving)
+        #expect(hasBegun)
+        upload.cancel()
+        _ = try? await upload.value
+    }
+
     @Test(
         "DAV-29: a move that is made after its 504 ends the upload, and nothing is sent twice",
         arguments: ["", "pathtags"], [3, 300 << 10])
     func isMadeLater(_ habit: String, _ size: Int) async throws {
-        try await PlainServer.run(habit) { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession(habit) { server, session async throws in
             let made = try await session.create(ProviderSession.template("file"), content: [1]).item
             let before = try await server.state().counts
             try await server.request(".gateway=1000")
@@ -25,7 +35,6 @@ struct UnansweredMoveTests {
             #expect(state.counts["PUT", default: 0] == before["PUT", default: 0] + 1)
             #expect(state.counts["MOVE", default: 0] == before["MOVE", default: 0] + 1)
             #expect(state.counts["DELETE", default: 0] == before["DELETE", default: 0])
-            await session.provider.invalidate()
         }
     }
 
@@ -35,19 +44,11 @@ struct UnansweredMoveTests {
             let session = try server.session()
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
-            let content = try TestContent([2, 3])
             let before = try await server.state().counts
             try await server.request(".gateway=3000")
-            let upload = Task {
-                try await remote.write(
-                    content.source, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .always)
+            await giveUp([2, 3], on: remote) {
+                (try? await server.state().counts["MOVE"]) == before["MOVE", default: 0] + 1
             }
-            #expect(
-                await eventually {
-                    (try? await server.state().counts["MOVE"]) == before["MOVE", default: 0] + 1
-                })
-            upload.cancel()
-            _ = try? await upload.value
             await session.provider.invalidate()
             let next = try server.session()
             _ = try await next.list()
@@ -64,31 +65,19 @@ struct UnansweredMoveTests {
         arguments: ["gateway", "break"], [3, 9 << 20])
     func replacesNothingNewer(_ end: String, _ size: Int) async throws {
         try await PlainServer.run { server async throws in
-            let file = RemotePath(["file"])
             let (old, newer) = ([UInt8](repeating: 2, count: size), [UInt8]([3]))
             let session = try server.session()
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             try await server.request(".\(end)=0")
-            let content = try TestContent(old)
-            let upload = Task {
-                try await remote.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            await giveUp(old, on: remote) {
+                remote.server.hiddenFiles.sources(ofMovesTo: .root).first?.replacement.digest != nil
             }
-            #expect(
-                await eventually {
-                    remote.server.hiddenFiles.sources(ofMovesTo: .root).first?.replacement.digest != nil
-                })
-            upload.cancel()
-            _ = try? await upload.value
             await session.provider.invalidate()
 
             let next = try server.session()
             let later = try #require(next.webDAV)
-            func write(_ bytes: [UInt8]) async throws {
-                let content = try TestContent(bytes)
-                _ = try await later.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
-            }
-            #expect(await isHeldBack { try await write(newer) })
+            #expect(await isHeldBack { try await later.write(newer, to: file) })
             #expect(await isHeldBack { try await later.delete(file, kind: .file, if: .always) })
             #expect(await isHeldBack { _ = try await later.move(file, to: RemotePath(["other"]), kind: .file) })
             // This server keeps no attributes.
@@ -100,10 +89,10 @@ struct UnansweredMoveTests {
             #expect(await isHeldBack { _ = try await later.set(date, of: file, kind: .file) })
             later.server.capabilityStore.keep(capabilities)
             // The same content does not wait.
-            try await write(old)
+            try await later.write(old, to: file)
             #expect(try await server.state().hidden.count == 1)
             try await server.request(".release")
-            #expect(await eventually { (try? await write(newer)) != nil })
+            #expect(await eventually { (try? await later.write(newer, to: file)) != nil })
             #expect(try await server.state().paths == ["/", "/file"])
             let item = try await next.find("file")
             #expect(try await next.fetch(item.itemIdentifier).bytes == newer)
@@ -117,23 +106,14 @@ struct UnansweredMoveTests {
     private func withLateMove(
         _ habit: String = "", of size: Int = 3, test: (ProviderSession, FileProviderItem) async throws -> Void
     ) async throws {
-        try await PlainServer.run("newtags", habit) { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession("newtags", habit) { server, session async throws in
             let remote = try #require(session.webDAV)
-            let file = RemotePath(["file"])
             let made = try await session.create(ProviderSession.template("file"), content: [1]).item
             try await server.request(".gateway=0")
             let bytes = [UInt8](repeating: 2, count: size)
-            let content = try TestContent(bytes)
-            let upload = Task {
-                try await remote.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
+            await giveUp(bytes, on: remote) {
+                remote.server.hiddenFiles.sources(ofMovesTo: file).first?.replacement.digest != nil
             }
-            #expect(
-                await eventually {
-                    remote.server.hiddenFiles.sources(ofMovesTo: file).first?.replacement.digest != nil
-                })
-            upload.cancel()
-            _ = try? await upload.value
             let acknowledged = try await session.modify(made, .contents, content: bytes).item
             let tag = try await remote.entry(at: file).tag
             #expect(remote.server.hiddenFiles.sources(ofMovesTo: file).count == 1)
@@ -141,7 +121,6 @@ struct UnansweredMoveTests {
             #expect(await eventually { (try? await server.state().hidden) == [] })
             #expect(try await remote.entry(at: file).tag != tag)
             try await test(session, acknowledged)
-            await session.provider.invalidate()
         }
     }
 
@@ -164,9 +143,7 @@ struct UnansweredMoveTests {
         arguments: ["", "pathtags"])
     func othersAreNotTaken(_ habit: String) async throws {
         try await withLateMove(habit) { session, file async throws in
-            let other = try TestContent([4, 4, 4])
-            _ = try await session.webDAV?.write(
-                other.source, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .always)
+            try await session.webDAV?.write([4, 4, 4], to: self.file)
             let error = await #expect(throws: FileProviderError.self) {
                 try await session.modify(file, .contents, content: [3, 3])
             }
@@ -177,17 +154,12 @@ struct UnansweredMoveTests {
 
     @Test("DAV-29: a move during which the daemon is killed keeps its source, and replaces nothing newer")
     func killed() async throws {
-        try await PlainServer.run { server async throws in
-            let file = RemotePath(["file"])
-            let session = try server.session()
+        try await PlainServer.withSession { server, session async throws in
             let remote = try #require(session.webDAV)
             _ = try await session.create(ProviderSession.template("file"), content: [1])
             let before = try await server.state().counts
             try await server.request(".hang=0")
-            let content = try TestContent([2])
-            let upload = Task {
-                try await remote.write(content.source, to: file, attributes: RemoteAttributes(), if: .always)
-            }
+            let upload = Task { try await remote.write([2], to: file) }
             #expect(
                 await eventually {
                     (try? await server.state().counts["MOVE"]) == before["MOVE", default: 0] + 1
@@ -195,20 +167,15 @@ struct UnansweredMoveTests {
             // The next daemon reads what this one has stored until now.
             let next = try server.session()
             let later = try #require(next.webDAV)
-            func write() async throws {
-                let newer = try TestContent([3])
-                _ = try await later.write(newer.source, to: file, attributes: RemoteAttributes(), if: .always)
-            }
-            #expect(await isHeldBack { try await write() })
+            #expect(await isHeldBack { try await later.write([3], to: file) })
             #expect(try await server.state().hidden.count == 1)
             try await server.request(".release")
-            #expect(await eventually { (try? await write()) != nil })
+            #expect(await eventually { (try? await later.write([3], to: file)) != nil })
             _ = try? await upload.value
             let item = try await next.find("file")
             #expect(try await next.fetch(item.itemIdentifier).bytes == [3])
             #expect(try await server.state().paths == ["/", "/file"])
             await next.provider.invalidate()
-            await session.provider.invalidate()
         }
     }
 
