@@ -123,8 +123,7 @@ extension RealMount {
             try await FarRemote.run(.webDAV) { remote, yonder in
                 try await remote.mount(yonder)
                 try await yonder.shell("echo x > file; setfacl -m u:12345:rw file; echo more >> file")
-                let waited = try await yonder.yonder("wait", "--timeout", "30")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await yonder.yonder("wait", "--timeout", "30").expectSuccess()
                 #expect(try await yonder.pending() == [:])
                 #expect(try await yonder.shell("getfacl file").contains("user:12345:rw-"))
             }

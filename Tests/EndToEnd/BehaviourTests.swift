@@ -104,8 +104,7 @@ extension RealMount {
                     cd "$1" && mv file renamed && mv d/one e && mv e d/e/ && rm d/e/two && rmdir empty
                     """
                 _ = try await Command.run("ls", "-R", mount.path.string)
-                let outcome = try await bash(line, mount.path.string)
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await bash(line, mount.path.string).expectSuccess()
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
                 #expect(mount.provider.log.count(of: .fetch) == 0)
                 #expect(mount.provider.tree.identifier(at: "d/e/e") == "one")
@@ -208,8 +207,7 @@ extension RealMount {
                 mount.provider.changeSilently { tree in
                     tree.edit("file") { $0.permissions = 0o600 }
                 }
-                #expect(
-                    try await bash("cd \"$1\" && mv file renamed && echo new > renamed", mount.path.string).status == 0)
+                try await bash("cd \"$1\" && mv file renamed && echo new > renamed", mount.path.string).expectSuccess()
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
                 try await mount.host.engine.refresh()
                 #expect(mount.provider.tree["file"]?.filename == "renamed")

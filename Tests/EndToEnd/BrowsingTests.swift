@@ -56,8 +56,7 @@ extension RealMount {
             async throws
         {
             try await Installation.run { yonder in
-                let made = try await Command.python(Self.oddTree, yonder.source.string)
-                #expect(made.status == 0, "\(made.errors)")
+                try await Command.python(Self.oddTree, yonder.source.string).expectSuccess()
                 try await yonder.mountSource()
                 let source = try await Command.python(Self.listing, yonder.source.string)
                 let mount = try await Command.python(Self.listing, yonder.mount.string)
@@ -138,8 +137,7 @@ extension RealMount {
         {
             try await Installation.run { yonder in
                 try yonder.write("", to: "huge")
-                let made = try await Command.run("truncate", "-s", "5G", yonder.source.appending("huge").string)
-                #expect(made.status == 0)
+                try await Command.run("truncate", "-s", "5G", yonder.source.appending("huge").string).expectSuccess()
                 try await yonder.mountSource()
                 let head = try await Command.run("head", "-c", "4096", yonder["huge"])
                 #expect(head.outputBytes == Array(repeating: 0, count: 4096))

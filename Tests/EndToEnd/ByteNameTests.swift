@@ -72,14 +72,12 @@ extension RealMount {
                 let folder = try yonder.directory.makeDirectory("folder").string
                 try await yonder.expectDone(Self.make, folder)
                 let before = try await tree(of: folder)
-                let imported = try await yonder.yonder("import", folder, yonder.source.string, yonder.mount.string)
-                #expect(imported.status == 0, "\(imported.errors)")
+                try await yonder.yonder("import", folder, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(try await tree(of: yonder.mount.string) == before)
                 _ = try await yonder.yonder("wait", "--timeout", "30")
                 #expect(try await tree(of: yonder.source.string) == before)
                 let kept = yonder.directory["kept"].string
-                let removed = try await yonder.yonder("remove", "mount", "--keep", "downloaded", "--to", kept)
-                #expect(removed.status == 0, "\(removed.errors)")
+                try await yonder.yonder("remove", "mount", "--keep", "downloaded", "--to", kept).expectSuccess()
                 #expect(try await tree(of: kept + "/files") == before)
             }
         }
@@ -136,8 +134,7 @@ extension RealMount {
                 try await yonder.shell(
                     "echo here > $'\\xc3'; mkdir $'d\\xff'; echo below > $'d\\xff/file'; echo sent > sent; mv sent $'\\xfe'; echo x > y"
                 )
-                let waited = try await yonder.yonder("wait", "--timeout", "30")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await yonder.yonder("wait", "--timeout", "30").expectSuccess()
                 #expect(try await yonder.pending() == [:])
                 #expect(try await remote.has("y"))
                 #expect(try await tree(of: yonder.mount.string).contains(#"b'/d\xff/file' b'below\n'"#))

@@ -26,8 +26,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("pin", yonder["file0"]).status == 0)
                 for number in 0..<12 {
                     let name = yonder["file\(number)"]
-                    #expect(
-                        try await Command.run("cmp", name, yonder.source.appending("file\(number)").string).status == 0)
+                    try await Command.run("cmp", name, yonder.source.appending("file\(number)").string).expectSuccess()
                     #expect(try await eventually { try await yonder.info("file\(number)").content == "materialized" })
                 }
                 let limit: Int64 = 500 << 10
@@ -174,8 +173,7 @@ extension RealMount {
                 let free = try await Command.run("df", "--output=avail", "-B1", disk).output
                 #expect(
                     Int64(free.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) ?? "") ?? 0 > 0)
-                let written = try await Command.shell("head -c 1000000 /dev/zero > \"$1\"", yonder["new"])
-                #expect(written.status == 0, "\(written.errors)")
+                try await Command.shell("head -c 1000000 /dev/zero > \"$1\"", yonder["new"]).expectSuccess()
                 #expect(try await Command.run("cat", yonder["file0"]).outputBytes.count == 8 << 20)
             }
         }
@@ -193,16 +191,14 @@ extension RealMount {
                 func isFull() async throws -> Bool {
                     try await yonder.status().warnings.contains { $0.hasPrefix("the disk is full") }
                 }
-                let pinned = try await yonder.yonder("pin", yonder["one"], yonder["two"], yonder["three"])
-                #expect(pinned.status == 0, "\(pinned.errors)")
+                try await yonder.yonder("pin", yonder["one"], yonder["two"], yonder["three"]).expectSuccess()
                 #expect(try await eventually(within: .seconds(60)) { try await isFull() })
                 // A tenth is left to writers, and as much to readers.
                 let free = try await Command.run("df", "--output=avail", "-B1", disk).output
                 let bytes = Int64(free.split(separator: "\n").last?.trimmingCharacters(in: .whitespaces) ?? "") ?? 0
                 #expect(bytes > 8 << 20, "\(free)")
                 #expect(try await Command.run("cat", yonder["small"]).outputBytes.count == 100_000)
-                let written = try await Command.shell("head -c 3000000 /dev/zero > \"$1\"", yonder["new"])
-                #expect(written.status == 0, "\(written.errors)")
+                try await Command.shell("head -c 3000000 /dev/zero > \"$1\"", yonder["new"]).expectSuccess()
                 for command in ["unpin", "evict"] {
                     _ = try await yonder.yonder(command, yonder["one"], yonder["two"], yonder["three"])
                 }

@@ -85,8 +85,7 @@ extension RealMount {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let other = yonder.directory["other"].string
                 func mountOther() async throws {
-                    let mounting = try await yonder.yonder("mount", yonder.source.string, other, "--name", "other")
-                    #expect(mounting.status == 0, "\(mounting.errors)")
+                    try await yonder.yonder("mount", yonder.source.string, other, "--name", "other").expectSuccess()
                 }
                 func isMounted(_ name: String) async throws -> Bool {
                     try await yonder.json([DomainSummary].self, "domains").first { $0.name == name }?.isMounted == true
@@ -101,8 +100,7 @@ extension RealMount {
 
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 #expect(try await yonder.yonder("shutdown").status == 0)
-                #expect(
-                    try await yonder.yonder("mount", yonder.source.string, other + " 2", "--name", "third").status == 0)
+                try await yonder.yonder("mount", yonder.source.string, other + " 2", "--name", "third").expectSuccess()
                 #expect(try await eventually { try await isMounted("other") })
                 #expect(try await !isMounted("mount"))
 
@@ -152,8 +150,7 @@ extension RealMount {
                     try await eventually {
                         try await Command.run("readlink", workingDirectory).line.hasSuffix("/mount")
                     })
-                let made = try await Command.shell("mkdir \"$1\" && touch \"$1/in the way\"", other)
-                #expect(made.status == 0, "\(made.errors)")
+                try await Command.shell("mkdir \"$1\" && touch \"$1/in the way\"", other).expectSuccess()
                 for (place, reason) in [
                     (other, "it is not empty"), (source + "/inside", "it lies in the source"),
                     (third, "'third' is mounted there"),
@@ -171,8 +168,7 @@ extension RealMount {
                 #expect(failed.status == 1 && failed.errors.contains("cannot mount there"), "\(failed.errors)")
                 #expect(try await yonder.shell("cat file") == "x")
 
-                let moved = try await yonder.yonder("mount", source, other + " 2", "--name", "mount")
-                #expect(moved.status == 0, "\(moved.errors)")
+                try await yonder.yonder("mount", source, other + " 2", "--name", "mount").expectSuccess()
                 #expect(try await Command.run("cat", other + " 2/file").output == "x")
                 #expect(try await Command.run("ls", "-A", yonder.mount.string).output == "")
             }
@@ -234,8 +230,7 @@ extension RealMount {
                     permissions: .ownerReadWrite)
                 defer { try? manifest.close() }
                 try manifest.takeWriteLease()
-                let mounting = try await yonder.yonder("mount", "mount", seconds: 30)
-                #expect(mounting.status == 0, "\(mounting.errors)")
+                try await yonder.yonder("mount", "mount", seconds: 30).expectSuccess()
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")
                 #expect(FileManager.default.fileExists(atPath: left.string))
                 manifest.giveUpLease()

@@ -78,8 +78,7 @@ extension RealMount {
                         "\(arguments): \(refused.errors)")
                 }
                 let kept = yonder.directory["kept"].string
-                let removed = try await yonder.yonder("remove", "mount", "--to", kept)
-                #expect(removed.status == 0, "\(removed.output)\(removed.errors)")
+                try await yonder.yonder("remove", "mount", "--to", kept).expectSuccess()
                 #expect(contains("precious", below: kept))
                 try await yonder.mountSource()
                 #expect(try await Command.run("cat", yonder["a"]).output == "alpha")
@@ -96,8 +95,7 @@ extension RealMount {
                 let refused = try await yonder.yonder(
                     "mount", yonder.source.string, yonder.mount.string, "--name", "mount")
                 #expect(refused.status == 1 && refused.errors.contains("check mount --repair"), "\(refused.errors)")
-                let mended = try await yonder.yonder("check", "mount", "--repair")
-                #expect(mended.status == 0, "\(mended.output)\(mended.errors)")
+                try await yonder.yonder("check", "mount", "--repair").expectSuccess()
                 #expect(contains("precious", below: replica(yonder).appending("recovered").string))
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
                 #expect(try await Command.run("cat", yonder["b"]).output == "beta")
@@ -122,8 +120,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 #expect(contains("precious", below: yonder.source.string))
-                let again = try await yonder.yonder("check", "mount")
-                #expect(again.status == 0, "\(again.output)\(again.errors)")
+                try await yonder.yonder("check", "mount").expectSuccess()
             }
         }
 

@@ -34,8 +34,7 @@ extension RealMount {
                 #expect(try await eventually { try await yonder.shell("cat file") == "xy" })
                 #expect(try await Command.run("umount", "-l", yonder.mount.string).status == 0)
                 #expect(try !isInTable(yonder.mount.string))
-                let mounted = try await yonder.yonder("mount", "mount")
-                #expect(mounted.status == 0, "\(mounted.errors)")
+                try await yonder.yonder("mount", "mount").expectSuccess()
                 #expect(try isInTable(yonder.mount.string))
                 try await yonder.shell("echo z > new")
                 try await yonder.expectSent()
@@ -73,8 +72,7 @@ extension RealMount {
         func remove() async throws {
             try await withDeadMount { yonder in
                 let kept = yonder.directory["kept"].string
-                let removed = try await yonder.yonder("remove", "mount", "--to", kept)
-                #expect(removed.status == 0, "\(removed.errors)")
+                try await yonder.yonder("remove", "mount", "--to", kept).expectSuccess()
                 #expect(try await yonder.yonder("domains").output == "")
                 #expect(try await Command.shell("cat \"$1\"/*/new \"$1\"/new 2> /dev/null", kept).output == "here\n")
             }
@@ -96,8 +94,7 @@ extension RealMount {
         {
             try await withDeadMount { yonder in
                 let other = yonder.directory["other"].string
-                let mounted = try await yonder.yonder("mount", yonder.source.string, other, "--name", "mount")
-                #expect(mounted.status == 0, "\(mounted.errors)")
+                try await yonder.yonder("mount", yonder.source.string, other, "--name", "mount").expectSuccess()
                 #expect(try await Command.run("cat", other + "/new").output == "here\n")
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
             }
@@ -108,8 +105,7 @@ extension RealMount {
             try await Installation.mounted(["other/file": "x"]) { yonder async throws in
                 let directory = yonder.directory["second"].string
                 let source = yonder.source.appending("other").string
-                let mounted = try await yonder.yonder("mount", source, directory, "--name", "other")
-                #expect(mounted.status == 0, "\(mounted.errors)")
+                try await yonder.yonder("mount", source, directory, "--name", "other").expectSuccess()
                 #expect(try await yonder.yonder("unmount", "other").status == 0)
                 for command in ["unmount", "pause", "remove"] {
                     let outcome = try await yonder.run("cd \"$1\" && yonder $2 other", yonder.mount.string, command)

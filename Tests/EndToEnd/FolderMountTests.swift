@@ -103,8 +103,7 @@ extension RealMount {
                     })
                 #expect(try await Command.shell("cat \"$1\"/*", other).output == "another")
 
-                let reimport = try await yonder.yonder("reimport", yonder.mount.string, "--wait")
-                #expect(reimport.status == 0, "\(reimport.errors)")
+                try await yonder.yonder("reimport", yonder.mount.string, "--wait").expectSuccess()
                 try await yonder.expectSent()
                 #expect(try await yonder.shell("cat disk/new") == "new\n")
                 let texts = try await Command.shell("sort \"$1\"/*", other).output

@@ -65,8 +65,7 @@ extension RealMount {
                     "cd \"$1\" && python3 -c \"$2\"", yonder.mount.string, write, seconds: 60)
                 #expect((Int(written.line) ?? 0) > 5, "\(written)")
                 if canContinueMounts {
-                    let killed = try await Command.shell("kill -9 $(cat \"$1/state/yonderd.lock\")", disk)
-                    #expect(killed.status == 0, "\(killed.errors)")
+                    try await Command.shell("kill -9 $(cat \"$1/state/yonderd.lock\")", disk).expectSuccess()
                 }
                 for line in ["mv new1 moved", "rm new2", "chmod 600 new3", "mv new3 moved"] {
                     let outcome = try await Command.shell("cd \"$1\" && \(line)", yonder.mount.string)
@@ -108,10 +107,8 @@ extension RealMount {
                 #expect(refused.count == 3 && refused.reduce(0, +) > 100, "\(written)")
                 #expect(try await killed.status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "60").status == 0)
-                let compared = try await Command.run("diff", "-r", yonder.mount.string, yonder.source.string)
-                #expect(compared.status == 0, "\(compared.output)")
-                let removed = try await Command.shell("rm -r \"$1\"/?", yonder.mount.string)
-                #expect(removed.status == 0, "\(removed.errors)")
+                try await Command.run("diff", "-r", yonder.mount.string, yonder.source.string).expectSuccess()
+                try await Command.shell("rm -r \"$1\"/?", yonder.mount.string).expectSuccess()
                 // The contents, and what the logs do not need, are free again.
                 let isFree = try await eventually {
                     try FileSystemStatistics(of: FilePath(disk)).availableBlocks > 5000
@@ -131,16 +128,14 @@ extension RealMount {
                     number=0
                     while head -c 1000000 /dev/urandom > f$number && [ $number -lt 40 ]; do number=$((number + 1)); done
                     """, yonder.mount.string)
-                let waited = try await yonder.yonder("wait", "--timeout", "30")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await yonder.yonder("wait", "--timeout", "30").expectSuccess()
                 #expect(try await yonder.yonder("evict", yonder["f0"]).status == 0)
                 try await yonder.shell("rm f1; mv f2 g2")
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
                 try await yonder.shell("rm f3")
                 try await yonder.expectSent()
-                let compared = try await Command.run("diff", "-r", yonder.mount.string, yonder.source.string)
-                #expect(compared.status == 0, "\(compared.output)")
+                try await Command.run("diff", "-r", yonder.mount.string, yonder.source.string).expectSuccess()
             }
         }
 
@@ -236,8 +231,7 @@ extension RealMount {
                 try await yonder.expectSent()
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 try await SmallDisk.fill(disk)
-                let mounted = try await yonder.yonder("mount", "mount")
-                #expect(mounted.status == 0, "\(mounted.errors)")
+                try await yonder.yonder("mount", "mount").expectSuccess()
                 let outcome = try await Command.shell("cd \"$1\" && rm f1 && mv f2 g2 && ls", yonder.mount.string)
                 #expect(outcome.status == 0 && outcome.output == "g2\nsmall\n", "\(outcome.output)\(outcome.errors)")
             }

@@ -25,8 +25,7 @@ extension RealMount {
         @Test("SEND-5: a store through a mapping after the last close is sent", arguments: ["old", "new"])
         func storeAfterClose(in name: String) async throws {
             try await Installation.mounted(["old": "original"]) { yonder async throws in
-                let outcome = try await Command.python(Self.program, yonder[name])
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await Command.python(Self.program, yonder[name]).expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
                 #expect(yonder.sourceText(name) == "MAPPED--")
             }
@@ -66,8 +65,7 @@ extension RealMount {
             }
             let next = InMemoryProvider(tree: provider.tree)
             try await ProvidedMount.run(provider: next, in: directory) { mount async throws in
-                let outcome = try await Command.python(Self.comparison, mount["file"])
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await Command.python(Self.comparison, mount["file"]).expectSuccess()
             }
         }
     }

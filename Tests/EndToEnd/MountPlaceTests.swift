@@ -79,8 +79,7 @@ extension RealMount {
                 try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: false)
                 try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
                 for _ in 1...2 {
-                    let mounted = try await yonder.yonder("mount", yonder.source.string, link)
-                    #expect(mounted.status == 0, "\(mounted.errors)")
+                    try await yonder.yonder("mount", yonder.source.string, link).expectSuccess()
                     #expect(try await Command.run("cat", link + "/file").output == "x")
                     for path in [link, target] {
                         #expect(try await yonder.yonder("ls", path).output.contains("file"))
@@ -109,8 +108,7 @@ extension RealMount {
                 let mount = yonder.mount.string
                 #expect(try await Command.run("mount", "--bind", mount, mount).status == 0)
                 defer { _ = umount2(mount, Int32(MNT_DETACH)) }
-                let evicted = try await yonder.yonder("evict", yonder["file"])
-                #expect(evicted.status == 0, "\(evicted.errors)")
+                try await yonder.yonder("evict", yonder["file"]).expectSuccess()
             }
         }
 

@@ -124,8 +124,7 @@ extension RealMount {
                     open('stop', 'w').close()
                     sys.exit(sum(os.waitpid(pid, 0)[1] != 0 for pid in readers))
                     """
-                let outcome = try await Command.python(program, yonder.mount.string, seconds: 60)
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await Command.python(program, yonder.mount.string, seconds: 60).expectSuccess()
             }
         }
 
@@ -270,8 +269,7 @@ extension RealMount {
                     os.write(fd, b'lost')
                     os.close(fd)
                     """
-                let outcome = try await Command.python(program, yonder.mount.string)
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await Command.python(program, yonder.mount.string).expectSuccess()
                 // What never got a name is gone with its last use.
                 #expect(await eventually { yonder.contentFiles.count <= 2 }, "\(yonder.contentFiles)")
                 try await yonder.expectSent()

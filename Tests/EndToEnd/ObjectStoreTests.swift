@@ -62,8 +62,7 @@ extension RealMount {
                 _ = try await store.ask("printf three | ask -T - \"$at/bucket/top/new/three\"")
                 _ = try await yonder.yonder("signal", "--wait")
                 #expect(try await Command.run("cat", yonder["new/three"]).output == "three")
-                let gone = try await Command.shell("cd \"$1\" && rm -r new b", yonder.mount.string)
-                #expect(gone.status == 0, "\(gone.errors)")
+                try await Command.shell("cd \"$1\" && rm -r new b", yonder.mount.string).expectSuccess()
                 _ = try await yonder.yonder("wait", "--timeout", "50")
                 #expect(try await store.ask("ask \"$at/bucket\"").output == "outside\n")
             }
@@ -112,8 +111,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 let daemon = try #require(yonder.daemon)
                 let keeper = try #require(yonder.keeper)
-                let moved = try await Command.shell("mv \"$1/d\" \"$1/e\"", yonder.mount.string)
-                #expect(moved.status == 0, "\(moved.errors)")
+                try await Command.shell("mv \"$1/d\" \"$1/e\"", yonder.mount.string).expectSuccess()
                 // In the midst of the copies.
                 let killed = try await store.ask(
                     """
@@ -122,10 +120,8 @@ extension RealMount {
                     ask "$at/bucket?prefix=top/d/" | wc -l
                     """)
                 #expect(killed.line == "121", "too late: \(killed.output) are still where they were")
-                let again = try await run(yonder, mount)
-                #expect(again.status == 0, "\(again.errors)")
-                let waited = try await yonder.yonder("wait", "--timeout", "50")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await run(yonder, mount).expectSuccess()
+                try await yonder.yonder("wait", "--timeout", "50").expectSuccess()
                 let there = try await store.ask("ask \"$at/bucket?prefix=top/\" | sort")
                 let expected = (["top/a/one", "top/e/"] + (1...120).map { "top/e/\($0)" }).sorted().joined(
                     separator: "\n")
@@ -149,8 +145,7 @@ extension RealMount {
                 let other = Installation(
                     directory: yonder.directory, source: yonder.source, mount: yonder.mount,
                     environment: yonder.environment.filter { !$0.key.hasPrefix("AWS_") })
-                let again = try await run(other, ["mount", "mount"])
-                #expect(again.status == 0, "\(again.errors)")
+                try await run(other, ["mount", "mount"]).expectSuccess()
                 #expect(try await Command.run("cat", yonder["a/one"]).output == "one")
                 let modes = try await Command.shell(
                     "stat -c '%a %n' \"$1\"/credentials/* && ! grep -rqF '\"\(ObjectStoreProgram.secretKey)\"' \"$1/state\" "

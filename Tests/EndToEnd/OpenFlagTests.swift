@@ -29,8 +29,7 @@ extension RealMount {
         func takenAway() async throws {
             try await Installation.mounted(["old": "first "]) { yonder async throws in
                 #expect(try await yonder.shell("cat old") == "first ")
-                let outcome = try await Command.python(Self.program, yonder.mount.string)
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await Command.python(Self.program, yonder.mount.string).expectSuccess()
                 try await yonder.expectSent()
                 #expect(yonder.sourceText("old") == "XXrst 0123456789")
                 #expect(yonder.sourceText("new") == "XX23456789")

@@ -65,8 +65,7 @@ extension RealMount {
                     let written = try await Command.shell(
                         "echo \"round $2\" > \"$1/file\"", yonder.mount.string, "\(number)")
                     #expect(written.status == 0, "\(written.errors)")
-                    let waited = try await yonder.yonder("wait", "--timeout", "15")
-                    #expect(waited.status == 0, "\(waited.errors)")
+                    try await yonder.yonder("wait", "--timeout", "15").expectSuccess()
                     _ = try await yonder.yonder("signal", "--wait")
                     #expect(try await Command.run("cat", yonder["file"]).output == "round \(number)\n")
                 }

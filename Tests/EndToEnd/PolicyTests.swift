@@ -22,8 +22,7 @@ extension RealMount {
                 try yonder.write("deep", to: "dir/sub/deeper/deep")
                 try yonder.write("other", to: "other/file")
                 try await yonder.mountSource()
-                let pinned = try await yonder.yonder("pin", yonder["dir"])
-                #expect(pinned.status == 0, "\(pinned.errors)")
+                try await yonder.yonder("pin", yonder["dir"]).expectSuccess()
                 #expect(
                     try await eventually(within: .seconds(10)) {
                         try await content("dir/sub/deeper/deep", of: yonder) == "materialized"
@@ -87,8 +86,7 @@ extension RealMount {
                 }
                 #expect(try await read() == "inherited")
                 for policy in ["lazy", "lazyEvictOnRemoteUpdate", "keepDownloaded", "inherited"] {
-                    let outcome = try await set(policy, of: "dir", yonder)
-                    #expect(outcome.status == 0, "\(outcome.errors)")
+                    try await set(policy, of: "dir", yonder).expectSuccess()
                     #expect(try await read() == policy)
                 }
                 #expect(try await set("always", of: "dir", yonder).errors.contains("Invalid argument"))
@@ -150,8 +148,7 @@ extension RealMount {
             try await Installation.mounted(["there": "x"]) { yonder async throws in
                 let script = "head -c 100000 /dev/urandom > \"$1\" && yonder wait && yonder evict --strict \"$1\""
                 for _ in 0..<3 {
-                    let outcome = try await yonder.run(script, yonder["new"])
-                    #expect(outcome.status == 0, "\(outcome.errors)")
+                    try await yonder.run(script, yonder["new"]).expectSuccess()
                     #expect(try await content("new", of: yonder) == "dataless")
                 }
             }

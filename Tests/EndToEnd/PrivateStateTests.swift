@@ -54,8 +54,7 @@ extension RealMount {
                 #expect(daemon.status == 77, "\(daemon.status) \(daemon.errors)")
                 #expect(try await Command.run("find", directory["state"].string, "-mindepth", "1").output == "")
                 #expect(try await Command.run("chmod", "go-w", place).status == 0)
-                let again = try await yonder.yonder(mount[0], mount[1], mount[2], seconds: 30)
-                #expect(again.status == 0, "\(again.errors)")
+                try await yonder.yonder(mount[0], mount[1], mount[2], seconds: 30).expectSuccess()
                 #expect(try await Command.run("stat", "-c", "%a", directory["state"].string).line == "700")
                 _ = try await yonder.yonder("shutdown")
             }

@@ -31,11 +31,9 @@ extension RealMount {
                 try #require(made.status == 0, "\(made.errors)")
                 let mounted = try await yonder.yonder("mount", "git:\(repository)", yonder.mount.string)
                 try #require(mounted.status == 0, "\(mounted.errors)")
-                let same = try await Command.run("diff", "-r", "--exclude=.git", repository, yonder.mount.string)
-                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                try await Command.run("diff", "-r", "--exclude=.git", repository, yonder.mount.string).expectSuccess()
                 #expect(try await Command.shell("echo x > \"$1/new\"", yonder.mount.string).status != 0)
-                let changed = try await Command.shell("echo two > \"$1/d/file\" && \(commit)", repository)
-                #expect(changed.status == 0)
+                try await Command.shell("echo two > \"$1/d/file\" && \(commit)", repository).expectSuccess()
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await Command.run("cat", yonder["link"]).output == "two\n")
             }
@@ -53,10 +51,8 @@ extension RealMount {
                     )
                     for process in try programs(below: yonder) { Foundation.kill(process, SIGKILL) }
                 }
-                let waited = try await yonder.yonder("wait", "--timeout", "60")
-                #expect(waited.status == 0, "\(waited.errors)")
-                let same = try await Command.run("diff", "-r", remote, yonder.mount.string)
-                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                try await yonder.yonder("wait", "--timeout", "60").expectSuccess()
+                try await Command.run("diff", "-r", remote, yonder.mount.string).expectSuccess()
                 #expect(try await yonder.yonder("conflicts").output == "")
             }
         }
@@ -78,20 +74,16 @@ extension RealMount {
                     "mkdir -p a/b && echo one > a/b/one && head -c 20000000 /dev/urandom > large && touch -d @1700000000 large "
                         + "&& cp large copy && mv a/b c && rm copy && echo two >> c/one && mkdir gone && touch gone/x && rm -r gone"
                 )
-                let waited = try await yonder.yonder("wait", "--timeout", "60")
-                #expect(waited.status == 0, "\(waited.errors)")
-                let same = try await Command.run("diff", "-r", remote, yonder.mount.string)
-                #expect(same.status == 0, "\(same.output)\(same.errors)")
+                try await yonder.yonder("wait", "--timeout", "60").expectSuccess()
+                try await Command.run("diff", "-r", remote, yonder.mount.string).expectSuccess()
                 let date = try await Command.run("stat", "-c", "%Y", remote + "/large").output
                 #expect(date == "1700000000\n")
                 // What another client wrote is downloaded again.
-                let written = try await Command.shell("echo other > \"$1/c/one\"", remote)
-                #expect(written.status == 0)
+                try await Command.shell("echo other > \"$1/c/one\"", remote).expectSuccess()
                 #expect(try await yonder.yonder("evict", yonder["large"]).status == 0)
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await Command.run("cat", yonder["c/one"]).output == "other\n")
-                let large = try await Command.run("cmp", remote + "/large", yonder["large"])
-                #expect(large.status == 0, "\(large.output)")
+                try await Command.run("cmp", remote + "/large", yonder["large"]).expectSuccess()
                 #expect(try await yonder.yonder("conflicts").output == "")
             }
         }
@@ -119,8 +111,7 @@ extension RealMount {
                     "mkdir -p a/b && echo one > a/b/one && ln -s b/one a/link && head -c 20000000 /dev/urandom > large "
                         + "&& cp large copy && mv a/b a/c && rm copy && chmod 640 large && touch -d @1700000000.123456789 large"
                 )
-                let waited = try await yonder.yonder("wait", "--timeout", "60")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await yonder.yonder("wait", "--timeout", "60").expectSuccess()
                 let other = try yonder.directory.makeDirectory("other")
                 let second = try await yonder.yonder("mount", source, other.string, "--name", "other")
                 try #require(second.status == 0, "\(second.errors)")

@@ -185,15 +185,13 @@ extension RealMount {
                 let copied = try await Command.shell(
                     "cp -a \"$1\" \"$1.new\" && rm -r \"$1\" && mv \"$1.new\" \"$1\"", yonder.source.string)
                 try #require(copied.status == 0, "\(copied.errors)")
-                let accepted = try await yonder.yonder("reimport", yonder.mount.string)
-                #expect(accepted.status == 0, "\(accepted.errors)")
+                try await yonder.yonder("reimport", yonder.mount.string).expectSuccess()
                 #expect(try await yonder.status().reimport?.done == 0)
                 #expect(try await yonder.yonder("why", yonder["d1/f1"]).output.contains("waits to be recognized"))
                 #expect(try await yonder.pending().keys.contains(yonder.mount.string))
                 #expect(try await yonder.info("d1/f8").sync == "pending")
                 _ = try await yonder.yonder("resume", yonder.mount.string)
-                let waited = try await yonder.yonder("wait", "--timeout", "40")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await yonder.yonder("wait", "--timeout", "40").expectSuccess()
                 #expect(try await yonder.status().reimport == nil)
                 try await yonder.expectSent()
                 #expect(try await yonder.info("d1/f1").inode == inode)
@@ -222,8 +220,7 @@ extension RealMount {
                     try await yonder.killDaemon()
                     try await yonder.mountSource()
                 }
-                let waited = try await yonder.yonder("wait", "--timeout", "40")
-                #expect(waited.status == 0, "\(waited.errors)")
+                try await yonder.yonder("wait", "--timeout", "40").expectSuccess()
                 #expect(try await yonder.shell("find . -printf '%p %i\\n' | sort") == inodes)
                 let after = try await Command.shell(
                     "cd \"$1\" && find . -type f -printf '%p %i %C@\\n' | sort", yonder.source.string

@@ -78,8 +78,7 @@ extension RealMount {
                 #expect((document as? [String: Any])?["format"] as? String == "yonder-manifest")
                 #expect(try await yonder.yonder("domains").output == "")
                 #expect(yonder.sourceText("a/f2") == "file 2")
-                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
-                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(!FileManager.default.fileExists(atPath: kept))
                 try await expectMerged(yonder)
             }
@@ -93,14 +92,12 @@ extension RealMount {
                 let removed = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
                 #expect(removed.status == 0, "\(removed.errors)")
                 #expect(try await yonder.yonder("shutdown").status == 0)
-                let edited = try await Command.shell("printf 'FILE 1' > \"$1\"/files/a/f1", kept)
-                #expect(edited.status == 0, "\(edited.errors)")
+                try await Command.shell("printf 'FILE 1' > \"$1\"/files/a/f1", kept).expectSuccess()
                 // As a removal leaves it that was killed before it had given the files their attributes.
                 let left = try yonder.directory.makeDirectory("state/removed").appending("home-1")
                 try FileManager.default.createDirectory(atPath: left.string, withIntermediateDirectories: true)
                 try Data(kept.utf8).write(to: URL(fileURLWithPath: left.appending("kept").string))
-                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
-                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(!FileManager.default.fileExists(atPath: left.string))
                 try await yonder.expectSent()
                 #expect(yonder.sourceText("a/f1") == "FILE 1" && yonder.sourceText("a/f2") == "file 2")
@@ -114,14 +111,12 @@ extension RealMount {
                 try await yonder.shell("ln a/f1 a/other")
                 try await yonder.expectSent()
                 let kept = yonder.directory["kept"].string
-                let removed = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
-                #expect(removed.status == 0, "\(removed.errors)")
+                try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept).expectSuccess()
                 let replaced = try await Command.shell(
                     "cd \"$1\"/files/a && printf 'FILE 1' > new && touch -r f1 new && mv new other && stat -c %h f1",
                     kept)
                 #expect(replaced.output == "1\n", "\(replaced.errors)")
-                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
-                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 try await yonder.expectSent()
                 #expect(yonder.sourceText("a/f1") == "file 1" && yonder.sourceText("a/other") == "FILE 1")
                 #expect(try await yonder.shell("cat a/f1 a/other") == "file 1FILE 1")
@@ -136,11 +131,9 @@ extension RealMount {
                 try FileManager.default.createDirectory(atPath: aside.string, withIntermediateDirectories: true)
                 try Data("precious".utf8).write(to: URL(fileURLWithPath: aside.appending("mine").string))
                 // A name that is not UTF-8.
-                let strange = try await Command.shell("printf odd > \"$1/$(printf 'm\\377')\"", aside.string)
-                #expect(strange.status == 0, "\(strange.errors)")
+                try await Command.shell("printf odd > \"$1/$(printf 'm\\377')\"", aside.string).expectSuccess()
                 let kept = yonder.directory["kept"].string
-                let removed = try await yonder.yonder("remove", "home", "--to", kept)
-                #expect(removed.status == 0, "\(removed.errors)")
+                try await yonder.yonder("remove", "home", "--to", kept).expectSuccess()
                 #expect(text(kept + "/recovered/database-1/a/mine") == "precious")
                 #expect(try await Command.shell("cat \"$1\"/m?", kept + "/recovered/database-1/a").output == "odd")
             }
@@ -161,16 +154,14 @@ extension RealMount {
                 let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
                 #expect(report.keep == .dirty)
                 #expect(yonder.sourceText("a/f1") == "file 1" && yonder.sourceText("c/other") == "other")
-                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
-                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 #expect(try await yonder.conflicts() == [:])
                 #expect(yonder.sourceText("a/f1") == "another\n" && yonder.sourceText("c/other") == nil)
                 #expect(yonder.sourceText("a/b/g1") == nil && yonder.sourceText("a/f2") == "file 2")
                 let trash = try await yonder.yonder("trash", "list", yonder.mount.string).output
                 #expect(trash.split(separator: "\n").count == 3, "\(trash)")
-                let restored = try await yonder.yonder("trash", "restore", "b", "other", "f1")
-                #expect(restored.status == 0, "\(restored.errors)")
+                try await yonder.yonder("trash", "restore", "b", "other", "f1").expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 #expect(yonder.sourceText("a/b/g1") == "deep 1" && yonder.sourceText("c/other") == "other")
                 #expect(yonder.sourceText("a/f1 (2)") == "file 1" && yonder.sourceText("a/f1") == "another\n")
@@ -190,8 +181,7 @@ extension RealMount {
                 let kept = yonder.directory["kept"].string
                 let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
                 #expect(report.keep == .dirty && text(kept + "/trash/f1") == "longer than before\n")
-                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
-                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 #expect(yonder.sourceText("a/f1") == nil)
                 #expect(text(kept + "/trash/f1") == "longer than before\n")
@@ -215,8 +205,7 @@ extension RealMount {
                 // Changes of the files in the meantime count.
                 try "edited".write(toFile: kept + "/files/a/f1", atomically: false, encoding: .utf8)
                 try "added".write(toFile: kept + "/files/a/added", atomically: false, encoding: .utf8)
-                let back = try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string)
-                #expect(back.status == 0, "\(back.errors)")
+                try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(try await yonder.info("a/b/g1").content == "materialized")
                 #expect(try await yonder.info("a/b/g4").content == "dataless")
                 try await expectMerged(yonder)
@@ -290,8 +279,7 @@ extension RealMount {
                     }
                 }
                 if !isRemoved {
-                    let last = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
-                    #expect(last.status == 0, "\(last.errors)")
+                    try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept).expectSuccess()
                 }
                 #expect(text(kept + "/files/d1/f1") == "dirty\n")
                 #expect(text(kept + "/files/d9/f599") == "content 599")

@@ -96,8 +96,7 @@ extension RealMount {
         {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let before = try await report(yonder)
-                let restarted = try await yonder.yonder("daemon", "restart")
-                #expect(restarted.status == 0, "\(restarted.errors)")
+                try await yonder.yonder("daemon", "restart").expectSuccess()
                 let after = try await report(yonder)
                 #expect(after.worker != before.worker && after.keeper == before.keeper && after.restarts == 1)
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")

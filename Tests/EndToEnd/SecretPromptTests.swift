@@ -61,8 +61,7 @@ extension RealMount {
         func secretKey() async throws {
             let store = try await ObjectStoreProgram()
             defer { store.stop() }
-            let made = try await store.ask("ask -X PUT \"$at/bucket\" && printf one | ask -T - \"$at/bucket/one\"")
-            #expect(made.status == 0, "\(made.errors)")
+            try await store.ask("ask -X PUT \"$at/bucket\" && printf one | ask -T - \"$at/bucket/one\"").expectSuccess()
             try await Installation.run { installation in
                 let yonder = installation.with([
                     "HOME": installation.directory.path.string, "AWS_EC2_METADATA_DISABLED": "true",

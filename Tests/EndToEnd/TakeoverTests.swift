@@ -134,8 +134,7 @@ extension RealMount {
                     seconds: hasTimeForLongTests ? 1_510 : 250
                 ).run()
             }
-            let waited = try await ask("wait", "--timeout", hasTimeForLongTests ? "1500" : "240")
-            #expect(waited.status == 0, "\(waited.errors)")
+            try await ask("wait", "--timeout", hasTimeForLongTests ? "1500" : "240").expectSuccess()
             let conflicts = try await ask("conflicts", "--json")
             let copies = try JSONDecoder().decode([ConflictCopy].self, from: Data(conflicts.outputBytes))
             let told = try await Command.run("grep", "conflict", yonder.directory["state/yonderd.log"].string)

@@ -51,8 +51,7 @@ extension RealMount {
         {
             try await ProvidedMount.run(Self.fill) { mount async throws in
                 try await goAway(mount)
-                let outcome = try await Command.shell("echo here > \"$1/d/there\"", mount.path.string)
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                try await Command.shell("echo here > \"$1/d/there\"", mount.path.string).expectSuccess()
                 mount.provider.faults.clear()
                 mount.host.engine.errorWasResolved()
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))

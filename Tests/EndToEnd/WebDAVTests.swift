@@ -181,8 +181,7 @@ extension RealMount {
                 #expect(refused.status == 1, "\(refused.errors)")
                 #expect(FileManager.default.fileExists(atPath: folder.appending("mine").string))
                 #expect(!FileManager.default.fileExists(atPath: yonder.directory["credentials/cloud"].string))
-                let imported = try await yonder.run(line, folder.string, source, yonder.mount.string, "secret word")
-                #expect(imported.status == 0, "\(imported.errors)")
+                try await yonder.run(line, folder.string, source, yonder.mount.string, "secret word").expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
                 #expect(try await differences(yonder, server) == "")
                 #expect(

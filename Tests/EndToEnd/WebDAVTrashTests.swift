@@ -69,8 +69,7 @@ extension RealMount {
                 #expect(listed.map(\.originalPath) == [yonder["d/one"], yonder["two"]])
                 #expect(try await yonder.yonder("trash", "restore", "two", "--to", yonder["d"]).status == 0)
                 // By hand, under another name.
-                let moved = try await Command.run("mv", yonder.trashed("one"), yonder["back"])
-                #expect(moved.status == 0, "\(moved.errors)")
+                try await Command.run("mv", yonder.trashed("one"), yonder["back"]).expectSuccess()
                 try await settled(yonder)
                 #expect(try await server.binned().isEmpty)
                 #expect(try await server.content(of: "d/two") == "two\n")

@@ -57,8 +57,7 @@ struct SessionTests {
         try await Mounted.run { mount async throws in
             #expect(mount.session.isMounted)
             let program = FUSEAvailability.isRoot ? ["umount"] : ["fusermount3", "-u"]
-            let result = try await Command(program + [mount.path.string]).run()
-            #expect(result.status == 0, "\(result.errors)")
+            try await Command(program + [mount.path.string]).run().expectSuccess()
             await mount.session.waitUntilEnded()
             #expect(!mount.session.isMounted)
             #expect(mount.session.failure == nil)

@@ -1,6 +1,7 @@
 import Foundation
 import Syscalls
 import SystemPackage
+import Testing
 
 /// Programs that a test runs. Whatever happens, the test goes on: a program that does not end in time is killed, and
 /// one that cannot be killed, because a file system does not answer it, is left behind.
@@ -16,6 +17,11 @@ package struct Command: Sendable {
         package var output: String { String(decoding: outputBytes, as: UTF8.self) }
         /// The output without the newline at its end.
         package var line: String { output.hasSuffix("\n") ? String(output.dropLast()) : output }
+
+        /// Fails the test if the program failed.
+        package func expectSuccess(sourceLocation: SourceLocation = #_sourceLocation) {
+            #expect(status == 0, "\(output)\(errors)", sourceLocation: sourceLocation)
+        }
     }
 
     /// A program that neither ended nor could be killed.

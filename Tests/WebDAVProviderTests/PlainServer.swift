@@ -70,8 +70,7 @@ struct PlainServer: Sendable {
 
     /// Requests a path that the server gives a meaning of its own.
     func request(_ path: String) async throws {
-        let outcome = try await Command.run("curl", "-sS", "--fail", "http://127.0.0.1:\(server.port)/\(path)")
-        #expect(outcome.status == 0)
+        try await Command.run("curl", "-sS", "--fail", "http://127.0.0.1:\(server.port)/\(path)").expectSuccess()
     }
 
     /// A session with a provider that keeps what it has to remember in the test's own folder.
