@@ -22,6 +22,14 @@ package struct Command: Sendable {
         package func expectSuccess(sourceLocation: SourceLocation = #_sourceLocation) {
             #expect(status == 0, "\(output)\(errors)", sourceLocation: sourceLocation)
         }
+
+        /// Fails the test unless the program failed with a status, and with a message that has certain words in it.
+        package func expectFailure(
+            _ status: Int32 = 1, saying words: String, sourceLocation: SourceLocation = #_sourceLocation
+        ) {
+            #expect(self.status == status, "\(output)\(errors)", sourceLocation: sourceLocation)
+            #expect(errors.contains(words), "\(errors)", sourceLocation: sourceLocation)
+        }
     }
 
     /// A program that neither ended nor could be killed.
