@@ -149,9 +149,7 @@ extension RealMount {
         }
 
         @Test("nothing can be changed on a mount that is read-only") func refusesChanges() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("text", to: "file")
-                try await yonder.mountSource("--read-only")
+            try await Installation.mounted(["file": "text"], options: ["--read-only"]) { yonder async throws in
                 for line in [
                     "echo x > \"$1/new\"", "echo x >> \"$1/file\"", "rm \"$1/file\"", "mkdir \"$1/new\"",
                     "mv \"$1/file\" \"$1/other\"", "chmod 600 \"$1/file\"", "touch \"$1/file\"",

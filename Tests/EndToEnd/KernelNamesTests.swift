@@ -49,9 +49,7 @@ extension RealMount {
 
         @Test("CMD-4: what is written under a name after `yonder trash put` is no other item")
         func commandsWaitForTheKernel() async throws {
-            try await Installation.run { yonder async throws in
-                try yonder.write("first", to: "file")
-                try await yonder.mountSource("--name", "home")
+            try await Installation.mounted(["file": "first"], options: ["--name", "home"]) { yonder async throws in
                 #expect(try await yonder.shell("cat file") == "first")
                 _ = try await yonder.yonder("pause", "home")
                 let rounds = 12

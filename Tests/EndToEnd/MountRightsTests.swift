@@ -135,8 +135,7 @@ extension RealMount {
             "ACCESS-5: device files work with --dev alone, set-user-ID programs with --suid alone, and both are kept",
             .enabled("only root can do that") { isRoot })
         func devicesAndSetID() async throws {
-            try await Installation.run { yonder in
-                try await yonder.mountSource("--allow-other")
+            try await Installation.mounted(options: ["--allow-other"]) { yonder async throws in
                 try await yonder.shell(
                     "mknod null c 1 3 && chmod 666 null && cp \"$(command -v id)\" id && chmod 4755 id")
                 let (write, run) = ("echo text > null", "./id -u")

@@ -90,9 +90,7 @@ extension RealMount {
 
         @Test("SEND-10: 'yonder why' says that the domain is paused, also in a directory that was never listed")
         func isTheReason() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "there/file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["there/file": "x"]) { yonder async throws in
                 try await yonder.shell("ls")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo here > there/new")

@@ -17,11 +17,9 @@ extension RealMount {
 
         @Test("PIN-1 and PIN-4: pinning brings a tree that was never listed, what comes later, and survives the daemon")
         func pins() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "dir/one")
-                try yonder.write("deep", to: "dir/sub/deeper/deep")
-                try yonder.write("other", to: "other/file")
-                try await yonder.mountSource()
+            try await Installation.mounted([
+                "dir/one": "one", "dir/sub/deeper/deep": "deep", "other/file": "other",
+            ]) { yonder async throws in
                 try await yonder.yonder("pin", yonder["dir"]).expectSuccess()
                 #expect(
                     try await eventually(within: .seconds(10)) {
@@ -78,9 +76,7 @@ extension RealMount {
         }
 
         @Test("the attribute says and takes the item's own policy") func attribute() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "dir/file")
-                try await yonder.mountSource("--read-only")
+            try await Installation.mounted(["dir/file": "x"], options: ["--read-only"]) { yonder async throws in
                 let read = { () async throws in
                     try await Command.run("getfattr", "--only-values", "-n", "user.yonder.policy", yonder["dir"]).output
                 }

@@ -76,8 +76,7 @@ extension RealMount {
         @Test("ACCESS-2: credentials that cannot be put on the disk are an error, and those of before stay")
         func durableCredentials() async throws {
             // A mount whose fsync waits for the remote, which is paused, is a disk that does not answer.
-            try await Installation.run { yonder in
-                try await yonder.mountSource("--fsync", "remote")
+            try await Installation.mounted(options: ["--fsync", "remote"]) { yonder async throws in
                 let store = CredentialStore(in: yonder.mount.appending("credentials"))
                 let (first, second) = (
                     GivenCredentials(secrets: ["password": "one"]), GivenCredentials(secrets: ["password": "two"])

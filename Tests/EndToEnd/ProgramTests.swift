@@ -97,10 +97,9 @@ extension RealMount {
         }
 
         @Test("editors save", .enabled(if: has("vim"))) func editors() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("first\nsecond\n", to: "text")
-                try yonder.write("#!/bin/sh\necho first\n", to: "script")
-                try await yonder.mountSource()
+            try await Installation.mounted([
+                "text": "first\nsecond\n", "script": "#!/bin/sh\necho first\n",
+            ]) { yonder async throws in
                 try await yonder.shell(
                     """
                     chmod 755 script; sed -i s/first/1st/ text script

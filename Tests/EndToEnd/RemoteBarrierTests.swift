@@ -114,11 +114,9 @@ extension RealMount {
         @Test("SEND-12: 'yonder wait DIR' waits for what is below it, and for nothing else") func waitsBelow()
             async throws
         {
-            try await Installation.run { yonder async throws in
-                try yonder.write("1", to: "out/moved")
-                try yonder.write("2", to: "in/removed")
-                try yonder.write("3", to: "in/leaves")
-                try await yonder.mountSource()
+            try await Installation.mounted([
+                "out/moved": "1", "in/removed": "2", "in/leaves": "3",
+            ]) { yonder async throws in
                 _ = try await yonder.shell("find . -type f -exec cat {} + >/dev/null")
                 _ = try await yonder.yonder("pause", yonder.mount.string)
                 func isWaiting(_ name: String) async throws -> Bool {

@@ -116,9 +116,7 @@ extension RealMount {
         @Test("TOP-1: yonder top pauses, resumes and evicts by keys, and leaves the terminal as it was") func acts()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write(String(repeating: "x", count: 5000), to: "file")
-                try await yonder.mountSource()
+            try await Installation.mounted(["file": String(repeating: "x", count: 5000)]) { yonder async throws in
                 try await yonder.shell("cat file >/dev/null")
                 let session = try await top(
                     yonder,

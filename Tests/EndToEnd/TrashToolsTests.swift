@@ -174,9 +174,7 @@ extension RealMount {
         @Test("where there is no trash, the command says so and no trash can be made") func readOnlySource()
             async throws
         {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                try await yonder.mountSource("--read-only")
+            try await Installation.mounted(["file": "x"], options: ["--read-only"]) { yonder async throws in
                 let put = try await yonder.json(ItemsReport<TrashedItem>.self, "trash", "put", yonder["file"])
                 #expect(put.items.isEmpty)
                 #expect(put.refusals.count == 1)

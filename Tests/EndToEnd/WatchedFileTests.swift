@@ -43,11 +43,9 @@ extension RealMount {
 
         @Test("CHANGE-11: the watcher of a directory gets events for the remote's changes in it, and no others")
         func directories() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("one", to: "dir/one")
-                try yonder.write("other", to: "dir/other")
-                try yonder.write("elsewhere", to: "place/file")
-                try await yonder.mountSource()
+            try await Installation.mounted([
+                "dir/one": "one", "dir/other": "other", "place/file": "elsewhere",
+            ]) { yonder async throws in
                 #expect(try await Command.run("ls", "-l", yonder["dir"], yonder["place"]).status == 0)
                 let watcher = try Watcher(yonder["dir"])
 

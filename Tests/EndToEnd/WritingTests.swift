@@ -201,10 +201,9 @@ extension RealMount {
         }
 
         @Test("CONFLICT-1: what was edited here and in the source is kept both") func keepsBoth() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("first", to: "dir/file.txt")
-                try yonder.write("first", to: "dir/removed.txt")
-                try await yonder.mountSource()
+            try await Installation.mounted([
+                "dir/file.txt": "first", "dir/removed.txt": "first",
+            ]) { yonder async throws in
                 #expect(try await Command.shell("cat \"$1\"/dir/*", yonder.mount.string).output == "firstfirst")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell(

@@ -33,13 +33,15 @@ struct Installation {
 
     /// Runs a test with the source folder mounted.
     ///
-    /// - Parameter files: the texts of its files by path.
+    /// - Parameters:
+    ///   - files: the texts of its files by path.
+    ///   - options: of `yonder mount`.
     static func mounted(
-        _ files: [String: String] = [:], _ test: (Installation) async throws -> Void
+        _ files: [String: String] = [:], options: [String] = [], _ test: (Installation) async throws -> Void
     ) async throws {
         try await run { yonder in
             for (name, text) in files { try yonder.write(text, to: name) }
-            try await yonder.mountSource()
+            try await yonder.mountSource(options)
             try await test(yonder)
         }
     }
@@ -94,6 +96,10 @@ struct Installation {
 
     /// Mounts the source folder, and fails the test if that fails.
     func mountSource(_ more: String..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await mountSource(more, sourceLocation: sourceLocation)
+    }
+
+    private func mountSource(_ more: [String], sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let outcome = try await Command(
             [Self.program, "mount", source.string, mount.string] + more, environment: environment, seconds: 30
         ).run()
