@@ -158,20 +158,25 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
-    @Test func writeToAnOldVersionBecomesAConflictCopy() async throws {
+    /// Writes to a file that is open, and that has a new version on the remote by then.
+    private func writeToAnOldVersion() async throws -> InodeNumber {
         try await replica.list([.file("a", size: 100)], open: fixture.open)
         try await replica.fill(number())
         let old = try number()
-        let caller = LocalCaller(user: 0, group: 0)
         fixture.open.insert(old)
         _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(old, truncating: false, caller: caller)
+            try $0.contents.beginWriting(old, truncating: false, caller: LocalCaller(user: 0, group: 0))
         }
         try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
         #expect(try replica.names() == ["a"])
         let file = try replica.openContentForWriting(of: old)
         try file.writeAll(Array("ours".utf8).span.bytes, at: 0)
         try file.close()
+        return old
+    }
+
+    @Test func writeToAnOldVersionBecomesAConflictCopy() async throws {
+        let old = try await writeToAnOldVersion()
         // A transaction that is to change no names is made again as one that may.
         let (_, effects) = try replica.change(open: fixture.open, changingNames: false) {
             try $0.contents.endWriting(old)
@@ -186,17 +191,7 @@ import Testing
     }
 
     @Test func writeToAnOldVersionBeforeACrashIsFoundAtTheNextStart() async throws {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        try await replica.fill(number())
-        let old = try number()
-        fixture.open.insert(old)
-        _ = try replica.change(open: fixture.open) {
-            try $0.contents.beginWriting(old, truncating: false, caller: LocalCaller(user: 0, group: 0))
-        }
-        try await replica.change([.file("a", size: 7, version: "2")], open: fixture.open)
-        let file = try replica.openContentForWriting(of: old)
-        try file.writeAll(Array("ours".utf8).span.bytes, at: 0)
-        try file.close()
+        let old = try await writeToAnOldVersion()
         try replica.close()
         let next = try fixture.replica()
         #expect(try next.names().count == 2)

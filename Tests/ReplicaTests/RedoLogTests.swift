@@ -27,16 +27,23 @@ import Testing
         try body(FilePath(path))
     }
 
+    /// Opens the log again, and verifies what is in it.
+    private func expect(
+        _ expected: [RedoRecord], at path: FilePath, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let (log, records) = try RedoLog.open(at: path, of: "one")
+        #expect(records == expected, sourceLocation: sourceLocation)
+        log.close()
+    }
+
     @Test("what was appended is read again, with all kinds of values") func isReadAgain() throws {
         try withLog { path in
-            var (log, records) = try RedoLog.open(at: path, of: "one")
-            #expect(records == [])
+            try expect([], at: path)
+            var log = try RedoLog.open(at: path, of: "one").log
             try log.append(Self.record(1))
             try log.append(Self.record(2))
             log.close()
-            (log, records) = try RedoLog.open(at: path, of: "one")
-            #expect(records == [Self.record(1), Self.record(2)])
-            log.close()
+            try expect([Self.record(1), Self.record(2)], at: path)
         }
     }
 
@@ -46,9 +53,7 @@ import Testing
             try log.append(Self.record(1))
             log.close()
             try RedoLog.open(at: path, of: "two").log.close()
-            let (again, records) = try RedoLog.open(at: path, of: "one")
-            #expect(records == [])
-            again.close()
+            try expect([], at: path)
         }
     }
 
@@ -62,9 +67,7 @@ import Testing
                 let new = Self.record(9, String(repeating: "x", count: count))
                 try log.append(new)
                 log.close()
-                let (again, records) = try RedoLog.open(at: path, of: "one")
-                #expect(records == [new])
-                again.close()
+                try expect([new], at: path)
             }
         }
     }
@@ -79,15 +82,11 @@ import Testing
             log.close()
             for offset in Int(end)..<whole.count {
                 try whole.prefix(offset).write(to: URL(fileURLWithPath: path.string))
-                var (again, records) = try RedoLog.open(at: path, of: "one")
-                #expect(records == [Self.record(1)])
-                again.close()
+                try expect([Self.record(1)], at: path)
                 var flipped = whole
                 flipped[offset] ^= 1
                 try flipped.write(to: URL(fileURLWithPath: path.string))
-                (again, records) = try RedoLog.open(at: path, of: "one")
-                #expect(records == [Self.record(1)])
-                again.close()
+                try expect([Self.record(1)], at: path)
             }
         }
     }
@@ -100,9 +99,7 @@ import Testing
             try log.append(Self.record(2))
             try log.takeBack(to: size)
             log.close()
-            let (again, records) = try RedoLog.open(at: path, of: "one")
-            #expect(records == [Self.record(1)])
-            again.close()
+            try expect([Self.record(1)], at: path)
         }
     }
 }
