@@ -26,8 +26,7 @@ struct ChunkedUploadTests {
     ) async throws {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await IdentifyingRemote(port: port, in: directory, below: "remote.php/dav/files/user/")
-            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
-            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            let session = try await remote.session()
             try await test(remote, session, directory)
             await session.provider.invalidate()
         }
@@ -86,8 +85,7 @@ struct ChunkedUploadTests {
             #expect(try await session.list().isEmpty)
             let first = uploads(directory)
             #expect(first.prefix(3) == ["MKCOL ", "PUT 00001", "PUT 00002"])
-            let provider = try await remote.makeProvider(for: session.manager)
-            let next = ProviderSession(provider: provider, manager: session.manager)
+            let next = try await remote.session(session.manager)
             // Of what was changed meanwhile nothing old is taken.
             var other = bytes
             other[11 << 20] ^= 1
@@ -95,7 +93,7 @@ struct ChunkedUploadTests {
             #expect(uploads(directory).dropFirst(first.count) == ["PROPFIND ", "PUT 00002", "PUT 00003", "MOVE .file"])
             #expect(try await remote.content(of: "large") == Data(other))
             #expect(journal(remote).records.isEmpty)
-            await provider.invalidate()
+            await next.provider.invalidate()
         }
     }
 
@@ -203,8 +201,7 @@ struct ChunkedUploadTests {
         #expect((1 << 40) / ChunkedUploads.chunkSize(for: 1 << 40) < 10_000)
         try await IdentifyingRemote.run { port, directory in
             let remote = try await IdentifyingRemote(port: port, in: directory, below: "dav/files/guest/")
-            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
-            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            let session = try await remote.session()
             _ = try await session.create(ProviderSession.template("large"), content: bytes)
             #expect(uploads(directory) == ["MKCOL "] || uploads(directory) == [])
             #expect(try await remote.content(of: "large") == Data(bytes))

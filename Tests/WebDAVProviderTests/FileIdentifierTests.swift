@@ -62,8 +62,7 @@ struct FileIdentifierTests {
     func identities() async throws {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await IdentifyingRemote(port: port, in: directory)
-            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
-            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            let session = try await remote.session()
             var template = ProviderSession.template("file")
             template.contentModificationDate = FileTimestamp(seconds: 981_173_106)
             let made = try await session.create(

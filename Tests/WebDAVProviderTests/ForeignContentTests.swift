@@ -63,8 +63,7 @@ struct ForeignContentTests {
     func identified() async throws {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await IdentifyingRemote(port: port, in: directory)
-            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
-            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            let session = try await remote.session()
             let made = try await session.create(ProviderSession.template("file"), content: [1]).item
             try await remote.request("-X", "POST", "-d", "", "http://127.0.0.1:\(port)/faults/foreign/their")
             let modified = await code {

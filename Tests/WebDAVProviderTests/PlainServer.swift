@@ -95,6 +95,16 @@ extension ProviderSession {
     var webDAV: WebDAVRemote? { (provider as? PathAddressedProvider)?.remote as? WebDAVRemote }
 }
 
+extension RemoteUnderTest {
+    /// A session with a new provider.
+    ///
+    /// - Parameter manager: that of an earlier session, which goes on.
+    func session(_ manager: TestManager? = nil) async throws -> ProviderSession {
+        let manager = manager ?? TestManager(domain: domain, stateDirectory: stateDirectory)
+        return ProviderSession(provider: try await makeProvider(for: manager), manager: manager)
+    }
+}
+
 extension PathRemote {
     /// Writes bytes to a file that gets no attributes.
     @discardableResult

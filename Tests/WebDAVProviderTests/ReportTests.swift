@@ -142,8 +142,7 @@ struct ReportTests {
             let folder = try await RequestedFolder(server)
             try await folder.makeDirectory("a")
             try await folder.write([1], to: "a/file")
-            let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
-            let session = ProviderSession(provider: try await folder.makeProvider(for: manager), manager: manager)
+            let session = try await folder.session()
             let reporter = try reporter(session)
             let a = try await session.find("a").itemIdentifier
             try await session.list(a)

@@ -26,14 +26,13 @@ struct TrashBinFaultTests {
             try await remote.fault(fault, "DELETE")
             #expect(await failureCode { _ = try await session.trash(file) } == .serverUnreachable)
             #expect(try await remote.listing(of: "d") == (fault == "lose" ? [] : ["file"]))
-            let provider = try await remote.makeProvider(for: manager)
-            let next = ProviderSession(provider: provider, manager: manager)
+            let next = try await remote.session(manager)
             let trashed = try await next.trash(file)
             #expect(trashed.itemIdentifier == file.itemIdentifier)
             #expect(trashed.itemVersion == file.itemVersion)
             #expect(try await next.list(.trashContainer) == [trashed])
             #expect(try await next.fetch(file.itemIdentifier).bytes == Array("one".utf8))
-            await provider.invalidate()
+            await next.provider.invalidate()
         }
     }
 
@@ -55,8 +54,7 @@ struct TrashBinFaultTests {
             #expect(
                 await failureCode { _ = try await session.restore(trashed, to: to, as: "wanted") } == .serverUnreachable
             )
-            let provider = try await remote.makeProvider(for: manager)
-            let next = ProviderSession(provider: provider, manager: manager)
+            let next = try await remote.session(manager)
             let back = try await next.restore(trashed, to: to, as: "wanted", content: Array("two".utf8))
             #expect(back.itemIdentifier == file.itemIdentifier)
             #expect(try await remote.content(of: "to/wanted") == "two")
@@ -64,7 +62,7 @@ struct TrashBinFaultTests {
             #expect(try await remote.listing(of: "from") == ["file"])
             #expect(try await remote.listing(of: "to") == ["wanted"])
             #expect(try await next.list(.trashContainer).isEmpty)
-            await provider.invalidate()
+            await next.provider.invalidate()
         }
     }
 
@@ -98,13 +96,12 @@ struct TrashBinFaultTests {
             }
             #expect(second == .serverUnreachable)
             #expect(try await remote.content(of: "to/back") == (fault == "lose" ? "three" : "two"))
-            let provider = try await remote.makeProvider(for: manager)
-            let next = ProviderSession(provider: provider, manager: manager)
+            let next = try await remote.session(manager)
             let back = try await next.restore(trashed, to: to, as: "back", content: Array("three".utf8))
             #expect(back.itemIdentifier == file.itemIdentifier)
             #expect(try await remote.content(of: "to/back") == "three")
             #expect(try await next.list(.trashContainer).isEmpty)
-            await provider.invalidate()
+            await next.provider.invalidate()
         }
     }
 
@@ -226,8 +223,7 @@ struct TrashBinFaultTests {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await BinnedRemote(port: port, in: directory)
             try await remote.fault("bin", "owncloud")
-            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
-            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            let session = try await remote.session()
             #expect(session.provider.features.trash)
             try await remote.makeDirectory("d")
             try await remote.write(Array("inner".utf8), to: "d/inner")

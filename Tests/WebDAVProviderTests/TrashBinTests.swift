@@ -114,8 +114,7 @@ struct TrashBinTests {
             #expect(try await remote.binnedNames().sorted() == ["deleted", "thrown"])
             #expect(try await session.list(.trashContainer).map(\.filename) == ["thrown"])
             await #expect(throws: FileProviderError.self) { _ = try await session.item(deleted.itemIdentifier) }
-            let provider = try await remote.makeProvider(for: manager)
-            let next = ProviderSession(provider: provider, manager: manager)
+            let next = try await remote.session(manager)
             let listed = try await next.list(.trashContainer)
             #expect(listed.map(\.filename) == ["thrown"])
             // It still shows which content that is.
@@ -132,7 +131,7 @@ struct TrashBinTests {
             try await next.delete(item)
             try await next.delete(item)
             #expect(try await remote.binnedNames() == ["deleted"])
-            await provider.invalidate()
+            await next.provider.invalidate()
         }
     }
 
@@ -199,8 +198,7 @@ struct TrashBinTests {
             try await whole.write(Array("in".utf8), to: "part/deep/in")
             try await whole.write(Array("out".utf8), to: "out")
             let remote = try await BinnedRemote(port: port, in: directory, named: "top/part")
-            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
-            let session = ProviderSession(provider: try await remote.makeProvider(for: manager), manager: manager)
+            let session = try await remote.session()
             let inside = try await session.find("deep/in")
             try await whole.delete("out")
             let trashed = try await session.trash(inside)
