@@ -7,13 +7,17 @@ import Testing
 extension RealMount {
     /// Domains that are removed, with what is kept of them, and taken back.
     @Suite struct Removing {
-        private func prepare(_ yonder: Installation) async throws {
-            for number in 1...4 {
-                try yonder.write("file \(number)", to: "a/f\(number)")
-                try yonder.write("deep \(number)", to: "a/b/g\(number)")
+        /// Runs a test with eight files mounted, of which three were read.
+        private func prepared(_ test: (Installation) async throws -> Void) async throws {
+            try await Installation.run { yonder async throws in
+                for number in 1...4 {
+                    try yonder.write("file \(number)", to: "a/f\(number)")
+                    try yonder.write("deep \(number)", to: "a/b/g\(number)")
+                }
+                try await yonder.mountSource("--name", "home")
+                try await yonder.shell("find . >/dev/null; cat a/f1 a/f2 a/b/g1 >/dev/null")
+                try await test(yonder)
             }
-            try await yonder.mountSource("--name", "home")
-            try await yonder.shell("find . >/dev/null; cat a/f1 a/f2 a/b/g1 >/dev/null")
         }
 
         private func makeDirty(_ yonder: Installation) async throws {
@@ -65,8 +69,7 @@ extension RealMount {
 
         @Test("REMOVE-1: mode dirty keeps what the remote has not got, and an import of it takes it back")
         func dirty() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 try await makeDirty(yonder)
                 let kept = yonder.directory["kept"].string
                 let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
@@ -86,8 +89,7 @@ extension RealMount {
 
         @Test("REMOVE-1: what was edited in the kept files is taken back, also when the removal is finished after that")
         func editedBeforeTheEnd() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 let kept = yonder.directory["kept"].string
                 let removed = try await yonder.yonder("remove", "home", "--keep", "downloaded", "--to", kept)
                 #expect(removed.status == 0, "\(removed.errors)")
@@ -106,8 +108,7 @@ extension RealMount {
 
         @Test("REMOVE-1: of a kept file with two names one is replaced: both texts are taken back")
         func replacedLink() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 try await yonder.shell("ln a/f1 a/other")
                 try await yonder.expectSent()
                 let kept = yonder.directory["kept"].string
@@ -125,8 +126,7 @@ extension RealMount {
 
         @Test("REMOVE-1: what a repair has set aside is kept, too, with the directories that it lies in")
         func recovered() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 let aside = yonder.directory["state/domains/home/recovered/database-1/a"]
                 try FileManager.default.createDirectory(atPath: aside.string, withIntermediateDirectories: true)
                 try Data("precious".utf8).write(to: URL(fileURLWithPath: aside.appending("mine").string))
@@ -141,8 +141,7 @@ extension RealMount {
 
         @Test("REMOVE-1: what was moved into the trash and not told yet is trashed on the remote when it is taken back")
         func trashed() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 try yonder.write("other", to: "c/other")
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 try await yonder.shell("find . >/dev/null; cat c/other >/dev/null")
@@ -173,8 +172,7 @@ extension RealMount {
             "TRASH-7: what was written in the trash is kept, and the item is trashed on the remote as the remote has it"
         )
         func writtenInTheTrash() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 _ = try await yonder.yonder("pause", "home")
                 _ = try await yonder.yonder("trash", "put", yonder["a/f1"])
                 try await yonder.shell("echo longer than before > .Trash-$(id -u)/files/f1")
@@ -194,8 +192,7 @@ extension RealMount {
 
         @Test("REMOVE-1: mode downloaded keeps all that is here, and an import of it downloads nothing again")
         func downloaded() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 try await makeDirty(yonder)
                 let report = try await yonder.json(
                     RemoveReport.self, "remove", yonder.mount.string, "--keep", "downloaded")
@@ -215,8 +212,7 @@ extension RealMount {
 
         @Test("REMOVE-1: mode none keeps nothing, and refuses what only this machine has without --force")
         func none() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 try await makeDirty(yonder)
                 try await yonder.yonder("remove", "home", "--keep", "none").expectFailure(saying: "--force")
                 #expect(try await yonder.shell("cat a/f2") == "dirty\n")
@@ -230,8 +226,7 @@ extension RealMount {
 
         @Test("R7 a domain that was removed is added again")
         func addedAgain() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 let removed = try await yonder.yonder("remove", "home")
                 #expect(removed.output == "'home' is removed; nothing was kept\n")
                 #expect(try await yonder.yonder("status", "home").status == 69)
@@ -243,8 +238,7 @@ extension RealMount {
         }
 
         @Test func openFilesAreNamed() async throws {
-            try await Installation.run { yonder async throws in
-                try await prepare(yonder)
+            try await prepared { yonder async throws in
                 let outcome = try await yonder.run(
                     "exec 9<\"$1/a/f1\"; yonder remove home; echo $?; yonder remove home --force 9<&-",
                     yonder.mount.string)

@@ -31,11 +31,14 @@ extension RealMount {
             }
         }
 
+        /// Runs a test with the server mounted.
         private func run(_ test: (Installation, Server) async throws -> Void) async throws {
-            try await Installation.run { yonder async throws in
-                let server = try await ScriptedServer("file_id_server.py")
-                defer { server.stop() }
-                try await test(yonder.with(["NETRC": "/nonexistent"]), Server(port: server.port))
+            try await Installation.run { installation async throws in
+                let program = try await ScriptedServer("file_id_server.py")
+                defer { program.stop() }
+                let (yonder, server) = (installation.with(["NETRC": "/nonexistent"]), Server(port: program.port))
+                try await mount(yonder, server)
+                try await test(yonder, server)
             }
         }
 
@@ -55,7 +58,6 @@ extension RealMount {
             "BIN-1: put, listed, restored and emptied, the mount's trash is the server's bin, from the first mount on")
         func works() async throws {
             try await run { yonder, server async throws in
-                try await mount(yonder, server)
                 try await yonder.shell("mkdir -p d/sub && echo one > d/one && echo two > two && echo deep > d/sub/deep")
                 try await settled(yonder)
                 let inode = try await Command.run("stat", "-c", "%i", yonder["two"]).output
@@ -89,7 +91,6 @@ extension RealMount {
         @Test("BIN-2: what rm deletes is in the server's bin, and not in the mount's trash") func deletes() async throws
         {
             try await run { yonder, server async throws in
-                try await mount(yonder, server)
                 try await yonder.shell("mkdir d && echo one > d/one && echo two > two && echo three > three")
                 try await settled(yonder)
                 try await yonder.shell("rm -r d two")
@@ -112,7 +113,6 @@ extension RealMount {
         @Test("BIN-3: what is thrown away in the browser is in the mount's trash, and comes back from either side")
         func others() async throws {
             try await run { yonder, server async throws in
-                try await mount(yonder, server)
                 try await yonder.shell("mkdir d && echo one > d/one && echo two > d/two")
                 try await settled(yonder)
                 try await server.request("DELETE", server.files + "d/one")
@@ -136,7 +136,6 @@ extension RealMount {
         @Test("BIN-3: what is trashed here while another client trashes its directory is in the trash with that")
         func trashedWithItsDirectory() async throws {
             try await run { yonder, server async throws in
-                try await mount(yonder, server)
                 try await yonder.shell("mkdir d && echo one > d/one && echo two > d/two")
                 try await settled(yonder)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
@@ -155,7 +154,6 @@ extension RealMount {
 
         @Test("BIN-6: what the server's bin does not take is still here") func notTaken() async throws {
             try await run { yonder, server async throws in
-                try await mount(yonder, server)
                 try await yonder.shell("echo something > file")
                 try await settled(yonder)
                 try await server.request("POST", "http://127.0.0.1:\(server.port)/faults/limit/5", "-d", "")
