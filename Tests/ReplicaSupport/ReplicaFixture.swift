@@ -18,6 +18,12 @@ package final class ReplicaFixture: Sendable {
         directory = FilePath(path)
     }
 
+    /// A fixture with its replica.
+    package static func opened() throws -> (fixture: ReplicaFixture, replica: Replica) {
+        let fixture = try ReplicaFixture()
+        return (fixture, try fixture.replica())
+    }
+
     deinit {
         try? FileManager.default.removeItem(atPath: directory.string)
     }

@@ -13,8 +13,7 @@ import Testing
     let replica: Replica
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     private func number(_ identifier: String = "a") throws -> InodeNumber {

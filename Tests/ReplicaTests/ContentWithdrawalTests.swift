@@ -17,8 +17,7 @@ import Testing
     private struct Failure: Error {}
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     /// A file whose content is here, which has lost its name while it is open.

@@ -22,8 +22,7 @@ import Testing
 
     @Test("WRITE-1: a database that is open keeps its locks while the domain's record is read beside it")
     func recordOfAnOpenDatabase() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("first")], open: fixture.open)
         let path = replica.directory.appending(ReplicaDatabase.fileName)
         let before = try locks(on: path)

@@ -8,8 +8,7 @@ import Testing
 @Suite struct DueByNewsTests {
     @Test("ERROR-6: a deletion that waits is due within a minute of a new version, and is not made due by each report")
     func hastenedDeletion() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("a")], open: fixture.open)
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
         let deletion = try #require(try replica.database.pendingDeletions().first)
@@ -28,8 +27,7 @@ import Testing
 
     @Test("ERROR-6: a change of place is due when the remote has moved the item, and is not made due by each report")
     func movedOnBothSides() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("a", id: "1")], open: fixture.open)
         _ = try replica.change(open: fixture.open) { try $0.names.rename("a", in: .root, to: "z", in: .root, .replace) }
         #expect(try await !replica.change([.file("a", id: "1")], open: fixture.open).isSomethingToSend)
@@ -40,8 +38,7 @@ import Testing
 
     @Test("ERROR-6: what waits for the name of an item that is renamed here is due when the remote removes that")
     func freedName() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("a", id: "1"), .file("b", id: "2")], open: fixture.open)
         _ = try replica.change(open: fixture.open) { try $0.names.rename("a", in: .root, to: "z", in: .root, .replace) }
         #expect(try await replica.change(deleted: ["1"], open: fixture.open).isSomethingToSend)

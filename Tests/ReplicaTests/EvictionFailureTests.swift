@@ -13,8 +13,7 @@ import Testing
     private let caller = LocalCaller(user: 0, group: 0)
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     private func refusal(_ number: InodeNumber) async -> EvictionRefusal? {

@@ -10,8 +10,7 @@ import Testing
     let replica: Replica
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     @Test func aListedItemShowsAllThatTheProviderSaid() async throws {

@@ -14,8 +14,7 @@ import Testing
     let folder: FilePath
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
         folder = fixture.directory.appending("kept")
         try folder.makeDirectory()
     }

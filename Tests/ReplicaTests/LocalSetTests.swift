@@ -7,8 +7,7 @@ import Testing
 /// The histories of the sets of materialized and pending items.
 @Suite struct LocalSetTests {
     @Test func aHistoryIsKeptShortAndWhatIsBeforeItHasExpired() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list((0..<20).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)
         #expect(try replica.database.localSets.lastChange(of: .materialized) == 0, "no provider follows it")
         try replica.database.localSets.followSets()
@@ -39,8 +38,7 @@ import Testing
     }
 
     @Test func removedItemsAreNotCounted() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([], open: fixture.open)
         let before = try replica.database.counts()
         _ = try replica.change(open: fixture.open) {
@@ -54,8 +52,7 @@ import Testing
     }
 
     @Test func pagesGiveEveryMemberOnce() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list((0..<250).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)
         for number in 0..<250 { try await replica.fill(#require(try replica.number("f\(number)"))) }
         var place: Int64? = 0

@@ -10,8 +10,7 @@ import Testing
         "CONFLICT-2: what was moved here into directories that the remote removes stays the item that it was, in any order",
         arguments: [["z", "y", "x"], ["y", "x", "z"], ["x", "y", "z"]], [false, true])
     func staysWhatItWas(order: [String], isWritten: Bool) async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.directory("x"), .file("f", size: 0)], open: fixture.open)
         let outer = try #require(try replica.number("x"))
         try await replica.list([.directory("y", in: "x")], in: outer, open: fixture.open)

@@ -43,8 +43,7 @@ import Testing
         "SEND-15: the remote's bytes are shown, whatever else is changed here meanwhile, and also where it had them before",
         arguments: [false, true], ["1", "2"])
     func isShown(isChangedMeanwhile: Bool, version: String) async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         let (item, _) = try await send(answering: version, fixture, replica) { changes, number in
             guard isChangedMeanwhile else { return }
             var attributes = LocalAttributes()
@@ -60,8 +59,7 @@ import Testing
 
     @Test("CONFLICT-1: what is written while other bytes come to be on the remote is not based on those")
     func isNoBase() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         let (item, number) = try await send(answering: "2", isWrittenAgain: true, fixture, replica)
         #expect(item.changedFields.contains(.contents))
         #expect(item.inode.number == number && item.inode.size == 0)
@@ -70,8 +68,7 @@ import Testing
 
     @Test("SEND-15: other bytes under one of two names leave the content of the other name, which is still to be sent")
     func ofOneOfTwoNames() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         let (item, number) = try await send(answering: "2", fixture, replica) { changes, number in
             _ = try changes.names.link(number, as: "other", in: .root)
         }

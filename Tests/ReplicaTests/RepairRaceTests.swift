@@ -13,8 +13,7 @@ import Testing
     let replica: Replica
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     /// An inode is open as soon as a transaction asks whether it is.

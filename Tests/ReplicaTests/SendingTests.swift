@@ -14,8 +14,7 @@ import Testing
     private static let earlier = FileTimestamp(seconds: 1_600_000_000)
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     /// Makes a file in the root.

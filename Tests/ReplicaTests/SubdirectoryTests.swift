@@ -9,8 +9,7 @@ import Testing
 @Suite("subdirectories") struct SubdirectoryTests {
     @Test("the unlisted subdirectories of a directory are found without a scan of its files")
     func queryReadsNoFiles() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         let files = (0..<50).map { FileProviderItem.file("f\($0)") }
         try await replica.list([.directory("b")] + files + [.directory("a"), .directory("c")], open: fixture.open)
         let numbers = try ["b", "a", "c"].map { try #require(try replica.number($0)) }
@@ -29,8 +28,7 @@ import Testing
 
     @Test("directories count in their parent's link count as they come, move and go, also when the sets are followed")
     func counts() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         let caller = LocalCaller(user: 7, group: 8)
         func change(_ body: (LocalChanges) throws -> Void) throws {
             _ = try replica.change(open: fixture.open) { try body($0) }

@@ -9,8 +9,7 @@ import Testing
 @Suite("transitions") struct TransitionTests {
     @Test("a displaced item that becomes new is shown again, under a name that is free")
     func becomingNewShowsADisplacedItem() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("a", id: "1"), .file("b", id: "2")], open: fixture.open)
         let number = try #require(try replica.number("1"))
         try await replica.fill(number)
@@ -36,8 +35,7 @@ import Testing
 
     @Test("what was to be found in a directory that becomes new is not pending any more")
     func becomingNewForgetsDeletionsToBeFound() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.directory("d", id: "d")], open: fixture.open)
         let directory = try #require(try replica.number("d"))
         try await replica.list([.file("f", id: "f", in: "d")], in: directory, open: fixture.open)
@@ -52,8 +50,7 @@ import Testing
 
     @Test("what was sent of an item without an answer stays known when it becomes new")
     func becomingNewKeepsWhatWasSent() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("a", id: "1")], open: fixture.open)
         let number = try #require(try replica.number("1"))
         try await replica.fill(number)
@@ -65,8 +62,7 @@ import Testing
 
     @Test("an item that moves to a row of its own keeps what is said of it here, and its place")
     func movingToANewRowKeepsTheLocalSide() async throws {
-        let fixture = try ReplicaFixture()
-        let replica = try fixture.replica()
+        let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.file("a", id: "1")], open: fixture.open)
         let item = try #require(try replica.database.item("1"))
         try await fixture.sabotage("UPDATE item SET conflictOf = 'original', userPolicy = 1 WHERE id = \(item.id)")

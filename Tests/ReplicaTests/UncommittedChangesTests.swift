@@ -17,8 +17,7 @@ import Testing
     private let replica: Replica
 
     init() async throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list([.directory("d"), .file("first", size: 10)], open: fixture.open)
         try await replica.list([], in: try #require(try replica.number("d")), open: fixture.open)
         try replica.database.commitAll()

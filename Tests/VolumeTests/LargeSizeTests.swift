@@ -14,8 +14,7 @@ import Testing
     let caller = Requester(processIdentifier: 1, userIdentifier: 0, groupIdentifier: 0)
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
         volume = try .make(replica, user: 0, group: 0, observer: ClosedInodes())
     }
 

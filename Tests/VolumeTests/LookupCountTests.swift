@@ -13,8 +13,7 @@ import Volume
     let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
         volume = try .make(replica, observer: closed)
     }
 

@@ -17,8 +17,7 @@ import Volume
     let writing = OpenIntent(isWriting: true, isTruncating: false)
 
     init() throws {
-        fixture = try ReplicaFixture()
-        replica = try fixture.replica()
+        (fixture, replica) = try ReplicaFixture.opened()
     }
 
     private func firstVolume() throws -> (Volume, OpenFiles) {
