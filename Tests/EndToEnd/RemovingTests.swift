@@ -345,9 +345,7 @@ extension RealMount {
                 try await yonder.expectDone(
                     "cd \"$1\"; mkdir -p d/e/empty; echo 1 > d/e/x; echo 2 > d/y; touch -d @981158400 d/e/empty d/e d",
                     folder)
-                let imported = try await yonder.yonder(
-                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
-                #expect(imported.status == 0, "\(imported.errors)")
+                try await yonder.importing(folder).expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
                 for place in [yonder.source.string, yonder.mount.string] {
                     let dates = try await yonder.expectDone("cd \"$1\"; stat -c %Y d d/e d/e/empty", place)
@@ -360,9 +358,7 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 let folder = try yonder.directory.makeDirectory("folder").string
                 try await yonder.expectDone("cd \"$1\"; echo 1 > a; ln a b", folder)
-                let imported = try await yonder.yonder(
-                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
-                #expect(imported.status == 0, "\(imported.errors)")
+                try await yonder.importing(folder).expectSuccess()
                 #expect(try await yonder.shell("stat -c %h a b; cat a b") == "1\n1\n1\n1\n")
             }
         }
@@ -418,16 +414,11 @@ extension RealMount {
                 let writer = try await BackgroundProgram("python3", "-c", program, folder, how, ready)
                 defer { writer.kill() }
                 #expect(try await eventually { FileManager.default.fileExists(atPath: ready) })
-                let refused = try await yonder.yonder(
-                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
-                #expect(refused.status == 1)
-                #expect(refused.errors.contains("folder/file' is open for writing"), "\(refused.errors)")
+                try await yonder.importing(folder).expectFailure(saying: "folder/file' is open for writing")
                 #expect(FileManager.default.fileExists(atPath: folder + "/file"))
                 writer.kill()
                 #expect(await writer.ends())
-                let imported = try await yonder.yonder(
-                    "import", "--yes", folder, yonder.source.string, yonder.mount.string)
-                #expect(imported.status == 0, "\(imported.errors)")
+                try await yonder.importing(folder).expectSuccess()
                 #expect(try await yonder.shell("wc -c < file") == "5000\n")
             }
         }
@@ -464,5 +455,12 @@ extension Installation {
     /// The same with another mount.
     func at(_ path: String) -> Installation {
         Installation(directory: directory, source: source, mount: FilePath(path), environment: environment)
+    }
+}
+
+extension Installation {
+    /// Imports a folder without being asked.
+    fileprivate func importing(_ folder: String) async throws -> Command.Outcome {
+        try await yonder("import", "--yes", folder, source.string, mount.string)
     }
 }

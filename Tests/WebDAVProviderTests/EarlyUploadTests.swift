@@ -49,8 +49,7 @@ struct EarlyUploadTests {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             let entry = try await remote.write(
-                try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
-                if: .absent)
+                writing.content(size: bytes.count), to: RemotePath(["file"]), if: .absent)
             #expect(entry.size == Int64(bytes.count))
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
             let upload = try #require(writing.growing.upload as? EarlyUpload)
@@ -77,8 +76,7 @@ struct EarlyUploadTests {
             }
             try await Task.sleep(for: .milliseconds(50))
             #expect(upload.isSent == nil)
-            _ = try await remote.write(
-                content, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+            try await remote.write(content, to: RemotePath(["file"]), if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes[..<size]))
             #expect(upload.isSent == true)
             await isClean(folder, ["file"])
@@ -91,9 +89,7 @@ struct EarlyUploadTests {
             var bytes = bytes
             bytes[1 << 18] ^= 0xFF
             try writing.write(bytes, at: 0)
-            _ = try await remote.write(
-                try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
-                if: .absent)
+            try await remote.write(writing.content(size: bytes.count), to: RemotePath(["file"]), if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
             let upload = try #require(writing.growing.upload as? EarlyUpload)
             #expect(upload.isSent != true)
@@ -110,9 +106,7 @@ struct EarlyUploadTests {
             capabilities.takesAnyLength = false
             remote.server.capabilityStore.keep(capabilities)
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
-            _ = try await remote.write(
-                try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
-                if: .absent)
+            try await remote.write(writing.content(size: bytes.count), to: RemotePath(["file"]), if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes))
             #expect(writing.growing.isGivenUp)
             let upload = try #require(writing.growing.upload as? EarlyUpload)
@@ -124,9 +118,7 @@ struct EarlyUploadTests {
     @Test("DAV-12: a file that has become shorter is sent anew", arguments: DAVServer.Kind.installed)
     func shortened(on kind: DAVServer.Kind) async throws {
         try await run(on: kind) { folder, remote, writing, bytes, _ in
-            _ = try await remote.write(
-                try writing.content(size: 1 << 18), to: RemotePath(["file"]), attributes: RemoteAttributes(),
-                if: .absent)
+            try await remote.write(writing.content(size: 1 << 18), to: RemotePath(["file"]), if: .absent)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data(bytes[..<(1 << 18)]))
             await isClean(folder, ["file"])
         }
@@ -138,10 +130,9 @@ struct EarlyUploadTests {
         struct Written: Error {}
         try await run(on: kind) { folder, remote, writing, bytes, _ in
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
+            let content = try writing.content(size: bytes.count) { throw Written() }
             await #expect(throws: Written.self) {
-                _ = try await remote.write(
-                    try writing.content(size: bytes.count) { throw Written() }, to: RemotePath(["file"]),
-                    attributes: RemoteAttributes(), if: .absent)
+                try await remote.write(content, to: RemotePath(["file"]), if: .absent)
             }
             await isClean(folder, [])
         }
@@ -164,9 +155,7 @@ struct EarlyUploadTests {
             try writing.write(Array(bytes[(2 << 18)...]), at: 2 << 18)
             try await folder.write(Array("theirs".utf8), to: "file")
             await #expect(throws: RemoteConditionFailure.self) {
-                _ = try await remote.write(
-                    try writing.content(size: bytes.count), to: RemotePath(["file"]), attributes: RemoteAttributes(),
-                    if: .absent)
+                try await remote.write(writing.content(size: bytes.count), to: RemotePath(["file"]), if: .absent)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("theirs".utf8))
             await isClean(folder, ["file"])

@@ -106,13 +106,20 @@ extension RemoteUnderTest {
 }
 
 extension PathRemote {
+    /// Writes a file that gets no attributes.
+    @discardableResult
+    func write(
+        _ content: ContentSource, to path: RemotePath, if condition: RemoteCondition
+    ) async throws -> RemoteEntry {
+        try await write(content, to: path, attributes: RemoteAttributes(), if: condition)
+    }
+
     /// Writes bytes to a file that gets no attributes.
     @discardableResult
     func write(
         _ bytes: [UInt8], to path: RemotePath, if condition: RemoteCondition = .always,
         confirm: @escaping @Sendable () throws -> Void = {}
     ) async throws -> RemoteEntry {
-        let content = try TestContent(bytes, confirm: confirm)
-        return try await write(content.source, to: path, attributes: RemoteAttributes(), if: condition)
+        try await write(TestContent(bytes, confirm: confirm).source, to: path, if: condition)
     }
 }
