@@ -36,10 +36,9 @@ extension RealMount {
                 #expect(try await content(11, of: yonder) == "materialized")
                 #expect(try await content(1, of: yonder) == "dataless")
                 // All of it is still there to be read.
-                let all = try await Command.shell(
+                try await yonder.expectDone(
                     "for f in \"$1\"/*; do cmp \"$f\" \"$2/${f##*/}\" || exit 1; done", yonder.mount.string,
                     yonder.source.string)
-                #expect(all.status == 0, "\(all.errors)")
                 #expect(try await eventually { try await yonder.status().bytes.local <= limit })
             }
         }
@@ -80,9 +79,8 @@ extension RealMount {
                 _ = try await Command.run("ls", yonder.mount.string)
                 #expect(try await yonder.yonder("pause", yonder.mount.string).status == 0)
                 for number in 0..<5 {
-                    let made = try await Command.shell(
+                    try await yonder.expectDone(
                         "head -c 100000 /dev/urandom > \"$1\"", yonder["new\(number)"])
-                    #expect(made.status == 0, "\(made.errors)")
                 }
                 try await Task.sleep(for: .milliseconds(500))
                 let before = try await Command.shell("cd \"$1\" && sha256sum new*", yonder.mount.string)

@@ -43,12 +43,11 @@ extension RealMount {
                 try #require(mounted.status == 0, "\(mounted.errors)")
                 let read = try await Command.shell("cd \"$1\" && find . | sort && cat a/one", yonder.mount.string)
                 #expect(read.output == ".\n./a\n./a/one\none")
-                let written = try await Command.shell(
+                try await yonder.expectDone(
                     """
                     cd "$1" && mkdir new && printf two > new/two && ln -s two new/link && mv a b && printf more >> b/one \\
                         && touch -d @1234567890 new/two
                     """, yonder.mount.string)
-                #expect(written.status == 0, "\(written.errors)")
                 let waited = try await yonder.yonder("wait", "--timeout", "50")
                 let pending = try await yonder.yonder("pending")
                 #expect(waited.status == 0 && pending.output.isEmpty, "\(waited.errors) \(pending.output)")
@@ -74,10 +73,9 @@ extension RealMount {
         func modes() async throws {
             try await withBucket { _, yonder, mount in
                 try #require(try await run(yonder, mount).status == 0)
-                let made = try await Command.shell(
+                try await yonder.expectDone(
                     "cd \"$1\" && umask 022 && printf '#!/bin/sh\\necho ran\\n' > script && printf x > secret && chmod 600 secret",
                     yonder.mount.string)
-                #expect(made.status == 0, "\(made.errors)")
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 #expect(try await Command.run("chmod", "755", yonder["script"]).status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
@@ -105,9 +103,8 @@ extension RealMount {
         func survivesBeingKilledInARenaming() async throws {
             try await withBucket { store, yonder, mount in
                 try #require(try await run(yonder, mount).status == 0)
-                let made = try await Command.shell(
+                try await yonder.expectDone(
                     "cd \"$1\" && mkdir d && for i in $(seq 120); do printf %s $i > d/$i; done", yonder.mount.string)
-                #expect(made.status == 0, "\(made.errors)")
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
                 let daemon = try #require(yonder.daemon)
                 let keeper = try #require(yonder.keeper)

@@ -62,9 +62,8 @@ extension RealMount {
         func oneName(on server: String) async throws {
             try await withMount(server) { store, yonder in
                 for number in 1...4 {
-                    let written = try await Command.shell(
+                    try await yonder.expectDone(
                         "echo \"round $2\" > \"$1/file\"", yonder.mount.string, "\(number)")
-                    #expect(written.status == 0, "\(written.errors)")
                     try await yonder.yonder("wait", "--timeout", "15").expectSuccess()
                     _ = try await yonder.yonder("signal", "--wait")
                     #expect(try await Command.run("cat", yonder["file"]).output == "round \(number)\n")

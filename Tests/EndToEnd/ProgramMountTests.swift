@@ -120,9 +120,8 @@ extension RealMount {
                 let facts = try await Command.run("stat", "-c", "%a %.9Y", other.appending("large").string).output
                 #expect(facts == "640 1700000000.123456789\n")
                 for process in try programs(below: yonder) { Foundation.kill(process, SIGKILL) }
-                let written = try await Command.shell(
+                try await yonder.expectDone(
                     "echo two >> \"$1/a/c/one\" && mv \"$1/large\" \"$1/a\"", other.string)
-                #expect(written.status == 0, "\(written.errors)")
                 #expect(
                     try await eventually(within: .seconds(60)) {
                         try await Command.run("cat", yonder["a/c/one"]).output == "one\ntwo\n"

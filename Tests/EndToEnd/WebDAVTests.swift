@@ -101,12 +101,11 @@ extension RealMount {
                 #expect(try await Command.run("ls", "-R", yonder.mount.string).status == 0)
                 #expect(try await Command.run("cat", yonder["large"]).status == 0)
                 let inode = try await Command.run("stat", "-c", "%i", yonder["large"], yonder["dir/sub"]).output
-                let changed = try await Command.shell(
+                try await yonder.expectDone(
                     """
                     cd "$1" && mv large dir/huge && mv dir/sub empty/moved && echo new > new && rm nothing &&
                     echo longer than before > dir/one && chmod -R a+rwX .
                     """, server.root.string)
-                #expect(changed.status == 0, "\(changed.errors)")
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await differences(yonder, server) == "")
                 let now = try await Command.run(
@@ -172,9 +171,8 @@ extension RealMount {
             try await run(.apache, .digest) { yonder, server async throws in
                 try await fill(server)
                 let folder = try yonder.directory.makeDirectory("folder")
-                let made = try await Command.shell(
+                try await yonder.expectDone(
                     "cp -a \"$1/.\" \"$2\" && echo mine > \"$2/mine\"", server.root.string, folder.string)
-                #expect(made.status == 0, "\(made.errors)")
                 let source = server.source.replacing("webdav://", with: "webdav://user@")
                 let line = "printf '%s\\n' \"$4\" | yonder import \"$1\" \"$2\" \"$3\" --name cloud --password-stdin"
                 let refused = try await yonder.run(line, folder.string, source, yonder.mount.string, "wrong")
