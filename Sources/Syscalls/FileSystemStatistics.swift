@@ -24,4 +24,10 @@ package struct FileSystemStatistics: Hashable, Sendable {
         freeFiles = UInt64(statistics.f_ffree)
         isReadOnly = statistics.f_flag & UInt(ST_RDONLY) != 0
     }
+
+    /// How many bytes are in some of its blocks.
+    package func bytes(in blocks: UInt64) -> Int64 {
+        let bytes = Int64(clamping: blocks).multipliedReportingOverflow(by: Int64(clamping: blockSize))
+        return bytes.overflow ? .max : bytes.partialValue
+    }
 }

@@ -161,7 +161,7 @@ final class MetadataReserve: Sendable {
     }
 
     private func noteRoom() {
-        let total = (try? FileSystemStatistics(of: directory)).map(Self.total) ?? .max
+        let total = (try? FileSystemStatistics(of: directory)).map { $0.bytes(in: $0.blocks) } ?? .max
         isLow.store(available < min(Self.lowBelow, total / 4), ordering: .relaxed)
     }
 
@@ -202,12 +202,6 @@ final class MetadataReserve: Sendable {
         }
     }
 
-    private static func total(_ statistics: FileSystemStatistics) -> Int64 {
-        let total = Int64(clamping: statistics.blocks)
-            .multipliedReportingOverflow(by: Int64(clamping: statistics.blockSize))
-        return total.overflow ? .max : total.partialValue
-    }
-
     private func make() {
         guard let size else { return }
         for database in databases.withLock({ $0 }) { makeRoom(of: database.room(of: size), behind: database.log) }
@@ -217,7 +211,7 @@ final class MetadataReserve: Sendable {
     /// How much is kept in all; nil for nothing.
     private var size: Int64? {
         guard let statistics = try? FileSystemStatistics(of: directory), !statistics.isReadOnly else { return nil }
-        let total = Self.total(statistics)
+        let total = statistics.bytes(in: statistics.blocks)
         let size = min(Self.largest, max(total / 50, min(Self.usual, total / 10)))
         return size >= Self.smallest ? size : nil
     }
@@ -254,9 +248,7 @@ final class MetadataReserve: Sendable {
     /// How many bytes are free on the disk.
     var available: Int64 {
         guard let statistics = try? FileSystemStatistics(of: directory) else { return 0 }
-        let bytes = Int64(clamping: statistics.availableBlocks)
-            .multipliedReportingOverflow(by: Int64(clamping: statistics.blockSize))
-        return bytes.overflow ? .max : bytes.partialValue
+        return statistics.bytes(in: statistics.availableBlocks)
     }
 
     private func isFull(_ error: any Error) -> Bool {

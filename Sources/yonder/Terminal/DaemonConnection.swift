@@ -138,8 +138,7 @@ struct DaemonConnection: Sendable {
         let deadline = ContinuousClock.now + Self.patience
         while !(await answers()) {
             // A process that has ended may have found another daemon.
-            let isLate = ContinuousClock.now > deadline
-            guard !isLate else {
+            guard ContinuousClock.now <= deadline else {
                 Output.complain("the daemon does not respond; see its log '\(places.log)'")
                 throw ExitCode(69)
             }
