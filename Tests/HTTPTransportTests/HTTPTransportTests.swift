@@ -79,11 +79,9 @@ import Testing
         try await withServer { server, transport in
             #expect(try await transport.send(HTTPRequest("GET", server.at("/cut/a?times=2"))).status == 200)
             let url = try server.at("/cut/b?times=2")
-            let moved = await failure { _ = try await transport.send(HTTPRequest("MOVE", url)) }
-            #expect(moved?.code == .serverUnreachable)
+            #expect(await failureCode { _ = try await transport.send(HTTPRequest("MOVE", url)) } == .serverUnreachable)
             let conditional = HTTPRequest("PUT", try server.at("/cut/c?times=2"), fields: ["If-None-Match": "*"])
-            let put = await failure { _ = try await transport.send(conditional) }
-            #expect(put?.code == .serverUnreachable)
+            #expect(await failureCode { _ = try await transport.send(conditional) } == .serverUnreachable)
             let log = try await server.log()
             #expect(log.entries(below: "/cut/a").count == 3)
             #expect(log.entries(below: "/cut/b").count == 1)
@@ -137,11 +135,9 @@ import Testing
             let dripped = try await transport.send(HTTPRequest("GET", server.at("/drip?count=12&pause=0.15")))
             #expect(dripped.body.count == 12)
             let stall = try server.at("/stall")
-            let stalled = await failure { _ = try await transport.send(HTTPRequest("GET", stall)) }
-            #expect(stalled?.code == .timedOut)
+            #expect(await failureCode { _ = try await transport.send(HTTPRequest("GET", stall)) } == .timedOut)
             let think = try server.at("/think?seconds=20")
-            let silent = await failure { _ = try await transport.send(HTTPRequest("GET", think)) }
-            #expect(silent?.code == .timedOut)
+            #expect(await failureCode { _ = try await transport.send(HTTPRequest("GET", think)) } == .timedOut)
             var patient = HTTPRequest("GET", try server.at("/think?seconds=1.2"))
             patient.patience = .seconds(20)
             #expect(try await transport.send(patient).status == 200)
@@ -211,8 +207,7 @@ import Testing
             #expect(error?.message.contains("certificate") == true)
             // The right certificate of another host.
             let other = HTTPURL(isSecure: true, host: "127.0.0.1", port: url.port)
-            let wrongHost = await failure { _ = try await transport.send(HTTPRequest("GET", other)) }
-            #expect(wrongHost?.code == .serverUnreachable)
+            #expect(await failureCode { _ = try await transport.send(HTTPRequest("GET", other)) } == .serverUnreachable)
         }
     }
 }

@@ -142,12 +142,8 @@ struct ChunkedUploadTests {
             let provider = try await remote.makeProvider(for: session.manager)
             let next = try #require((provider as? PathAddressedProvider)?.remote)
             func expectWait(_ body: () async throws -> Void) async {
-                do {
-                    try await body()
-                    Issue.record("it did not wait")
-                } catch {
-                    #expect((error as? FileProviderError)?.code == .providerDomainTemporarilyUnavailable, "\(error)")
-                }
+                let error = await failure(of: body)
+                #expect(error?.code == .providerDomainTemporarilyUnavailable, "\(String(describing: error))")
             }
             var other = bytes
             other[5] = 8

@@ -8,39 +8,27 @@ import Testing
 
 @Suite("Files that another client writes just after an upload", .tags(.server))
 struct ForeignContentTests {
-    /// - Returns: the code of the error of a change.
-    private func code(_ body: () async throws -> Void) async -> FileProviderError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? FileProviderError)?.code
-        }
-    }
-
     @Test(
         "DAV-9: what another client has written since is not taken for the upload, also if it is as long",
         arguments: ["", "puttags", "pathtags", "sizetags"])
     func asLong(_ habit: String) async throws {
-        try await PlainServer.run(habit) { server async throws in
-            let session = try server.session()
+        try await PlainServer.withSession(habit) { server, session async throws in
             _ = try await session.create(ProviderSession.template("other"), content: [1])
             try await server.request(".foreign=their")
-            let created = await code {
+            let created = await failureCode {
                 _ = try await session.create(ProviderSession.template("file"), content: Array("yours".utf8))
             }
             #expect(created == .filenameCollision)
             let file = try await session.find("file")
             #expect(try await session.fetch(file.itemIdentifier).bytes == Array("their".utf8))
             // Where a move keeps the tag, the upload has one that is known before the move.
-            guard habit == "pathtags" else { return await session.provider.invalidate() }
+            guard habit == "pathtags" else { return }
             try await server.request(".foreign=other")
-            let modified = await code {
+            let modified = await failureCode {
                 _ = try await session.modify(file, .contents, content: Array("again".utf8))
             }
             #expect(modified == .localVersionConflictingWithServer)
             #expect(try await session.fetch(file.itemIdentifier).bytes == Array("other".utf8))
-            await session.provider.invalidate()
         }
     }
 
@@ -50,7 +38,7 @@ struct ForeignContentTests {
             let made = try await session.create(ProviderSession.template("file"), content: [1]).item
             let content = [UInt8](repeating: 7, count: 300 << 10)
             try await server.request(".foreign=x")
-            let modified = await code { _ = try await session.modify(made, .contents, content: content) }
+            let modified = await failureCode { _ = try await session.modify(made, .contents, content: content) }
             #expect(modified == .localVersionConflictingWithServer)
             let theirs = try await session.find("file")
             #expect(try await session.fetch(theirs.itemIdentifier).bytes.first == UInt8(ascii: "x"))
@@ -66,7 +54,7 @@ struct ForeignContentTests {
             let session = try await remote.session()
             let made = try await session.create(ProviderSession.template("file"), content: [1]).item
             try await remote.request("-X", "POST", "-d", "", "http://127.0.0.1:\(port)/faults/foreign/their")
-            let modified = await code {
+            let modified = await failureCode {
                 _ = try await session.modify(made, .contents, content: Array("yours".utf8))
             }
             #expect(modified == .localVersionConflictingWithServer)

@@ -128,14 +128,9 @@ struct OtherMakeTests {
 
     /// The message of the `cannotSynchronize` that something throws.
     private func message(_ body: @Sendable () async throws -> Void) async -> String? {
-        do {
-            try await body()
-        } catch let error as FileProviderError where error.code == .cannotSynchronize {
-            return error.message
-        } catch {
-            Issue.record(error)
-        }
-        return nil
+        let error = await failure(of: body)
+        #expect(error?.code == .cannotSynchronize, "\(String(describing: error))")
+        return error?.message
     }
 
     @Test(
@@ -175,8 +170,7 @@ struct OtherMakeTests {
     {
         try await PlainServer.withSession("auth=none", credentials: Self.credentials) { server, session async throws in
             for attempt in 1...2 {
-                let error = await #expect(throws: FileProviderError.self) { try await session.list() }
-                #expect(error?.code == .notAuthenticated)
+                #expect(await failureCode { try await session.list() } == .notAuthenticated)
                 let refused = try await server.state().refused.filter { !$0.isEmpty }
                 #expect(refused.count == 2 * attempt && refused.contains("Basic"), "\(refused)")
             }

@@ -144,10 +144,8 @@ struct UnansweredMoveTests {
     func othersAreNotTaken(_ habit: String) async throws {
         try await withLateMove(habit) { session, file async throws in
             try await session.webDAV?.write([4, 4, 4], to: self.file)
-            let error = await #expect(throws: FileProviderError.self) {
-                try await session.modify(file, .contents, content: [3, 3])
-            }
-            #expect(error?.code == .localVersionConflictingWithServer)
+            let error = await failureCode { _ = try await session.modify(file, .contents, content: [3, 3]) }
+            #expect(error == .localVersionConflictingWithServer)
             #expect(try await session.fetch(file.itemIdentifier).bytes == [4, 4, 4])
         }
     }
@@ -181,12 +179,7 @@ struct UnansweredMoveTests {
 
     /// Whether a change waits for an earlier move, and it is known that nothing was sent for it.
     private func isHeldBack(_ body: () async throws -> Void) async -> Bool {
-        do {
-            try await body()
-            return false
-        } catch {
-            return (error as? FileProviderError)?.code == .providerDomainTemporarilyUnavailable
-                && !OperationLedger.isOutcomeUnknown(after: error)
-        }
+        guard let error = await failure(of: body) else { return false }
+        return error.code == .providerDomainTemporarilyUnavailable && !OperationLedger.isOutcomeUnknown(after: error)
     }
 }
