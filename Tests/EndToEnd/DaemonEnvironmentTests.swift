@@ -10,10 +10,6 @@ extension RealMount {
             "AWS_ACCESS_KEY_ID": ObjectStoreProgram.accessKey, "AWS_SECRET_ACCESS_KEY": ObjectStoreProgram.secretKey,
         ]
 
-        private func run(_ yonder: Installation, _ arguments: [String]) async throws -> Command.Outcome {
-            try await Command([Installation.program] + arguments, environment: yonder.environment, seconds: 60).run()
-        }
-
         /// Starts a daemon from a shell that has these variables.
         private func startDaemon(_ yonder: Installation, _ variables: [String: String], byHand: Bool) async throws {
             if byHand {
@@ -23,7 +19,7 @@ extension RealMount {
                 #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
             } else {
                 let first = yonder.directory["first"].string
-                let mounted = try await run(yonder.with(variables), ["mount", yonder.source.string, first])
+                let mounted = try await yonder.with(variables).yonder("mount", yonder.source.string, first)
                 try #require(mounted.status == 0, "\(mounted.errors)")
             }
         }
@@ -54,12 +50,12 @@ extension RealMount {
         func credentials(byHand: Bool) async throws {
             try await withBucket { store, yonder, mount in
                 try await startDaemon(yonder, Self.keys, byHand: byHand)
-                try await run(yonder, mount).expectFailure(saying: "no credentials for S3")
-                try await run(yonder.with(Self.keys), mount).expectSuccess()
+                try await yonder.yonder(words: mount).expectFailure(saying: "no credentials for S3")
+                try await yonder.with(Self.keys).yonder(words: mount).expectSuccess()
                 #expect(try await Command.run("cat", yonder["one"]).output == "one")
                 // A shell that has no credentials takes none away.
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
-                try await run(yonder.with(["AWS_CONFIG_FILE": "/nonexistent"]), mount).expectSuccess()
+                try await yonder.with(["AWS_CONFIG_FILE": "/nonexistent"]).yonder(words: mount).expectSuccess()
                 #expect(try await Command.run("cat", yonder["one"]).output == "one")
             }
         }
@@ -92,10 +88,10 @@ extension RealMount {
                     "AWS_CONTAINER_CREDENTIALS_FULL_URI": try String(contentsOfFile: address, encoding: .utf8),
                     "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token",
                 ])
-                try await run(shell, mount).expectSuccess()
+                try await shell.yonder(words: mount).expectSuccess()
                 #expect(try await Command.run("cat", yonder["one"]).output == "one")
                 _ = try await yonder.yonder("shutdown")
-                #expect(try await run(yonder, ["mount", "mount"]).status == 0)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
                 #expect(try await Command.run("cp", yonder["one"], yonder["two"]).status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
             }
@@ -113,18 +109,18 @@ extension RealMount {
                     let authority = ["SSL_CERT_FILE": server.authorityFile.string]
                     let mount = ["mount", server.source, yonder.mount.string]
                     try await startDaemon(yonder, authority, byHand: false)
-                    let refused = try await run(yonder, mount)
+                    let refused = try await yonder.yonder(words: mount)
                     #expect(refused.status == 1 && refused.errors.contains("no safe connection"), "\(refused.errors)")
-                    try await run(yonder.with(authority), mount).expectSuccess()
+                    try await yonder.with(authority).yonder(words: mount).expectSuccess()
                     // Another daemon, from a shell that knows nothing of it.
                     _ = try await yonder.yonder("shutdown")
                     for again in [["mount", "mount"], mount] {
-                        #expect(try await run(yonder, again).status == 0)
+                        #expect(try await yonder.yonder(words: again).status == 0)
                         #expect(try await Command.run("cat", yonder["file"]).output == "text")
                         #expect(try await yonder.yonder("evict", yonder["file"]).status == 0)
                     }
                     #expect(try await yonder.yonder("unmount", "mount").status == 0)
-                    #expect(try await run(yonder.with(["SSL_CERT_FILE": ""]), mount).status == 0)
+                    #expect(try await yonder.with(["SSL_CERT_FILE": ""]).yonder(words: mount).status == 0)
                     let read = try await Command.run("cat", yonder["file"])
                     #expect(read.errors.contains("No route to host"), "\(read.output)\(read.errors)")
                 }

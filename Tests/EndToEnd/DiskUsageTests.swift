@@ -17,10 +17,7 @@ extension RealMount {
                 try await yonder.mountSource()
                 try await yonder.shell("find . >/dev/null; cat d/e/large d/small top >/dev/null; ln d/e/large d/e/link")
                 func entries(_ words: String...) async throws -> [String] {
-                    let outcome = try await Command(
-                        [Installation.program, "du", "--json", yonder.mount.string] + words,
-                        environment: yonder.environment, seconds: 60
-                    ).run()
+                    let outcome = try await yonder.yonder(words: ["du", "--json", yonder.mount.string] + words)
                     let entries = try JSONDecoder().decode([LocalUsage.Entry].self, from: Data(outcome.outputBytes))
                     return entries.map {
                         "\($0.local)/\($0.size) \($0.path.dropFirst(yonder.mount.string.count))"

@@ -63,10 +63,8 @@ extension RealMount {
                 for scenario in scenarios {
                     let began = ContinuousClock.now
                     let arguments = ["mount"] + kind.mountArguments(scenario, port: server.port)
-                    let mounted = try await Command(
-                        [Installation.program] + arguments + [yonder.mount.string, "--name", scenario],
-                        environment: yonder.environment, seconds: 60
-                    ).run()
+                    let mounted = try await yonder.yonder(
+                        words: arguments + [yonder.mount.string, "--name", scenario])
                     #expect(mounted.status == 0, "\(scenario): \(mounted.errors)")
                     guard mounted.status == 0, let process = yonder.daemon else { continue }
                     #expect(daemon == nil || daemon == process, "\(scenario): the daemon is another one")

@@ -12,10 +12,6 @@ import Testing
 extension RealMount {
     /// Commands that act on items, and the manager's calls behind some of them.
     @Suite struct ItemCommands {
-        private func run(_ yonder: Installation, _ arguments: String...) async throws -> Command.Outcome {
-            try await Command([Installation.program] + arguments, environment: yonder.environment, seconds: 60).run()
-        }
-
         @Test("Issue 14, 3.2: yonder download --range brings that range and no more") func range() async throws {
             try await Installation.run { yonder in
                 let size = 64 << 20
@@ -37,14 +33,14 @@ extension RealMount {
                     TransferSummary.self, "download", "--range", "\(size - 10):1000", yonder["file"])
                 #expect(last.bytes == 10)
                 for wrong in ["x", "1", "-1:5", "5:0", "0:99999999999999999999"] {
-                    let outcome = try await run(yonder, "download", "--range=\(wrong)", yonder["file"])
+                    let outcome = try await yonder.yonder("download", "--range=\(wrong)", yonder["file"])
                     #expect(outcome.status == 64, "\(wrong)")
                 }
-                let two = try await run(yonder, "download", "--range", "0:1", yonder["file"], yonder["file"])
+                let two = try await yonder.yonder("download", "--range", "0:1", yonder["file"], yonder["file"])
                 #expect(two.status == 64)
-                let beyond = try await run(yonder, "download", "--range", "\(size):1", yonder["file"])
+                let beyond = try await yonder.yonder("download", "--range", "\(size):1", yonder["file"])
                 #expect(beyond.status == 1 && beyond.errors.contains("the file ends before"))
-                #expect(try await run(yonder, "download", "--range", "0:1", yonder.mount.string).status == 1)
+                #expect(try await yonder.yonder("download", "--range", "0:1", yonder.mount.string).status == 1)
             }
         }
 
@@ -83,7 +79,7 @@ extension RealMount {
                 let folder = try await yonder.json(TransferSummary.self, "download", yonder["folder"])
                 #expect(folder.refusals == [] && folder.alreadyLocal == nil)
                 try await yonder.shell("setfattr -n user.yonder.download -v 1 unsent")
-                let outcome = try await run(yonder, "download", yonder["unsent"])
+                let outcome = try await yonder.yonder("download", yonder["unsent"])
                 #expect(outcome.status == 0 && outcome.errors == "", "\(outcome.errors)")
                 // On a terminal in words.
                 let shown = try await yonder.run(
@@ -104,9 +100,7 @@ extension RealMount {
                     ["rename", yonder["renamed"], "other"], ["tag", yonder["tagged"], "--set", "a"],
                     ["trash", "put", yonder["thrown"]],
                 ] {
-                    let outcome = try await Command(
-                        [Installation.program] + arguments, environment: yonder.environment, seconds: 60
-                    ).run()
+                    let outcome = try await yonder.yonder(words: arguments)
                     #expect(outcome.status == 0, "\(arguments): \(outcome.errors)")
                 }
                 #expect(
@@ -187,22 +181,22 @@ extension RealMount {
         func upload() async throws {
             try await Installation.mounted(["directory/file": "old"]) { yonder async throws in
                 try await yonder.shell("cat directory/file; echo new > directory/file; echo other > other")
-                #expect(try await run(yonder, "upload", yonder["directory"], yonder["other"]).status == 0)
+                #expect(try await yonder.yonder("upload", yonder["directory"], yonder["other"]).status == 0)
                 #expect(yonder.sourceText("directory/file") == "new\n")
                 #expect(yonder.sourceText("other") == "other\n")
                 // Again, though nothing is pending: the field is sent.
                 try yonder.write("x", to: "elsewhere")
-                let again = try await run(
-                    yonder, "upload", "--field", "permissions", "--field", "contents", yonder["other"])
+                let again = try await yonder.yonder(
+                    "upload", "--field", "permissions", "--field", "contents", yonder["other"])
                 #expect(again.status == 0, "\(again.errors)")
-                let wrong = try await run(yonder, "upload", "--field", "nonsense", yonder["other"])
+                let wrong = try await yonder.yonder("upload", "--field", "nonsense", yonder["other"])
                 #expect(wrong.status == 64 && wrong.errors.contains("favoriteRank"))
                 try await yonder.shell("mkfifo pipe")
-                let stays = try await run(yonder, "upload", yonder["pipe"])
+                let stays = try await yonder.yonder("upload", yonder["pipe"])
                 #expect(stays.status == 1 && stays.errors.contains("never uploaded"))
-                #expect(try await run(yonder, "pause", "mount").status == 0)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo more >> other")
-                #expect(try await run(yonder, "upload", yonder["other"]).status == 1)
+                #expect(try await yonder.yonder("upload", yonder["other"]).status == 1)
                 #expect(yonder.sourceText("other") == "other\n")
             }
         }
@@ -222,7 +216,7 @@ extension RealMount {
                 #expect(moved.items.map(\.path) == [yonder["new/renamed"]])
                 let added = try await yonder.json(Changed.self, "add", outside.string, yonder["new"])
                 #expect(added.items.map(\.path) == [yonder["new/outside.txt"]])
-                #expect(try await run(yonder, "delete", yonder["old"]).status == 0)
+                #expect(try await yonder.yonder("delete", yonder["old"]).status == 0)
                 let left = try await yonder.shell("find . -mindepth 1 | sort")
                 #expect(left == "./new\n./new/outside.txt\n./new/renamed\n")
                 #expect(try await yonder.shell("cat new/outside.txt new/renamed") == "from outsidetext")
@@ -230,15 +224,15 @@ extension RealMount {
                 #expect(yonder.sourceText("new/renamed") == "text")
                 #expect(yonder.sourceText("new/outside.txt") == "from outside")
                 // What cannot be done is said, with the rest done.
-                let taken = try await run(yonder, "mkdir", yonder["new"], yonder["fresh"])
+                let taken = try await yonder.yonder("mkdir", yonder["new"], yonder["fresh"])
                 #expect(taken.status == 1 && taken.errors.contains(yonder["new"]))
                 #expect(try await yonder.shell("ls") == "fresh\nnew\n")
-                #expect(try await run(yonder, "rename", yonder["new/renamed"], "a/b").status == 1)
-                #expect(try await run(yonder, "rename", yonder["nothing"], "x").status == 1)
-                #expect(try await run(yonder, "move", yonder["new"]).status == 64)
-                #expect(try await run(yonder, "move", yonder["new"], yonder["new"]).status == 1)
-                #expect(try await run(yonder, "add", "/nonexistent", yonder["new"]).status == 1)
-                #expect(try await run(yonder, "mkdir", "/tmp/not-in-a-mount").status == 69)
+                #expect(try await yonder.yonder("rename", yonder["new/renamed"], "a/b").status == 1)
+                #expect(try await yonder.yonder("rename", yonder["nothing"], "x").status == 1)
+                #expect(try await yonder.yonder("move", yonder["new"]).status == 64)
+                #expect(try await yonder.yonder("move", yonder["new"], yonder["new"]).status == 1)
+                #expect(try await yonder.yonder("add", "/nonexistent", yonder["new"]).status == 1)
+                #expect(try await yonder.yonder("mkdir", "/tmp/not-in-a-mount").status == 69)
             }
         }
 
@@ -252,16 +246,16 @@ extension RealMount {
                 let fifo = yonder.directory["fifo"].string
                 #expect(try await Command.run("mkfifo", fifo).status == 0)
                 for source in [directory, fifo, yonder.directory["missing"].string] {
-                    let refused = try await run(yonder, "add", source, yonder.mount.string)
+                    let refused = try await yonder.yonder("add", source, yonder.mount.string)
                     #expect(refused.status == 1 && refused.errors.hasPrefix("yonder: \(source): "), "\(refused.errors)")
                 }
                 #expect(try await yonder.shell("ls") == "file\nfolder\n")
                 // The directory was never listed.
-                #expect(try await run(yonder, "move", yonder["file"], yonder["folder"]).status == 0)
+                #expect(try await yonder.yonder("move", yonder["file"], yonder["folder"]).status == 0)
                 #expect(try await yonder.shell("ls folder") == "file\ninner\n")
-                let root = try await run(yonder, "delete", yonder.mount.string)
+                let root = try await yonder.yonder("delete", yonder.mount.string)
                 #expect(root.status == 1 && root.errors.contains("the root of a domain"), "\(root.errors)")
-                let named = try await run(yonder, "rename", yonder["folder"], "a/b")
+                let named = try await yonder.yonder("rename", yonder["folder"], "a/b")
                 #expect(named.status == 1 && named.errors.contains("'a/b' is not a valid file name"), "\(named.errors)")
             }
         }
@@ -271,16 +265,16 @@ extension RealMount {
         {
             try await Installation.mounted(["file": "text", "plain": "plain"]) { yonder async throws in
                 _ = try await yonder.shell("ls")
-                #expect(try await run(yonder, "favorite", "--rank", "3", yonder["file"]).status == 0)
-                #expect(try await run(yonder, "tag", "--set", "red", "--set", "to do", yonder["file"]).status == 0)
-                #expect(try await run(yonder, "used", "--at", "2026-01-31T12:00:00Z", yonder["file"]).status == 0)
+                #expect(try await yonder.yonder("favorite", "--rank", "3", yonder["file"]).status == 0)
+                #expect(try await yonder.yonder("tag", "--set", "red", "--set", "to do", yonder["file"]).status == 0)
+                #expect(try await yonder.yonder("used", "--at", "2026-01-31T12:00:00Z", yonder["file"]).status == 0)
                 let info = try await yonder.info("file")
                 #expect(info.favoriteRank == 3)
                 #expect(info.tags == ["red", "to do"])
                 #expect(info.lastUsed == "2026-01-31T12:00:00.000000000Z")
-                let words = try await run(yonder, "info", yonder["file"]).output
+                let words = try await yonder.yonder("info", yonder["file"]).output
                 for text in ["favourite", "red, to do", "2026-01-31T12:00:00"] { #expect(words.contains(text)) }
-                let list = try await run(yonder, "ls", yonder.mount.string).output.split(separator: "\n")
+                let list = try await yonder.yonder("ls", yonder.mount.string).output.split(separator: "\n")
                 #expect(
                     list.first?.hasSuffix("[favourite 3; tags red, to do; used 2026-01-31T12:00:00Z]")
                         == true,
@@ -289,17 +283,17 @@ extension RealMount {
                 let items = try await yonder.json([ItemInformation].self, "ls", yonder.mount.string)
                 #expect(items.first?.favoriteRank == 3 && items.first?.tags == ["red", "to do"])
                 #expect(items.last?.favoriteRank == nil && items.last?.tags == nil)
-                #expect(try await run(yonder, "wait", "--timeout", "20").status == 0)
+                #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
                 // They outlive the daemon.
                 try await yonder.killDaemon()
-                #expect(try await run(yonder, "mount", "mount").status == 0)
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
                 #expect(try await yonder.info("file").tags == ["red", "to do"])
-                #expect(try await run(yonder, "favorite", "--remove", yonder["file"]).status == 0)
-                #expect(try await run(yonder, "tag", "--clear", yonder["file"]).status == 0)
+                #expect(try await yonder.yonder("favorite", "--remove", yonder["file"]).status == 0)
+                #expect(try await yonder.yonder("tag", "--clear", yonder["file"]).status == 0)
                 let bare = try await yonder.info("file")
                 #expect(bare.favoriteRank == nil && bare.tags == nil && bare.tagData == nil)
-                #expect(try await run(yonder, "tag", yonder["file"]).status == 64)
-                #expect(try await run(yonder, "used", "--at", "yesterday", yonder["file"]).status == 64)
+                #expect(try await yonder.yonder("tag", yonder["file"]).status == 64)
+                #expect(try await yonder.yonder("used", "--at", "yesterday", yonder["file"]).status == 64)
             }
         }
 

@@ -146,10 +146,7 @@ extension RealMount {
                 let summaries = try JSONDecoder().decode([DomainSummary].self, from: Data(rest.outputBytes))
                 #expect(summaries.map(\.name) == ["other"])
                 for wrong in [["mount"], ["mount", "--all", "--poll", "60"], ["mount", "x", "--all"], ["unmount"]] {
-                    let outcome = try await Command(
-                        [Installation.program] + wrong, environment: yonder.environment
-                    ).run()
-                    #expect(outcome.status == 64, "\(wrong)")
+                    #expect(try await yonder.yonder(words: wrong).status == 64, "\(wrong)")
                 }
             }
         }

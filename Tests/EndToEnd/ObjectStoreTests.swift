@@ -31,15 +31,11 @@ extension RealMount {
             }
         }
 
-        private func run(_ yonder: Installation, _ arguments: [String]) async throws -> Command.Outcome {
-            try await Command([Installation.program] + arguments, environment: yonder.environment, seconds: 60).run()
-        }
-
         @Test("what lies below a prefix of a bucket is a folder, to read and to write") func worksAsAFolder()
             async throws
         {
             try await withBucket { store, yonder, mount in
-                let mounted = try await run(yonder, mount)
+                let mounted = try await yonder.yonder(words: mount)
                 try #require(mounted.status == 0, "\(mounted.errors)")
                 let read = try await Command.shell("cd \"$1\" && find . | sort && cat a/one", yonder.mount.string)
                 #expect(read.output == ".\n./a\n./a/one\none")
@@ -72,7 +68,7 @@ extension RealMount {
         )
         func modes() async throws {
             try await withBucket { _, yonder, mount in
-                try #require(try await run(yonder, mount).status == 0)
+                try #require(try await yonder.yonder(words: mount).status == 0)
                 try await yonder.expectDone(
                     "cd \"$1\" && umask 022 && printf '#!/bin/sh\\necho ran\\n' > script && printf x > secret && chmod 600 secret",
                     yonder.mount.string)
@@ -82,7 +78,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("pending").output == "")
                 // Another machine knows nothing of it.
                 #expect(try await yonder.yonder("remove", "mount", "--keep", "none").status == 0)
-                try #require(try await run(yonder, mount).status == 0)
+                try #require(try await yonder.yonder(words: mount).status == 0)
                 _ = try await Command.shell("cat \"$1\"/*", yonder.mount.string)
                 #expect(try await eventually { try await yonder.shell("stat -c %a script") == "755\n" })
                 let seen = try await Command.shell(
@@ -102,7 +98,7 @@ extension RealMount {
         @Test("a daemon that is killed while a directory is renamed leaves nothing twice, and loses nothing")
         func survivesBeingKilledInARenaming() async throws {
             try await withBucket { store, yonder, mount in
-                try #require(try await run(yonder, mount).status == 0)
+                try #require(try await yonder.yonder(words: mount).status == 0)
                 try await yonder.expectDone(
                     "cd \"$1\" && mkdir d && for i in $(seq 120); do printf %s $i > d/$i; done", yonder.mount.string)
                 #expect(try await yonder.yonder("wait", "--timeout", "50").status == 0)
@@ -117,7 +113,7 @@ extension RealMount {
                     ask "$at/bucket?prefix=top/d/" | wc -l
                     """)
                 #expect(killed.line == "121", "too late: \(killed.output) are still where they were")
-                try await run(yonder, mount).expectSuccess()
+                try await yonder.yonder(words: mount).expectSuccess()
                 try await yonder.yonder("wait", "--timeout", "50").expectSuccess()
                 let there = try await store.ask("ask \"$at/bucket?prefix=top/\" | sort")
                 let expected = (["top/a/one", "top/e/"] + (1...120).map { "top/e/\($0)" }).sorted().joined(
@@ -132,17 +128,17 @@ extension RealMount {
         func keepsCredentials() async throws {
             try await withBucket { _, yonder, mount in
                 let wrong = yonder.with(["AWS_SECRET_ACCESS_KEY": "not-the-secret"])
-                let refused = try await run(wrong, mount)
+                let refused = try await wrong.yonder(words: mount)
                 #expect(refused.status == 1)
                 #expect(refused.errors.contains("the secret key is not the access key's"), "\(refused.errors)")
                 #expect(!refused.errors.contains("not-the-secret"))
-                #expect(try await run(yonder, mount).status == 0)
+                #expect(try await yonder.yonder(words: mount).status == 0)
                 _ = try await yonder.yonder("shutdown")
                 // Another shell, which knows nothing of them.
                 let other = Installation(
                     directory: yonder.directory, source: yonder.source, mount: yonder.mount,
                     environment: yonder.environment.filter { !$0.key.hasPrefix("AWS_") })
-                try await run(other, ["mount", "mount"]).expectSuccess()
+                try await other.yonder("mount", "mount").expectSuccess()
                 #expect(try await Command.run("cat", yonder["a/one"]).output == "one")
                 let modes = try await Command.shell(
                     "stat -c '%a %n' \"$1\"/credentials/* && ! grep -rqF '\"\(ObjectStoreProgram.secretKey)\"' \"$1/state\" "
