@@ -62,8 +62,7 @@ extension RealMount {
                 let mount = try await Command.python(Self.listing, yonder.mount.string)
                 #expect(source.output.split(separator: "\n").count > 3050)
                 #expect(source.output == mount.output)
-                let again = try await Command.python(Self.listing, yonder.mount.string)
-                #expect(again.output == source.output)
+                #expect(try await Command.python(Self.listing, yonder.mount.string).output == source.output)
                 let hashes = "cd \"$1\" && find . -type f -print0 | sort -z | xargs -0 sha256sum"
                 #expect(
                     try await Command.shell(hashes, yonder.source.string).output
@@ -98,8 +97,7 @@ extension RealMount {
             try await Installation.run { yonder in
                 try yonder.write(Array(repeating: 7, count: 100_000), to: "file")
                 try await yonder.mountSource()
-                let stat = try await Command.run("stat", "-c", "%s %b", yonder["file"])
-                #expect(stat.line == "100000 1")
+                #expect(try await Command.run("stat", "-c", "%s %b", yonder["file"]).line == "100000 1")
                 #expect(try await yonder.info("file").content == "dataless")
                 #expect(try await Command.run("md5sum", yonder["file"]).status == 0)
                 #expect(

@@ -149,8 +149,7 @@ extension RealMount {
                 _ = try await yonder.yonder("trash", "put", yonder["a/f1"], yonder["a/b"], yonder["c/other"])
                 try await yonder.shell("echo another > a/f1")
                 let kept = yonder.directory["kept"].string
-                let report = try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept)
-                #expect(report.keep == .dirty)
+                #expect(try await yonder.json(RemoveReport.self, "remove", "home", "--to", kept).keep == .dirty)
                 #expect(yonder.sourceText("a/f1") == "file 1" && yonder.sourceText("c/other") == "other")
                 try await yonder.yonder("import", kept, yonder.source.string, yonder.mount.string).expectSuccess()
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)

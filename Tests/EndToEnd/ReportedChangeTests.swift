@@ -59,8 +59,7 @@ extension RealMount {
                         (try? String(contentsOfFile: yonder["d/file"], encoding: .utf8)) == "4444\n"
                     }
                     #expect(isAnew)
-                    let differences = try await Command.run("diff", "-r", yonder.mount.string, server.root.string)
-                    #expect(differences.output == "")
+                    #expect(try await Command.run("diff", "-r", yonder.mount.string, server.root.string).output == "")
                 }
             }
         }

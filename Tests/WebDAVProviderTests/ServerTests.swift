@@ -142,8 +142,7 @@ struct ServerTests {
                 let bytes = [UInt8](repeating: 7, count: size)
                 let made = try await session.create(ProviderSession.template("file of \(size)"), content: bytes)
                 // The version is the one that a listing shows.
-                let listed = try await session.find("file of \(size)")
-                #expect(listed.itemVersion == made.item.itemVersion)
+                #expect(try await session.find("file of \(size)").itemVersion == made.item.itemVersion)
                 #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file of \(size)"])) == Data(bytes))
             }
             // What others made meanwhile is not written over.

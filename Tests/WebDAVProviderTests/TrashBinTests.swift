@@ -51,14 +51,12 @@ struct TrashBinTests {
             #expect(try await remote.content(of: "b/other") == "two")
             #expect(try await remote.listing(of: "a").isEmpty)
             // Out of a directory that stays in the bin.
-            let out = try await session.restore(deep, to: b, as: "deep")
-            #expect(out.itemIdentifier == deep.itemIdentifier)
+            #expect(try await session.restore(deep, to: b, as: "deep").itemIdentifier == deep.itemIdentifier)
             #expect(try await remote.content(of: "b/deep") == "deep")
             #expect(try await session.list(sub.itemIdentifier).isEmpty)
             // Where it was, which is gone itself.
             _ = try await session.trash(session.item(a))
-            let home = try await session.restore(sub, to: .rootContainer, as: "sub")
-            #expect(home.itemIdentifier == sub.itemIdentifier)
+            #expect(try await session.restore(sub, to: .rootContainer, as: "sub").itemIdentifier == sub.itemIdentifier)
             #expect(try await remote.listing().sorted() == ["b", "sub"])
             #expect(try await remote.binnedNames() == ["a"])
             #expect(manager.warnings.isEmpty)
