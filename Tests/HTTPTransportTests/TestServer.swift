@@ -1,4 +1,3 @@
-import FileProvider
 import Foundation
 import HTTPTransport
 import Logging

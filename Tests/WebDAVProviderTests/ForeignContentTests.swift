@@ -1,10 +1,7 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import TestSupport
 import Testing
-
-@testable import WebDAVProvider
 
 @Suite("Files that another client writes just after an upload", .tags(.server))
 struct ForeignContentTests {

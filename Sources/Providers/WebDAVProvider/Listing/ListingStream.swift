@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import HTTPTransport
 import Synchronization
 import SystemPackage
 

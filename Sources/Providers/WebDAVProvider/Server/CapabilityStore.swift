@@ -1,4 +1,3 @@
-import FileProvider
 import FileProviderPaths
 
 /// Stores the capabilities of the server, so that it is probed once.

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import HTTPTransport
 
 /// Tells what was sent to a path from what another client has written there since, which may be as long.
 extension WebDAVServer {

@@ -1,4 +1,3 @@
-import FileProvider
 import HTTPTransport
 
 /// One response element of a multistatus: a resource with its properties (RFC 4918, 14.24).

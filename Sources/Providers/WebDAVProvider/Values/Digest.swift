@@ -1,5 +1,4 @@
 import Crypto
-import FileProvider
 import HTTPTransport
 
 /// A challenge in `WWW-Authenticate`.
