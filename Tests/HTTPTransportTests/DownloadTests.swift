@@ -104,8 +104,7 @@ import Testing
     @Test func errorsOfTheSinkAreThrown() async throws {
         try await withServer { server, transport in
             let sink = CollectingSink { throw FileProviderError(.posix, "full", errno: .noSpace) }
-            let url = try server.at("/file")
-            let error = await failure { _ = try await transport.download(download(url), into: sink) }
+            let error = await failure { _ = try await transport.download(download(server.at("/file")), into: sink) }
             #expect(error?.errno == .noSpace)
         }
     }

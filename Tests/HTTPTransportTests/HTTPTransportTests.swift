@@ -186,8 +186,7 @@ import Testing
 
     @Test func nonsenseIsNamedNonsense() async throws {
         try await withServer { server, transport in
-            let url = try server.at("/nonsense")
-            let error = await failure { _ = try await transport.send(HTTPRequest("GET", url)) }
+            let error = await failure { _ = try await transport.send(HTTPRequest("GET", server.at("/nonsense"))) }
             #expect(error?.code == .malformedResponse || error?.code == .serverUnreachable)
             let big = try server.at("/file")
             let tooMuch = await failure { _ = try await transport.send(HTTPRequest("GET", big), bodyLimit: 1000) }

@@ -14,8 +14,7 @@ import Testing
         try #require(
             proof.output.contains("Cipher is") && !proof.output.contains("Cipher is (NONE)"), "\(proof.errors)")
         let transport = makeTransport { $0.environment["SSL_CERT_FILE"] = server.certificate }
-        let url = try server.at("/echo")
-        let failed = await failure { _ = try await transport.send(HTTPRequest("GET", url)) }
+        let failed = await failure { _ = try await transport.send(HTTPRequest("GET", server.at("/echo"))) }
         await transport.close()
         #expect(failed == nil || failed?.code == .serverUnreachable)
         return failed?.message

@@ -33,8 +33,7 @@ struct RepetitionTests {
                 try await remote.write([2, 3], to: Self.file, if: .unchanged(tag: tag))
             }
             #expect(failure?.present?.size == 6)
-            let item = try await session.find("file")
-            #expect(try await session.fetch(item.itemIdentifier).bytes == Array("theirs".utf8))
+            #expect(try await session.fetch(session.find("file").itemIdentifier).bytes == Array("theirs".utf8))
         }
     }
 

@@ -323,8 +323,7 @@ struct CredentialTests {
     func admission(_ admission: DAVServer.Admission) async throws {
         try await ServedFolder.run(on: .apache, admission, credentials: Self.right) { folder, session async throws in
             try await folder.write([1, 2, 3], to: "file")
-            let file = try await session.find("file")
-            #expect(try await session.fetch(file.itemIdentifier).bytes == [1, 2, 3])
+            #expect(try await session.fetch(session.find("file").itemIdentifier).bytes == [1, 2, 3])
             let content = [UInt8](repeating: 1, count: 300_000)
             let made = try await session.create(ProviderSession.template("new name?"), content: content)
             #expect(try await session.fetch(made.item.itemIdentifier).bytes == content)

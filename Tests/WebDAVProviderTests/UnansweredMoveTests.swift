@@ -54,8 +54,7 @@ struct UnansweredMoveTests {
             _ = try await next.list()
             #expect(await eventually(within: .seconds(20)) { (try? await server.state().hidden) == [] })
             // The server has replaced the file, and has not lost it.
-            let file = try await next.find("file")
-            #expect(try await next.fetch(file.itemIdentifier).bytes == [2, 3])
+            #expect(try await next.fetch(next.find("file").itemIdentifier).bytes == [2, 3])
             await next.provider.invalidate()
         }
     }
@@ -94,8 +93,7 @@ struct UnansweredMoveTests {
             try await server.request(".release")
             #expect(await eventually { (try? await later.write(newer, to: file)) != nil })
             #expect(try await server.state().paths == ["/", "/file"])
-            let item = try await next.find("file")
-            #expect(try await next.fetch(item.itemIdentifier).bytes == newer)
+            #expect(try await next.fetch(next.find("file").itemIdentifier).bytes == newer)
             await next.provider.invalidate()
         }
     }
@@ -170,8 +168,7 @@ struct UnansweredMoveTests {
             try await server.request(".release")
             #expect(await eventually { (try? await later.write([3], to: file)) != nil })
             _ = try? await upload.value
-            let item = try await next.find("file")
-            #expect(try await next.fetch(item.itemIdentifier).bytes == [3])
+            #expect(try await next.fetch(next.find("file").itemIdentifier).bytes == [3])
             #expect(try await server.state().paths == ["/", "/file"])
             await next.provider.invalidate()
         }
