@@ -112,6 +112,46 @@ import Testing
         }
     }
 
+    @Test("CHANGE-1: a change in a directory that was not found is examined again after each answer that was not given")
+    func answerThatWasNotGiven() throws {
+        let log = ChangeLog()
+        let place = ChangeLog.Place("new", in: "d")
+        let anchor = log.anchor
+        log.append([place])
+        let first = try #require(log.places(since: anchor, limit: 10))
+        #expect(first.places == [place])
+        log.keepUnfound([place])
+        // The call that examines it ends before it can keep it.
+        for _ in 0..<3 {
+            let again = try #require(log.places(since: first.anchor, limit: 10))
+            #expect(again.places == [place])
+            #expect(again.isAll)
+        }
+        // It was found.
+        let last = try #require(log.places(since: log.anchor, limit: 10))
+        #expect(last.places.isEmpty)
+    }
+
+    @Test("CHANGE-1: changes in directories that are not found do not make a round endless")
+    func roundWithUnfound() throws {
+        let log = ChangeLog()
+        var anchor = log.anchor
+        let places = (0..<10).map { ChangeLog.Place("\($0)", in: "d") }
+        log.append(places)
+        for round in 0..<3 {
+            var examined: Set<ChangeLog.Place> = []
+            var isAll = false
+            for _ in 0..<10 where !isAll {
+                let next = try #require(log.places(since: anchor, limit: 2))
+                examined.formUnion(next.places)
+                log.keepUnfound(next.places)
+                (anchor, isAll) = (next.anchor, next.isAll)
+            }
+            #expect(isAll, "round \(round)")
+            #expect(examined == Set(places))
+        }
+    }
+
     @Test(
         "CHANGE-1: a file system below the folder that is unmounted has everything compared",
         .enabled("only root can mount") { FUSEAvailability.isRoot })

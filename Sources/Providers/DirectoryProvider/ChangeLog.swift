@@ -27,10 +27,8 @@ final class ChangeLog: Sendable {
         var movedAway: Set<Place> = []
         /// Paths whose move was examined, until the system knows the result.
         var examinedMoves: Set<Place> = []
-        /// Changed paths whose directory the system has, and was not found.
+        /// Changed paths whose directory the system has, and was not found. The next round of changes examines them again.
         var unfound: Set<Place> = []
-        /// Those that were examined again, until the system knows the result.
-        var examinedAgain: Set<Place> = []
         /// The position up to which the system knows the changes.
         var known = 0
         /// The position up to which it was told of them last.
@@ -53,13 +51,15 @@ final class ChangeLog: Sendable {
     }
 
     func append(_ places: [Place]) {
-        state.withLock { state in
-            state.places += places
-            if state.places.count > capacity {
-                let excess = state.places.count - capacity / 2
-                state.places.removeFirst(excess)
-                state.first += excess
-            }
+        state.withLock { append(places, to: &$0) }
+    }
+
+    private func append(_ places: some Sequence<Place>, to state: inout State) {
+        state.places += places
+        if state.places.count > capacity {
+            let excess = state.places.count - capacity / 2
+            state.places.removeFirst(excess)
+            state.first += excess
         }
     }
 
@@ -94,20 +94,10 @@ final class ChangeLog: Sendable {
         }
     }
 
-    /// Changed paths whose directory was not found: it may have been moved, and be found by now.
-    func takeUnfound() -> Set<Place> {
-        state.withLock { state in
-            state.examinedAgain = state.unfound
-            state.unfound = []
-            return state.examinedAgain
-        }
-    }
-
     /// Keeps changed paths whose directory was not found, until it is found or the system does not have it any more.
     func keepUnfound(_ places: [Place]) {
         state.withLock { state in
             state.unfound.formUnion(places)
-            state.examinedAgain.subtract(places)
             // Instead of all of them the whole folder is examined.
             if state.unfound.count > capacity { state = State() }
         }
@@ -133,7 +123,8 @@ final class ChangeLog: Sendable {
         state.withLock { $0 = State() }
     }
 
-    /// The changed paths since an anchor, without duplicates, from at most `limit` log entries.
+    /// The changed paths since an anchor, without duplicates, from at most `limit` log entries. The last ones of a round include those
+    /// of ``keepUnfound(_:)``.
     ///
     /// - Returns: nil if the anchor has expired.
     func places(since anchor: SyncAnchor, limit: Int) -> (places: [Place], anchor: SyncAnchor, isAll: Bool)? {
@@ -145,14 +136,22 @@ final class ChangeLog: Sendable {
             if position < state.told {
                 // The last answer was not taken in.
                 state.movedAway.formUnion(state.examinedMoves)
-                state.unfound.formUnion(state.examinedAgain)
             }
-            (state.known, state.examinedMoves, state.examinedAgain) = (position, [], [])
-            let stop = min(end, position + limit)
+            (state.known, state.examinedMoves) = (position, [])
+            var stop = min(end, position + limit)
             var seen: Set<Place> = []
+            var places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
+            let isAll = stop == end
+            if isAll {
+                // From the log they are taken once more if this answer is not taken in, or never given.
+                let again = state.unfound.subtracting(seen)
+                append(again, to: &state)
+                places += again
+                stop += again.count
+                state.unfound = []
+            }
             state.told = stop
-            let places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
-            return (places, Self.anchor(state, at: stop), stop == end)
+            return (places, Self.anchor(state, at: stop), isAll)
         }
     }
 

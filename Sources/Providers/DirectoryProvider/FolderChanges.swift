@@ -66,7 +66,6 @@ struct FolderChanges: FileProviderEnumerator {
                 if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
                 if try !examine(place) { lost.append(place) }
             }
-            lost += log.takeUnfound().subtracting(lost)
             // Changes in a directory that was moved after them, perhaps just now. Where it is now is among the changes, or has to be
             // looked for.
             if !lost.isEmpty { log.catchUpNow() }
