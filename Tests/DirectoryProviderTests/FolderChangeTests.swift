@@ -85,6 +85,18 @@ import Testing
         }
     }
 
+    @Test("FOLDER-2: a call that was cancelled while it examines a move leaves the move to the next call")
+    func cancelledCall() throws {
+        let log = ChangeLog()
+        let place = ChangeLog.Place("file", in: "d")
+        log.noteMovedAway(place)
+        let cancellation = BlockingCalls.Cancellation()
+        cancellation.request()
+        #expect(throws: CancellationError.self) { try log.takeMovedAway(place, checking: cancellation.check) }
+        #expect(log.hasMovedAway)
+        #expect(try log.takeMovedAway(place, checking: BlockingCalls.Cancellation().check))
+    }
+
     @Test("CHANGE-1: what was made in a directory is reported when that is back that was not found")
     func directoryThatIsAway() async throws {
         try await FolderRemote.run { remote, session in

@@ -86,8 +86,12 @@ final class ChangeLog: Sendable {
     }
 
     /// Whether a file was moved from a path since the last call of this function.
-    func takeMovedAway(_ place: Place) -> Bool {
-        state.withLock { state in
+    ///
+    /// - Parameter check: throws if the call was cancelled. The next call asks for its places after the cancellation: it finds what was
+    ///   taken before, and nothing is taken after.
+    func takeMovedAway(_ place: Place, checking check: () throws -> Void) throws -> Bool {
+        try state.withLock { state in
+            try check()
             guard state.movedAway.remove(place) != nil else { return false }
             state.examinedMoves.insert(place)
             return true

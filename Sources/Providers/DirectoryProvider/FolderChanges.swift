@@ -48,7 +48,7 @@ struct FolderChanges: FileProviderEnumerator {
                 try cancellation.check()
                 let before = vanished
                 guard try take(place) else { return false }
-                if denied.last != place, log.takeMovedAway(place) {
+                if denied.last != place, try log.takeMovedAway(place, checking: cancellation.check) {
                     hasMoves = true
                     for identifier in vanished.subtracting(before) { movedAway[identifier] = place }
                 }
@@ -57,7 +57,7 @@ struct FolderChanges: FileProviderEnumerator {
             /// Whether a place is to be examined again. Of a directory that was removed, its parent reports that.
             func isLost(_ place: ChangeLog.Place) throws -> Bool {
                 guard folder.manager.remotePath(of: place.directory) != nil else {
-                    _ = log.takeMovedAway(place)
+                    _ = try log.takeMovedAway(place, checking: cancellation.check)
                     return false
                 }
                 return try !examine(place)
