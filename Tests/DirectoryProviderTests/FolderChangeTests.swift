@@ -164,6 +164,69 @@ import Testing
         }
     }
 
+    @Test("a directory that was not found costs no walk of the folder for each move of another file")
+    func walksForUnfound() async throws {
+        try await FolderRemote.run { remote, session in
+            for directory in ["d", "a", "b"] { try await remote.makeDirectory(directory) }
+            for file in ["d/old", "a/file", "b/other"] { try await remote.write([1], to: file) }
+            for file in ["d/old", "b/other"] { _ = try await session.find(file) }
+            let file = try await session.find("a/file")
+            let other = try await session.find("b")
+            let anchor = try await session.anchor()
+            let away = try await Command.shell("cd \"$1\" && echo new > d/new && mv d ../aside", remote.root.string)
+            #expect(away.status == 0, "\(away.errors)")
+            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+            let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+            // A walk whose result is used for ten seconds.
+            let index = try #require(session.provider as? DirectoryProvider).folder.index
+            index.expire()
+            _ = index.paths(of: "none") {
+                Thread.sleep(forTimeInterval: 0.5)
+                return FolderIndex.Places()
+            }
+            let moved = try await Command.shell("cd \"$1\" && mv a/file b/file", remote.root.string)
+            #expect(moved.status == 0, "\(moved.errors)")
+            let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
+            let item = changes.updated.first { $0.itemIdentifier == file.itemIdentifier }
+            #expect(item?.parentItemIdentifier == other.itemIdentifier)
+            var walks = 0
+            _ = index.paths(of: "none") {
+                walks += 1
+                return FolderIndex.Places()
+            }
+            #expect(walks == 0)
+        }
+    }
+
+    @Test("CHANGE-1: what was made in a directory is reported when that is back where nothing is watched")
+    func backInAnUnwatchedDirectory() async throws {
+        try await FolderRemote.run { remote, session in
+            for directory in ["d", "never"] { try await remote.makeDirectory(directory) }
+            try await remote.write([1], to: "d/old")
+            _ = try await session.find("d/old")
+            let directory = try await session.find("d")
+            let anchor = try await session.anchor()
+            let away = try await Command.shell("cd \"$1\" && echo new > d/new && mv d ../aside", remote.root.string)
+            #expect(away.status == 0, "\(away.errors)")
+            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+            let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+            // The result of the last walk is still used.
+            let index = try #require(session.provider as? DirectoryProvider).folder.index
+            index.expire()
+            _ = index.paths(of: "none") {
+                Thread.sleep(forTimeInterval: 0.5)
+                return FolderIndex.Places()
+            }
+            let back = try await Command.shell("cd \"$1\" && mv ../aside d && mv d never/d", remote.root.string)
+            #expect(back.status == 0, "\(back.errors)")
+            let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
+            #expect(
+                changes.updated.contains {
+                    $0.filename == "new" && $0.parentItemIdentifier == directory.itemIdentifier
+                })
+        }
+    }
+
     @Test(
         "CHANGE-1: a file system below the folder that is unmounted has everything compared",
         .enabled("only root can mount") { FUSEAvailability.isRoot })

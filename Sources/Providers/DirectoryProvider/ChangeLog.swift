@@ -127,11 +127,22 @@ final class ChangeLog: Sendable {
         state.withLock { $0 = State() }
     }
 
-    /// The changed paths since an anchor, without duplicates, from at most `limit` log entries. The last ones of a round include those
-    /// of ``keepUnfound(_:)``.
+    /// What was changed since an anchor.
+    struct Changes {
+        /// Without duplicates.
+        var places: [Place]
+        var anchor: SyncAnchor
+        /// Whether these are the last ones of the round.
+        var isAll: Bool
+        /// The paths whose directory was not found before.
+        var unfound: Set<Place>
+    }
+
+    /// The changed paths since an anchor, from at most `limit` log entries. The last ones of a round include those of
+    /// ``keepUnfound(_:)``.
     ///
     /// - Returns: nil if the anchor has expired.
-    func places(since anchor: SyncAnchor, limit: Int) -> (places: [Place], anchor: SyncAnchor, isAll: Bool)? {
+    func places(since anchor: SyncAnchor, limit: Int) -> Changes? {
         let parts = String(decoding: anchor.rawValue, as: UTF8.self).split(separator: ".")
         guard parts.count == 2, let life = UInt64(parts[0], radix: 16), let position = Int(parts[1]) else { return nil }
         return state.withLock { state in
@@ -145,17 +156,17 @@ final class ChangeLog: Sendable {
             var stop = min(end, position + limit)
             var seen: Set<Place> = []
             var places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
-            let isAll = stop == end
+            let (isAll, unfound) = (stop == end, state.unfound)
             if isAll {
                 // From the log they are taken once more if this answer is not taken in, or never given.
-                let again = state.unfound.subtracting(seen)
+                let again = unfound.subtracting(seen)
                 append(again, to: &state)
                 places += again
                 stop += again.count
                 state.unfound = []
             }
             state.told = stop
-            return (places, Self.anchor(state, at: stop), isAll)
+            return Changes(places: places, anchor: Self.anchor(state, at: stop), isAll: isAll, unfound: unfound)
         }
     }
 

@@ -24,6 +24,8 @@ struct FolderChanges: FileProviderEnumerator {
             var movedAway: [ItemIdentifier: ChangeLog.Place] = [:]
             var hasMoves = false
             var lost: [ChangeLog.Place] = []
+            /// The directories that were looked for and not found.
+            var missing: Set<ItemIdentifier> = []
             var denied: [ChangeLog.Place] = []
             /// - Returns: false when the directory is not found.
             func take(_ place: ChangeLog.Place) throws -> Bool {
@@ -46,8 +48,12 @@ struct FolderChanges: FileProviderEnumerator {
             /// - Returns: false when the directory is not found.
             func examine(_ place: ChangeLog.Place) throws -> Bool {
                 try cancellation.check()
+                guard !missing.contains(place.directory) else { return false }
                 let before = vanished
-                guard try take(place) else { return false }
+                guard try take(place) else {
+                    missing.insert(place.directory)
+                    return false
+                }
                 if denied.last != place, try log.takeMovedAway(place, checking: cancellation.check) {
                     hasMoves = true
                     for identifier in vanished.subtracting(before) { movedAway[identifier] = place }
@@ -62,6 +68,17 @@ struct FolderChanges: FileProviderEnumerator {
                 }
                 return try !examine(place)
             }
+            /// What was moved and has not been found so far.
+            func sought() -> Set<ItemIdentifier> {
+                Set(movedAway.keys).intersection(vanished).subtracting(batch.updated.map(\.itemIdentifier))
+            }
+            /// Whether the folder is to be walked for the directories of lost places. For those that were lost in an earlier call that was
+            /// done then: it is done again if something was moved to a directory that is not watched.
+            func isWalkNeeded() -> Bool {
+                if !lost.isEmpty, !sought().isEmpty { return true }
+                guard lost.contains(where: { !logged.unfound.contains($0) }) else { return false }
+                return hasMoves || log.hasMovedAway || folder.index.isCheap
+            }
             for place in logged.places {
                 if let name = place.name { try folder.waitForAnswers(in: place.directory, named: name, cancellation) }
                 if try !examine(place) { lost.append(place) }
@@ -69,19 +86,16 @@ struct FolderChanges: FileProviderEnumerator {
             // Changes in a directory that was moved after them, perhaps just now. Where it is now is among the changes, or has to be
             // looked for.
             if !lost.isEmpty { log.catchUpNow() }
-            for _ in 0..<2 where !lost.isEmpty {
+            for isWalked in [false, true] where !lost.isEmpty {
+                missing = []
                 lost = try lost.filter(isLost)
-                guard !lost.isEmpty, hasMoves || log.hasMovedAway || folder.index.isCheap else { break }
+                guard !isWalked, isWalkNeeded() else { break }
                 folder.index.expire()
             }
             // Its move may be among later changes, or it is out of the folder for a while.
             log.keepUnfound(lost)
-            var found = Set(batch.updated.map(\.itemIdentifier))
-            for item in try folder.search(for: Set(movedAway.keys).intersection(vanished).subtracting(found)) {
-                batch.updated.append(item)
-                found.insert(item.itemIdentifier)
-            }
-            var gone = vanished.subtracting(found)
+            batch.updated += try folder.search(for: sought())
+            var gone = vanished.subtracting(batch.updated.map(\.itemIdentifier))
             // A directory that denies access must not hold up the others. When it can be read again, that is a change, and what was
             // changed in it before is compared with that. What was moved may be in it until then.
             if log.postpone(denied, isRoundComplete: logged.isAll) {
