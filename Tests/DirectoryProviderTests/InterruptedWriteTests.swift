@@ -13,7 +13,7 @@ import Testing
 
     /// Leaves a file as a crash, and perhaps another program after it, leaves it.
     private func interrupt(_ remote: FolderRemote, _ session: ProviderSession, leaving content: String) async throws
-        -> String
+        -> (copy: String, item: FileProviderItem)
     {
         try await remote.write(Array(Self.old.utf8), to: "one")
         let item = try await session.find("one")
@@ -24,7 +24,7 @@ import Testing
             begun: Int64(Date().timeIntervalSince1970), size: Int64(Self.old.utf8.count))
         try session.manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace)
         try await remote.write(Array(content.utf8), to: "one")
-        return copy
+        return (copy, item)
     }
 
     private func content(_ remote: FolderRemote) throws -> String {
@@ -41,7 +41,7 @@ import Testing
         ])
     func writtenMeanwhile(left: String, isCompleted: Bool) async throws {
         try await FolderRemote.run { remote, session in
-            let copy = try await interrupt(remote, session, leaving: left)
+            let (copy, _) = try await interrupt(remote, session, leaving: left)
             let provider = try await remote.makeProvider(for: session.manager)
             await provider.invalidate()
             #expect(try content(remote) == (isCompleted ? Self.new : left))
@@ -50,11 +50,42 @@ import Testing
         }
     }
 
-    @Test("FOLDER-4: an interrupted write is not completed while another program has the file open")
+    @Test("FOLDER-4: an interrupted write is completed although another program reads the file")
+    func readMeanwhile() async throws {
+        try await FolderRemote.run { remote, session in
+            _ = try await interrupt(remote, session, leaving: "the content")
+            let reader = try FileHandle(forReadingFrom: URL(fileURLWithPath: remote["one"]))
+            defer { try? reader.close() }
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(try content(remote) == Self.new)
+        }
+    }
+
+    @Test("FOLDER-4: the edit whose write was interrupted waits while another program has the file open for writing")
+    func editedMeanwhile() async throws {
+        try await FolderRemote.run { remote, session in
+            let left = "the new content"
+            let (_, item) = try await interrupt(remote, session, leaving: left)
+            let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
+            let code = await failureCode {
+                _ = try await session.modify(item, .contents, content: Array(Self.new.utf8))
+            }
+            #expect(code == .posix)
+            #expect(try content(remote) == left)
+            try other.close()
+            let stored = try await session.modify(item, .contents, content: Array(Self.new.utf8))
+            #expect(stored.item.itemIdentifier == item.itemIdentifier)
+            #expect(try content(remote) == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
+    @Test("FOLDER-4: an interrupted write is not completed while another program has the file open for writing")
     func openMeanwhile() async throws {
         try await FolderRemote.run { remote, session in
             let left = "the content"
-            let copy = try await interrupt(remote, session, leaving: left)
+            let (copy, _) = try await interrupt(remote, session, leaving: left)
             let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
             let early = try await remote.makeProvider(for: session.manager)
             await early.invalidate()

@@ -7,6 +7,8 @@ extension FolderWriter {
     func modify(
         _ item: FileProviderItem, base: ItemVersion, _ fields: ItemFields, contents: ContentSource?
     ) throws -> ItemChange {
+        // A file that is partly written is then seen with what was sent.
+        if fields.contains(.contents) { folder.finishWritingInPlace() }
         guard let place = try find(item, fields) else { return try recognize(item, fields, contents) }
         return try modify(place, item, base, fields, contents)
     }
@@ -93,7 +95,8 @@ extension FolderWriter {
 
     /// The fields of a change that must still be applied.
     ///
-    /// - Throws: `localVersionConflictingWithServer` if new content is based on another version.
+    /// - Throws: `localVersionConflictingWithServer` if new content is based on another version; EBUSY if the file is partly written, and
+    ///   another program has it open for writing.
     private func fieldsToStore(
         _ fields: ItemFields, of item: FileProviderItem, at entry: NamedEntry, _ status: FileStatus,
         _ base: ItemVersion, _ contents: ContentSource?
@@ -112,6 +115,12 @@ extension FolderWriter {
         }
         if isBase { return fields }
         guard let contents, try hasContent(entry, status, contents) else {
+            // Half of a content is no version of the file.
+            if try folder.hasUnfinishedEdit(status) {
+                throw FileProviderError(
+                    .posix, "'\(entry.name)' on the source is partly written, and in use by another program",
+                    itemIdentifier: item.itemIdentifier, errno: .resourceBusy)
+            }
             throw conflict(at: entry)
         }
         return fields.subtracting(.contents)
@@ -149,7 +158,6 @@ extension FolderWriter {
         from old: NamedEntry, to new: NamedEntry, moves: Bool, _ status: FileStatus, _ item: FileProviderItem,
         _ fields: ItemFields, _ contents: ContentSource?
     ) throws -> (pending: ItemFields, stored: [UInt8]) {
-        folder.finishWritingInPlace()
         let upload = try upload(contents, of: item, into: new.directory, permissions: status.permissions & 0o777)
         let before = try old.directory.openReference(named: old.name)
         defer { try? before.close() }

@@ -124,28 +124,53 @@ extension Folder {
             }
             let copy = try directory.openFile(named: edit.copy)
             defer { try? copy.close() }
-            let target = try directory.openForWriting(named: edit.name)
-            defer { try? target.close() }
-            do {
-                try target.takeLease {}
-            } catch let error as Errno where error != .resourceTemporarilyUnavailable {
-                // The file system has none any more.
-            }
-            defer { target.giveUpLease() }
-            let status = try FileStatus(of: target)
-            let wanted = try FileStatus(of: copy)
-            if items.file(status) == edit.file, status.modified.seconds <= edit.begun + Self.secondsOfWriting,
-                try target.isPartlyWritten(from: copy, status.size, of: wanted.size, over: edit.size ?? status.size)
-            {
-                try target.takeContent(of: copy, size: wanted.size)
-                // With its date it is recognized as what was sent.
-                try target.setModified(wanted.modified)
-            }
+            if try isToBeCompleted(edit, in: directory, copy) { try complete(edit, in: directory, copy) }
             try? directory.unlink(named: edit.copy)
         } catch Errno.noSuchFileOrDirectory {
             // The file has been removed or replaced, or the copy was never complete.
             try? directory.unlink(named: edit.copy)
         }
+    }
+
+    /// - Throws: EAGAIN while another program has the file open for writing. One that reads it has half of the content, and is not waited
+    ///   for.
+    private func isToBeCompleted(
+        _ edit: InPlaceEdit, in directory: FileDescriptor, _ copy: FileDescriptor
+    ) throws -> Bool {
+        let target = try directory.openFile(named: edit.name)
+        // It would be in the way of the write lease.
+        defer { try? target.close() }
+        guard try isPartlyWritten(target, edit, copy) else { return false }
+        if target.isOpenForWriting { throw Errno.resourceTemporarilyUnavailable }
+        return true
+    }
+
+    private func complete(_ edit: InPlaceEdit, in directory: FileDescriptor, _ copy: FileDescriptor) throws {
+        let target = try directory.openForWriting(named: edit.name)
+        defer { try? target.close() }
+        // There is none while another program reads the file, and on some file systems.
+        try? target.takeWriteLease()
+        defer { target.giveUpLease() }
+        guard try isPartlyWritten(target, edit, copy) else { return }
+        let wanted = try FileStatus(of: copy)
+        try target.takeContent(of: copy, size: wanted.size)
+        // With its date it is recognized as what was sent.
+        try target.setModified(wanted.modified)
+    }
+
+    private func isPartlyWritten(_ target: FileDescriptor, _ edit: InPlaceEdit, _ copy: FileDescriptor) throws -> Bool {
+        let status = try FileStatus(of: target)
+        guard items.file(status) == edit.file, status.modified.seconds <= edit.begun + Self.secondsOfWriting else {
+            return false
+        }
+        return try target.isPartlyWritten(
+            from: copy, status.size, of: FileStatus(of: copy).size, over: edit.size ?? status.size)
+    }
+
+    /// Whether a file has an interrupted write that has not been completed yet.
+    func hasUnfinishedEdit(_ status: FileStatus) throws -> Bool {
+        let file = items.file(status)
+        return try manager.store.list(in: InPlaceEdit.namespace) { _ in }.contains { $0.record.file == file }
     }
 
     /// A later change of the file is by another process.
