@@ -17,6 +17,12 @@ import Testing
         return cancellation
     }
 
+    private func renaming(_ item: FileProviderItem, to name: String) -> FileProviderItem {
+        var item = item
+        item.filename = name
+        return item
+    }
+
     private func content(_ remote: FolderRemote, _ name: String) throws -> String {
         try String(contentsOfFile: remote[name], encoding: .utf8)
     }
@@ -99,6 +105,8 @@ import Testing
     /// A store whose disk can be full.
     private final class FullStore: ProviderStore {
         let isFull = Mutex(false)
+        /// The number of writes after which it is full; nil for any number.
+        let room = Mutex<Int?>(nil)
         private let store = InMemoryProviderStore()
 
         func read<Value>(_ body: (any ProviderStoreSnapshot) throws -> Value) throws -> Value { try store.read(body) }
@@ -106,7 +114,12 @@ import Testing
         func write<Value>(
             _ durability: ProviderStoreDurability, _ body: (any ProviderStoreTransaction) throws -> Value
         ) throws -> Value {
-            if isFull.withLock({ $0 }) { throw FileProviderError.posix(.noSpace, "full") }
+            let hasRoom = room.withLock { room in
+                guard let left = room else { return true }
+                room = max(0, left - 1)
+                return left > 0
+            }
+            if !hasRoom || isFull.withLock({ $0 }) { throw FileProviderError.posix(.noSpace, "full") }
             return try store.write(durability, body)
         }
     }
@@ -133,6 +146,37 @@ import Testing
             store.isFull.withLock { $0 = false }
             let stored = try await session.modify(item, .contents, content: Array("a longer content".utf8))
             #expect(stored.item.itemIdentifier == item.itemIdentifier)
+            #expect(try content(remote, "two") == "a longer content")
+        }
+    }
+
+    @Test("FOLDER-4: a link whose write cannot be recorded has its old name, too")
+    func unrecordedWriteAfterARename() async throws {
+        let remote = try FolderRemote()
+        defer { remote.directory.remove() }
+        let store = FullStore()
+        let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory, store: store)
+        let provider = try await remote.makeProvider(for: manager)
+        try await withCleanUp({ await provider.invalidate() }) {
+            let session = ProviderSession(provider: provider, manager: manager)
+            try await remote.write(Array("short".utf8), to: "one")
+            try FileManager.default.linkItem(atPath: remote["one"], toPath: remote["two"])
+            let item = try await session.find("one")
+            let renamed = renaming(item, to: "renamed")
+            // The renaming is recorded, and nothing after it.
+            store.room.withLock { $0 = 1 }
+            let code = await failureCode {
+                _ = try await session.modify(
+                    renamed, [.filename, .contents], content: Array("a longer content".utf8))
+            }
+            #expect(code == .posix)
+            #expect(try names(remote) == ["one", "two"])
+            #expect(try content(remote, "one") == "short")
+            store.room.withLock { $0 = nil }
+            let stored = try await session.modify(
+                renamed, [.filename, .contents], content: Array("a longer content".utf8))
+            #expect(stored.item.itemIdentifier == item.itemIdentifier)
+            #expect(try names(remote) == ["renamed", "two"])
             #expect(try content(remote, "two") == "a longer content")
         }
     }

@@ -233,11 +233,11 @@ extension FolderWriter {
         }
     }
 
-    /// Undoes a move, also if the change was given up.
+    /// Undoes a move, also if the change was given up or the store cannot be written.
     private func moveBack(
         _ identifier: ItemIdentifier, from new: NamedEntry, to old: NamedEntry, _ status: FileStatus
     ) {
-        try? folder.renaming(identifier, status, to: ChangeLog.Place(old.name, in: old.parent)) {
+        try? folder.renaming(identifier, status, to: ChangeLog.Place(old.name, in: old.parent), isUndoing: true) {
             try rename(from: new, to: old, status)
         }
     }

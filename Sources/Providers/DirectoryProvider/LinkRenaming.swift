@@ -34,15 +34,26 @@ struct LinkRenaming: Codable, Sendable {
 extension Folder {
     /// Does a renaming. It is recorded before, if the file has or had several links.
     ///
+    /// - Parameter isUndoing: whether it undoes another one. It is done then also if it cannot be recorded: the system knows the old place.
     /// - Throws: the errors of the store and of the body, which has renamed nothing then.
     func renaming(
-        _ identifier: ItemIdentifier, _ status: FileStatus, to place: ChangeLog.Place, _ body: () throws -> Void
+        _ identifier: ItemIdentifier, _ status: FileStatus, to place: ChangeLog.Place, isUndoing: Bool = false,
+        _ body: () throws -> Void
     ) throws {
         let before = renamings.withLock { $0[identifier] }
-        try noteRenaming(of: identifier, status, to: place)
+        var isRecorded = true
+        do {
+            try noteRenaming(of: identifier, status, to: place)
+        } catch {
+            guard isUndoing else { throw error }
+            isRecorded = false
+        }
         do {
             try body()
+            if !isRecorded { forgetRenaming(of: identifier) }
         } catch {
+            // The old record still says where the item is.
+            guard isRecorded else { throw error }
             if let before {
                 try? noteRenaming(of: identifier, status, to: before)
             } else {
