@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -206,6 +207,31 @@ import Testing
             }
             #expect(session.manager.warnings == [])
             #expect(try edits(remote) == [])
+        }
+    }
+
+    @Test(
+        "FOLDER-4: a file with several links is written in place where space cannot be allocated",
+        .enabled("only root can mount") { FUSEAvailability.isRoot })
+    func withoutAllocation() async throws {
+        let remote = try FolderRemote()
+        defer { remote.directory.remove() }
+        // ramfs has leases, and no fallocate.
+        try #require(try await Command.run("mount", "-t", "ramfs", "none", remote.root.string).status == 0)
+        try await withCleanUp({ _ = try await Command.run("umount", "-q", "-l", remote.root.string) }) {
+            try await remote.write(Array("short".utf8), to: "one")
+            try link(remote, "one", as: "two")
+            let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
+            let folder = try Folder(path: remote.root, manager: manager, leftoverAge: 1)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let upload = try Upload(in: root, permissions: 0o644)
+            try upload.file.writeAll("a longer content".utf8)
+            let isWritten = try upload.writeInPlace(
+                "one", expecting: FileStatus(of: "one", in: root), path: [], folder, BlockingCalls.Cancellation()
+            ) {}
+            #expect(isWritten)
+            #expect(try String(contentsOfFile: remote["two"], encoding: .utf8) == "a longer content")
         }
     }
 

@@ -218,7 +218,8 @@ extension FileDescriptor {
         return true
     }
 
-    /// Allocates the space of a longer content, so that a full disk is known before the first write.
+    /// Allocates the space of a longer content, so that a full disk is known before the first write. Does nothing on a file system that
+    /// cannot allocate.
     ///
     /// - Throws: what the system call says; the file is as it was then.
     fileprivate func allocate(for size: Int64, _ status: FileStatus) throws(Errno) {
@@ -226,6 +227,8 @@ extension FileDescriptor {
         do throws(Errno) {
             try allocate(mode: Self.keepingSize, offset: status.size, length: size - status.size)
         } catch {
+            // EOPNOTSUPP, and ENOSYS of some programs of FUSE.
+            if error == .notSupported || error == .noFunction { return }
             // A part may have been allocated, and the time set.
             if (try? FileStatus(of: self))?.size == status.size {
                 try? setLength(status.size)
