@@ -1,8 +1,13 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Synchronization
+import Syscalls
+import SystemPackage
 import TestSupport
 import Testing
+
+@testable import DirectoryProvider
 
 /// Files with several names that were renamed here, and whose answers were lost.
 @Suite struct LinkRenamingTests {
@@ -76,6 +81,27 @@ import Testing
                 #expect(after.first { $0.filename == "y" }?.itemIdentifier == items[0].itemIdentifier)
                 #expect(after.first { $0.filename == "x" }?.itemIdentifier == items[1].itemIdentifier)
             }
+        }
+    }
+
+    @Test("FOLDER-2: a listing that has read the old name of a link just before it is renamed does not undo the record")
+    func listedWhileItIsRenamed() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array("shared".utf8), to: "a")
+            try link(remote, "a", as: "b")
+            let item = try await session.find("a")
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            let place = ChangeLog.Place("c", in: .rootContainer)
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            try folder.renaming(item.itemIdentifier, FileStatus(of: "a", in: root), to: place) {
+                folder.noteSeen(item.itemIdentifier, at: ChangeLog.Place("a", in: .rootContainer))
+                try root.renameNew("a", to: "c", in: root)
+            }
+            #expect(folder.renamings.withLock { $0.places[item.itemIdentifier] } == place)
+            // Seen there later, it has been moved back.
+            folder.noteSeen(item.itemIdentifier, at: ChangeLog.Place("a", in: .rootContainer))
+            #expect(folder.renamings.withLock { $0.places.isEmpty })
         }
     }
 

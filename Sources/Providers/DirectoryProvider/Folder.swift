@@ -42,7 +42,7 @@ final class Folder: Sendable {
     /// The identifiers of hard links by location, until the system knows them.
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
     /// The places to which this provider has moved hard links, by item (``LinkRenaming``).
-    let renamings: Mutex<[ItemIdentifier: ChangeLog.Place]>
+    let renamings: Mutex<LinkRenamings>
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
@@ -113,7 +113,7 @@ final class Folder: Sendable {
         isReadOnly = record.isReadOnly ?? false
         capabilities = isReadOnly ? .readOnly : .ordinary.union(.allowsTrashing)
         source = Mutex(record)
-        renamings = Mutex(LinkRenaming.stored(by: manager))
+        renamings = Mutex(LinkRenamings(places: LinkRenaming.stored(by: manager)))
         if known?.source != record.source || known?.isReadOnly != record.isReadOnly { keep(record) }
         if !hasUnfinishedEdits.load(ordering: .relaxed) { finishWritingInPlace() }
     }

@@ -31,6 +31,14 @@ struct LinkRenaming: Codable, Sendable {
     }
 }
 
+/// The renamings of links that this provider has done, or is doing.
+struct LinkRenamings {
+    /// The new places, by item.
+    var places: [ItemIdentifier: ChangeLog.Place]
+    /// The items that are being renamed: which of two names they have is not known.
+    var running: Set<ItemIdentifier> = []
+}
+
 extension Folder {
     /// Does a renaming. It is recorded before, if the file has or had several links.
     ///
@@ -40,7 +48,11 @@ extension Folder {
         _ identifier: ItemIdentifier, _ status: FileStatus, to place: ChangeLog.Place, isUndoing: Bool = false,
         _ body: () throws -> Void
     ) throws {
-        let before = renamings.withLock { $0[identifier] }
+        let before = renamings.withLock { renamings in
+            renamings.running.insert(identifier)
+            return renamings.places[identifier]
+        }
+        defer { renamings.withLock { _ = $0.running.remove(identifier) } }
         var isRecorded = true
         do {
             try noteRenaming(of: identifier, status, to: place)
@@ -70,7 +82,7 @@ extension Folder {
             status.linkCount > 1 || identifier.rawValue != file
                 || manager.knownVersion(of: identifier).map(FolderItems.linkCount) ?? 1 > 1
         else { return }
-        let renamed = renamings.withLock { $0 }
+        let renamed = renamings.withLock { $0.places }
         let known = manager.knownIdentifiers(among: Array(renamed.keys))
         let answered = renamed.filter { other, place in
             guard other != identifier, let name = place.name else { return false }
@@ -83,33 +95,37 @@ extension Folder {
                 in: LinkRenaming.namespace)
         }
         renamings.withLock { renamings in
-            for (other, place) in answered where renamings[other] == place { renamings[other] = nil }
-            renamings[identifier] = place
+            for (other, place) in answered where renamings.places[other] == place { renamings.places[other] = nil }
+            renamings.places[identifier] = place
         }
     }
 
     private func forgetRenaming(of identifier: ItemIdentifier) {
-        guard renamings.withLock({ $0.removeValue(forKey: identifier) }) != nil else { return }
+        guard renamings.withLock({ $0.places.removeValue(forKey: identifier) }) != nil else { return }
         // If it stays in the store, the next report of the item's place after a restart removes it.
         try? manager.store.remove(Self.key(identifier), in: LinkRenaming.namespace)
     }
 
-    /// An item is about to be reported at a place. At another one than it was renamed to, it has been moved since.
+    /// An item is about to be reported at a place. At another one than it was renamed to, it has been moved since, unless it was seen there
+    /// just before it is renamed.
     func noteSeen(_ identifier: ItemIdentifier, at place: ChangeLog.Place) {
-        let isMovedSince = renamings.withLock { renamings in renamings[identifier].map { $0 != place } ?? false }
+        let isMovedSince = renamings.withLock { renamings in
+            guard let renamed = renamings.places[identifier], renamed != place else { return false }
+            return !renamings.running.contains(identifier)
+        }
         if isMovedSince { forgetRenaming(of: identifier) }
     }
 
     /// The item that this provider gave a name, if the file with that name is still the item's.
     func renamedItem(with file: String, at place: ChangeLog.Place) -> ItemIdentifier? {
         renamings.withLock { renamings in
-            renamings.first { $0.value == place && FolderItems.file(of: $0.key) == file }?.key
+            renamings.places.first { $0.value == place && FolderItems.file(of: $0.key) == file }?.key
         }
     }
 
     /// Finds an item at the name that this provider gave it.
     func findRenamed(_ identifier: ItemIdentifier) throws -> Place? {
-        guard let renamed = renamings.withLock({ $0[identifier] }), let name = renamed.name else { return nil }
+        guard let renamed = renamings.withLock({ $0.places[identifier] }), let name = renamed.name else { return nil }
         if renamed.directory == .trashContainer { return try findTrashed(identifier, at: [name]) }
         return try place(of: identifier, named: name, in: renamed.directory)
     }
