@@ -43,7 +43,8 @@ extension Folder {
     /// Does a renaming. It is recorded before, if the file has or had several links.
     ///
     /// - Parameter isUndoing: whether it undoes another one. It is done then also if it cannot be recorded: the system knows the old place.
-    /// - Throws: the errors of the store and of the body, which has renamed nothing then.
+    /// - Throws: the errors of the store, before the body, and those of the body. The item has its old name then, as far as is known: a
+    ///   change of case, or a rename of another file by mistake, may have failed on the way back too, and left it another one.
     func renaming(
         _ identifier: ItemIdentifier, _ status: FileStatus, to place: ChangeLog.Place, isUndoing: Bool = false,
         _ body: () throws -> Void
