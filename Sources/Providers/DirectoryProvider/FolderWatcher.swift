@@ -25,8 +25,10 @@ final class FolderWatcher: Sendable {
     /// A program that changes files all the time must not delay what others have changed.
     private static let longestGathering = Duration.milliseconds(100)
     private static let mostGathered = 4096
-    /// The time between two comparisons of a folder that is not watched as a whole.
+    /// The least time between two comparisons of a folder that is not watched as a whole.
     private let pause: Duration
+    /// It is at least so many times as long as the last comparison took.
+    private static let pauseInComparisons = 10
 
     init(folder: Folder, pause: Duration = .seconds(10)) throws(Errno) {
         inotify = try Inotify()
@@ -64,7 +66,7 @@ final class FolderWatcher: Sendable {
             if isFirst {
                 let hint = error == .noSpace ? "; raise fs.inotify.max_user_watches to have changes at once" : ""
                 manager.report(
-                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds\(hint)"
+                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds or less often\(hint)"
                 )
             }
             return false
@@ -93,17 +95,13 @@ final class FolderWatcher: Sendable {
 
     private func run() {
         var mounts = MountTable.mounts(around: folder.path)
-        var comparedAt = ContinuousClock.now
-        let milliseconds = Int32(pause / Duration.milliseconds(1))
+        var comparison: ContinuousClock.Instant?
+        var next = ContinuousClock.now + pause
         while true {
-            let timeout = watches.withLock { $0.isIncomplete } ? milliseconds : nil
+            let timeout = watches.withLock { $0.isIncomplete } ? Self.milliseconds(until: next) : nil
             guard let isReady = inotify.wait(milliseconds: timeout) else { return }
             // Also while programs change watched directories all the time.
-            if timeout != nil, .now - comparedAt >= pause {
-                comparedAt = .now
-                log.reset()
-                manager.signalEnumerator()
-            }
+            if timeout != nil, .now >= next { next = compareAgain(after: &comparison) }
             guard isReady else { continue }
             // Most changes cause several events, which are collected.
             let end = ContinuousClock.now + Self.longestGathering
@@ -122,6 +120,31 @@ final class FolderWatcher: Sendable {
             }
             manager.signalEnumerator()
         }
+    }
+
+    private static func milliseconds(until end: ContinuousClock.Instant) -> Int32 {
+        Int32(clamping: max(0, Int(((end - .now) / Duration.milliseconds(1)).rounded(.up))))
+    }
+
+    /// Has the whole folder compared, unless that is under way or has just been done.
+    ///
+    /// - Parameter begun: when the last comparison began that was begun here; nil for none.
+    /// - Returns: when to do this again.
+    private func compareAgain(after begun: inout ContinuousClock.Instant?) -> ContinuousClock.Instant {
+        let now = ContinuousClock.now
+        guard let end = log.readAt else {
+            // It would be outdated before its end, each time. After it, the system asks for what has changed since.
+            manager.signalEnumerator()
+            return now + pause - pause / 10
+        }
+        if let begun {
+            let due = begun + max(pause, (end - begun) * Self.pauseInComparisons)
+            if due > now { return due }
+        }
+        begun = now
+        log.reset()
+        manager.signalEnumerator()
+        return now + pause / 10
     }
 
     /// A file system came or went, in the folder or with it. What was changed there meanwhile is not known, and what failed because it was
