@@ -1,4 +1,5 @@
 import FileProvider
+import GRDB
 import ReplicaTestSupport
 import Testing
 
@@ -100,6 +101,17 @@ import Testing
         #expect(try replica.database.directoriesToCompare() == [])
         _ = try await replica.ingest(open: fixture.open) { try $0.listings.finishListing(of: .root, gone: []) }
         #expect(try replica.database.directoriesToCompare() == [.root])
+    }
+
+    @Test("a directory that is noted to be compared is not written once more") func notedOnce() async throws {
+        try await replica.list([.directory("d")], open: fixture.open)
+        let changes = try await replica.database.write { db in
+            try (0..<2).map { _ in
+                try db.noteIncompleteIfListed(.root)
+                return db.changesCount
+            }
+        }
+        #expect(changes == [1, 0])
     }
 
     @Test func namesThatDifferOnlyInUnicodeFormAreTwoItems() async throws {

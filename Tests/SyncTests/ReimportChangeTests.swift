@@ -74,6 +74,35 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "REIMPORT-6: a round after a reimport lists a directory once, whether it compares all or a few",
+            arguments: [false, true])
+        func listedOnceAfterReimport(hasChangeFeed: Bool) async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = hasChangeFeed
+            try await Machine.run(options: options, fill: Machine.fillForReimport) { machine in
+                let directory = try await machine.number("d")
+                try await machine.engine.reimport(below: .root)
+                await machine.engine.continueReimport()
+                try await machine.ingest()
+                // Each round compares all that it can where there is no feed.
+                #expect(try !machine.replica.database.isToBeCompared(directory))
+                try await machine.send()
+                await machine.engine.continueReimport()
+                #expect(try machine.replica.database.reimports.requests().isEmpty)
+                machine.provider.changeSilently { _ = $0.addFile("news", in: "d", content: RemoteContent("news")) }
+                machine.provider.log.clear()
+                try await machine.ingest()
+                for directory: ItemIdentifier in ["d", "e", "f"] {
+                    #expect(machine.provider.log.count(of: .enumerate, directory) == 1, "\(directory)")
+                }
+                #expect(await machine.exists("d/news"))
+                machine.provider.log.clear()
+                try await machine.ingest()
+                #expect(machine.provider.log.count(of: .enumerate, "d") == (hasChangeFeed ? 0 : 1))
+            }
+        }
+
         @Test("REIMPORT-2: what was removed stays removed when a second reimport begins during the first")
         func aRemovedFileIsGivenUpTwice() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in

@@ -67,6 +67,7 @@ extension Database {
             """
             UPDATE inode SET isIncomplete = \(comparison: .needed)
             WHERE number = ? AND kind = \(kind: .directory) AND content <> \(content: .dataless)
+                AND isIncomplete <> \(comparison: .needed)
             """, [directory.rawValue])
     }
 
@@ -76,6 +77,7 @@ extension Database {
             """
             UPDATE inode SET isIncomplete = \(comparison: .needed)
             WHERE kind = \(kind: .directory) AND content = \(content: .partial)
+                AND isIncomplete <> \(comparison: .needed)
             """, [])
     }
 

@@ -312,6 +312,7 @@ actor ChangeFeed: SyncPart {
             try await comparison.compare(directories)
         }
         let isComplete = try await missing.remove()
+        if isComplete { try await comparison.finish() }
         try settle(comparison)
         guard covers, isComplete else { return isComplete }
         let compared = comparison.compared
@@ -380,6 +381,7 @@ actor ChangeFeed: SyncPart {
             marks.ofDirectories = found.marks
         }
         guard try await missing.remove() else { return (false, comparison) }
+        try await comparison.finish()
         try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
         return (true, comparison)
     }

@@ -17,6 +17,8 @@ struct DirectoryComparison: SyncPart {
     private(set) var left: Set<InodeNumber> = []
     /// Whether something was left out, and is not compared again alone.
     private(set) var isPartial = false
+    /// The directories that were noted to be compared when their comparison began.
+    private var noted: Set<InodeNumber> = []
 
     private static let atOnce = 8
 
@@ -40,16 +42,13 @@ struct DirectoryComparison: SyncPart {
         _ directories: [ListedDirectory],
         unless isUnchanged: @escaping @Sendable (ListedDirectory) async throws -> Bool = { _ in false }
     ) async throws {
-        // Where something waits to be offered again, what the remote has makes sense after that, and is compared then: a change feed
-        // tells of nothing that was before its new anchor.
+        // Where something waits to be offered again, what the remote has makes sense after that.
         let ready = try directories.filter { try !replica.database.reimports.hasItemsToOffer(in: $0.number) }
         if ready.count < directories.count {
             isPartial = true
-            let left = Set(directories.map(\.number)).subtracting(ready.map(\.number))
-            try await commits.commit(changingNames: false) { ingestion in
-                for number in left { try ingestion.listings.noteIncomplete(number) }
-            }
+            try await noteLeftOut(Set(directories.map(\.number)).subtracting(ready.map(\.number)))
         }
+        try await beginNoted(among: ready)
         let one = self
         try await withThrowingTaskGroup(of: (ListedDirectory, [UInt8], Outcome?).self) { group in
             var remaining = ready.makeIterator()
@@ -72,6 +71,34 @@ struct DirectoryComparison: SyncPart {
                 }
                 try addNext()
             }
+        }
+    }
+
+    /// Notes directories that wait for a reimport, to be compared after it: a change feed tells of nothing that was before its new anchor.
+    /// Without one, each round compares all.
+    private func noteLeftOut(_ directories: Set<InodeNumber>) async throws {
+        guard calls.provider.features.changeFeed else { return }
+        try await commits.commit(changingNames: false) { ingestion in
+            for number in directories { try ingestion.listings.noteIncomplete(number) }
+        }
+    }
+
+    /// What is noted from here on is for the next comparison.
+    private mutating func beginNoted(among directories: [ListedDirectory]) async throws {
+        let begun = try Set(replica.database.directoriesToCompare()).intersection(directories.map(\.number))
+        guard !begun.isEmpty else { return }
+        noted.formUnion(begun)
+        try await commits.commit(changingNames: false) { ingestion in
+            for number in begun { try ingestion.listings.beginComparing(number) }
+        }
+    }
+
+    /// What is missing in the compared directories was decided on: they need not be compared again, unless they were noted meanwhile.
+    func finish() async throws {
+        let finished = compared.map(\.number).filter(noted.contains)
+        guard !finished.isEmpty else { return }
+        try await commits.commit(changingNames: false) { ingestion in
+            for number in finished { try ingestion.listings.finishComparing(number) }
         }
     }
 
