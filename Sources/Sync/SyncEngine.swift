@@ -141,7 +141,7 @@ package final class SyncEngine: SyncPart {
             context, retries: isInteractive ? nil : listingRetries, offers: offers,
             onIncomplete: { schedule.refresh() })
         self.listings = listings
-        let feed = ChangeFeed(context, listings: listings, askForRound: { schedule.refresh() })
+        let feed = ChangeFeed(context, listings: listings, askForRound: { schedule.refreshInTime() })
         self.feed = feed
         let downloads = Downloads(context, budget: budget, offers: offers, feed: feed, accounting: accounting)
         self.downloads = downloads

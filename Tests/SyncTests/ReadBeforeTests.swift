@@ -126,6 +126,31 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-1: a reader that gives up while it waits for a round has no other round made")
+        func newsThatAReaderGivesUpBefore() async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                try await fixture.list("d")
+                try await fixture.engine.refresh()
+                fixture.engine.start()
+                // The round that this begins with is over.
+                #expect(await eventually { fixture.provider.log.count(of: .changes) >= 1 })
+                try await fixture.engine.refresh()
+                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
+                let engine = fixture.engine
+                let round = Task { try await engine.refresh() }
+                #expect(await eventually { gate.waiting == 1 })
+                let count = fixture.provider.log.count(of: .changes)
+                let news = Task { try await engine.feed.takeNewsOnly() }
+                try await Task.sleep(for: .milliseconds(100))
+                news.cancel()
+                gate.open()
+                try await round.value
+                _ = await news.result
+                try await Task.sleep(for: .seconds(1))
+                #expect(fixture.provider.log.count(of: .changes) == count)
+            }
+        }
+
         @Test("CHANGE-1: a comparison that is asked for sees what was there by then, also while another is under way")
         func comparedOnceMore() async throws {
             try await EngineFixture.run(fill: fill) { fixture in

@@ -78,6 +78,42 @@ extension EngineTests {
             }
         }
 
+        @Test("ERROR-6: news that readers ask for in vain do not change the pause after a round that failed")
+        func readersWait() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await start(fixture)
+                let error = FileProviderError(.malformedResponse, "refused")
+                fixture.provider.faults.fail(.changes, with: error, times: nil)
+                fixture.engine.signal()
+                #expect(await eventually(within: .seconds(20)) { fixture.hasWarning("cannot be taken in") })
+                // After so many rounds that failed the next one would come after an hour.
+                for _ in 0..<20 { try? await fixture.engine.feed.takeNewsOnly() }
+                fixture.provider.faults.clear()
+                fixture.provider.changeSilently { $0.addFile("new", content: RemoteContent("new")) }
+                #expect(try await eventually(within: .seconds(20)) { try fixture.names().contains("new") })
+            }
+        }
+
+        @Test("CHANGE-1: news that a reader has asked for lead to no rounds without a pause")
+        func readersAskForRounds() async throws {
+            try await EngineFixture.run(fill: files) { fixture async throws in
+                try await start(fixture)
+                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
+                fixture.engine.signal()
+                #expect(await eventually { gate.waiting == 1 })
+                // The next round that only a reader asks for comes after twenty times as long.
+                try await Task.sleep(for: .milliseconds(300))
+                gate.open()
+                try await fixture.engine.refresh()
+                fixture.provider.changeSilently { $0.expireAnchors() }
+                fixture.provider.log.clear()
+                try await fixture.engine.feed.takeNewsOnly()
+                try await Task.sleep(for: .seconds(1))
+                #expect(fixture.provider.log.count(of: .enumerate) == 0)
+                #expect(await fixture.provider.log.waits(.enumerate, within: .seconds(60)))
+            }
+        }
+
         @Test("ERROR-6: a directory that the remote cannot list is compared again alone, and keeps nothing else back")
         func malformedDirectory() async throws {
             func fill(_ tree: inout RemoteTree) {

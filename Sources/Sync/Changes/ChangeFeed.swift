@@ -34,7 +34,7 @@ actor ChangeFeed: SyncPart {
     /// The directories that could not be compared in the present round.
     private var left: Set<InodeNumber> = []
 
-    /// - Parameter askForRound: has a round made soon, and repeated after a failure.
+    /// - Parameter askForRound: has a round made as soon as the rounds before it allow, and repeated after a failure.
     init(_ context: SyncContext, listings: Listings, askForRound: @escaping @Sendable () -> Void) {
         self.context = context
         self.askForRound = askForRound
@@ -69,17 +69,22 @@ actor ChangeFeed: SyncPart {
     /// ``DeletionGuard``: the count of items that were removed one by one stays.
     func takeNewsOnly() async throws {
         while let running { _ = try? await running.value }
+        try Task.checkCancellation()
         let task = Task {
             defer { self.finishRound() }
+            var isAsked = false
             do {
                 try missing.begin()
                 try await refreshRoot()
-                let isAll = try await withEnumerator { try await self.takeReported(by: $0) }
+                let isAll = try await withEnumerator { enumerator in
+                    isAsked = true
+                    return try await self.takeReported(by: enumerator)
+                }
                 // Only a round compares all directories, or those that the news leave in doubt.
                 if try !isAll || !replica.database.comparisons().due.isEmpty { askForRound() }
             } catch {
                 // The provider need not signal again what it has told already.
-                askForRound()
+                if isAsked { askForRound() }
                 throw error
             }
         }

@@ -24,6 +24,8 @@ final class RefreshSchedule: Sendable {
         var failures = 0
         /// Until when no poll asks the remote, because the last round failed; nil when it did not.
         var pausesUntil: ContinuousClock.Instant?
+        /// Whether a round is wanted as soon as it takes no larger share of the time than polling. The next one is it.
+        var isAsked = false
         /// The rounds under way.
         var running = 0
         var isIdle = true
@@ -37,6 +39,7 @@ final class RefreshSchedule: Sendable {
     private let connection: Connection
     private let state: Mutex<State>
     private let rounds = WakeSignal()
+    private let requests = WakeSignal()
     private let probes = WakeSignal()
     private let browsing = WakeSignal()
     private let timer = WakeSignal()
@@ -54,6 +57,16 @@ final class RefreshSchedule: Sendable {
 
     /// Asks for a round soon.
     func refresh() { rounds.wake() }
+
+    /// Asks for a round, which takes no larger share of the time than polling. Nothing is asked for after a round that failed: it is
+    /// repeated after its pause.
+    func refreshInTime() {
+        let isNew = state.withLock { state in
+            if state.pausesUntil == nil { state.isAsked = true }
+            return state.pausesUntil == nil
+        }
+        if isNew { requests.wake() }
+    }
 
     /// The remote is unreachable: probes it until it answers.
     func probe() { probes.wake() }
@@ -78,6 +91,10 @@ final class RefreshSchedule: Sendable {
             await self.round(refresh)
             return .zero
         }
+        requests.run {
+            await self.refreshAsAsked()
+            return .zero
+        }
         probes.run {
             while self.connection.failure != nil, !Task.isCancelled {
                 try? await Task.sleep(for: self.connection.pauseBeforeProbe)
@@ -98,7 +115,7 @@ final class RefreshSchedule: Sendable {
     }
 
     func stop() {
-        for signal in [rounds, probes, browsing, timer] { signal.stop() }
+        for signal in [rounds, requests, probes, browsing, timer] { signal.stop() }
     }
 
     // MARK: - Browsing
@@ -153,7 +170,10 @@ final class RefreshSchedule: Sendable {
     /// larger share of the time than polling. Polls wait for that, too.
     private func round(_ refresh: @Sendable () async throws(FileProviderError) -> Void) async {
         let start = ContinuousClock.now
-        state.withLock { $0.running += 1 }
+        state.withLock { state in
+            state.running += 1
+            state.isAsked = false
+        }
         let failure: FileProviderError?
         do throws(FileProviderError) {
             try await refresh()
@@ -194,6 +214,18 @@ final class RefreshSchedule: Sendable {
     /// Not while a round is under way: the poll would follow it at once, whatever comes of it.
     private var isTimeToPoll: Bool {
         state.withLock { state in state.running == 0 && state.pausesUntil.map { $0 <= .now } ?? true }
+    }
+
+    private func refreshAsAsked() async {
+        while !Task.isCancelled {
+            let earliest = state.withLock { state -> ContinuousClock.Instant? in
+                guard state.isAsked else { return nil }
+                return state.lastRound.map { $0.end + $0.took * BrowsedDirectories.longestShare } ?? .now
+            }
+            guard let earliest else { return }
+            if earliest <= .now { return refreshUnlessUnreachable() }
+            try? await Task.sleep(until: earliest, clock: .continuous)
+        }
     }
 
     /// While the remote is unreachable, only the probe asks it.
