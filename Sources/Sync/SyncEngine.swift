@@ -139,7 +139,7 @@ package final class SyncEngine: SyncPart {
         listingRetries = ListingRetries(replica: replica)
         let listings = Listings(
             context, retries: isInteractive ? nil : listingRetries, offers: offers,
-            onIncomplete: { schedule.refresh() })
+            onIncomplete: { schedule.compareNoted() })
         self.listings = listings
         let feed = ChangeFeed(context, listings: listings, askForRound: { schedule.refreshInTime() })
         self.feed = feed
@@ -203,7 +203,7 @@ package final class SyncEngine: SyncPart {
     package func start() {
         guard !isInteractive else { return }
         schedule.run(
-            compare: { [feed] in await feed.compareOnly($0) },
+            compare: { [feed] in await feed.compareOnly($0) }, compareNoted: { [feed] in await feed.compareNoted() },
             refresh: { [feed, trashTidier] () async throws(FileProviderError) -> Void in
                 defer { trashTidier.wake() }
                 try await feed.refresh()

@@ -114,6 +114,17 @@ import Testing
         #expect(changes == [1, 0])
     }
 
+    @Test("nothing is left to be compared of a listing that was abandoned", arguments: [true, false])
+    func abandonedListing(isAlone: Bool) async throws {
+        _ = try #require(try await replica.beginListing(of: .root))
+        _ = try await replica.ingest(open: fixture.open) { try $0.listings.noteListingsUnderWay() }
+        #expect(try replica.database.isToBeCompared(.root))
+        try await replica.database.write { db in
+            if isAlone { try db.abandonListing(of: .root) } else { try db.abandonListings() }
+        }
+        #expect(try !replica.database.isToBeCompared(.root))
+    }
+
     @Test func namesThatDifferOnlyInUnicodeFormAreTwoItems() async throws {
         let composed = "caf\u{e9}"
         let decomposed = "cafe\u{301}"

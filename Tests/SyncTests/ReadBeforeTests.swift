@@ -30,19 +30,32 @@ extension EngineTests {
             }
         }
 
-        @Test("CHANGE-1: a directory that became incomplete while it was listed is compared without being asked for")
-        func comparedAfterItsListing() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
+        @Test(
+            "CHANGE-1: a directory that became incomplete while it was listed is compared without being asked for, and alone",
+            arguments: [true, false])
+        func comparedAfterItsListing(hasChangeFeed: Bool) async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = hasChangeFeed
+            try await EngineFixture.run(options: options, fill: fill) { fixture in
+                try await fixture.list()
                 fixture.engine.start()
+                // The round that this begins with is over.
+                #expect(await fixture.provider.log.waits(for: 2, .enumerate, .rootContainer))
+                try await fixture.engine.refresh()
                 let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
                 let listing = Task { try await fixture.list("d") }
                 #expect(await eventually { gate.waiting == 1 })
                 fixture.provider.changeSilently { _ = $0.addFile("new", in: "d", content: RemoteContent("new")) }
                 let number = try fixture.number("d")
                 try await fixture.engine.context.commits.commit { try $0.listings.noteListingsUnderWay() }
+                fixture.provider.log.clear()
                 gate.open()
                 _ = try await listing.value
                 #expect(await eventually { (try? fixture.names(in: number).sorted()) == ["new", "one"] })
+                #expect(await eventually { (try? fixture.replica.database.isToBeCompared(number)) == false })
+                try await Task.sleep(for: .milliseconds(200))
+                #expect(fixture.provider.log.count(of: .enumerate, .rootContainer) == 0)
+                #expect(fixture.provider.log.count(of: .enumerate, "d") == 1)
             }
         }
 

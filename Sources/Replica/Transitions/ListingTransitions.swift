@@ -9,11 +9,13 @@ extension Database {
         try run("UPDATE inode SET content = \(content: .partial) WHERE number = ?", [directory.rawValue])
     }
 
-    /// Abandons a listing under way; a materialized one stays.
+    /// Abandons a listing under way; a materialized one stays. Nothing is left to be compared.
     func abandonListing(of directory: InodeNumber) throws {
         try run(
-            "UPDATE inode SET content = \(content: .dataless) WHERE number = ? AND content = \(content: .partial)",
-            [directory.rawValue])
+            """
+            UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none)
+            WHERE number = ? AND content = \(content: .partial)
+            """, [directory.rawValue])
     }
 
     /// Abandons all listings that were under way when the daemon ended.
@@ -22,7 +24,7 @@ extension Database {
     }
 
     static let abandonment = """
-        UPDATE inode SET content = \(content: .dataless)
+        UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none)
         WHERE kind = \(kind: .directory) AND content = \(content: .partial)
         """
 

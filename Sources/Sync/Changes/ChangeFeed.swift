@@ -120,25 +120,25 @@ actor ChangeFeed: SyncPart {
     }
 
     private func compareNow(_ directories: [InodeNumber], areReported: Bool = false) async throws {
-        _ = replica.ordering.takeMissing()
-        let found = FoundMarks()
-        var left: Set<InodeNumber> = []
-        for number in directories {
-            guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
-                item.inode.kind == .directory, item.inode.content == .materialized, item.trash == nil,
-                try !replica.database.reimports.hasItemsToOffer(in: number)
-            else { continue }
-            let directory = ListedDirectory(number: number, identifier: identifier)
-            if areReported, try await reports.isUnchanged(directory, isForAll: false, found) { continue }
-            if case .left = try await comparison.compare(number) { left.insert(number) }
-        }
-        // An item missing from one directory may have moved to another: only a comparison of all of them can tell.
-        guard !replica.ordering.takeMissing().isEmpty else {
-            let marks = ReportedChanges.Marks(ofDirectories: found.marks)
-            return try await reports.keep(marks, except: left, isWhole: false)
-        }
+        guard try await few.compare(directories, areReported: areReported) == nil else { return }
         if let last = lastRound, .now - last.end < last.took * Self.pauseInRounds { return }
         isAskedAgain = true
+    }
+
+    /// Compares the directories that were noted to be compared, and nothing else.
+    ///
+    /// - Returns: how long it took.
+    func compareNoted() async -> Duration {
+        while let running { _ = try? await running.value }
+        guard !isStopped, let due = try? replica.database.comparisons().due, !due.isEmpty else { return .zero }
+        let start = ContinuousClock.now
+        let task: Task<Void, any Error> = Task {
+            defer { self.finishRound() }
+            if (try? await few.compareNoted(due)) != true { askForRound() }
+        }
+        running = task
+        _ = try? await task.value
+        return .now - start
     }
 
     func stop() {
@@ -328,6 +328,7 @@ actor ChangeFeed: SyncPart {
     }
 
     private var comparison: DirectoryComparison { DirectoryComparison(context, listings: listings, request: request) }
+    private var few: FewDirectories { FewDirectories(context: context, comparison: comparison, reports: reports) }
 
     /// From the root on downwards: what is below a directory that is as it was is as it was.
     private func compareChanged(

@@ -42,6 +42,7 @@ final class RefreshSchedule: Sendable {
     private let requests = WakeSignal()
     private let probes = WakeSignal()
     private let browsing = WakeSignal()
+    private let noted = WakeSignal()
     private let timer = WakeSignal()
 
     static let pauseWhileBrowsing = Duration.seconds(60)
@@ -71,6 +72,10 @@ final class RefreshSchedule: Sendable {
     /// The remote is unreachable: probes it until it answers.
     func probe() { probes.wake() }
 
+    /// Asks for a comparison of the directories that were noted to be compared. That takes no larger share of the time than the
+    /// comparisons of browsed directories.
+    func compareNoted() { noted.wake() }
+
     /// Another way of looking holds from now on.
     func change(to polling: Polling) {
         state.withLock { state in
@@ -82,9 +87,11 @@ final class RefreshSchedule: Sendable {
 
     /// - Parameters:
     ///   - compare: compares these directories with the remote.
+    ///   - compareNoted: compares those that were noted to be compared, and returns how long it took.
     ///   - refresh: takes in all changes.
     func run(
         compare: @escaping @Sendable ([InodeNumber]) async -> Void,
+        compareNoted: @escaping @Sendable () async -> Duration,
         refresh: @escaping @Sendable () async throws(FileProviderError) -> Void
     ) {
         rounds.run {
@@ -106,6 +113,13 @@ final class RefreshSchedule: Sendable {
             await self.compareBrowsed(compare)
             return .zero
         }
+        noted.run {
+            // Once the remote is there again, a round compares them.
+            guard self.connection.failure == nil else { return .zero }
+            let took = await compareNoted()
+            self.compareLater()
+            return took * BrowsedDirectories.longestShare
+        }
         timer.run {
             if self.isTimeToPoll { self.refreshUnlessUnreachable() }
             self.startTimer()
@@ -115,7 +129,7 @@ final class RefreshSchedule: Sendable {
     }
 
     func stop() {
-        for signal in [rounds, requests, probes, browsing, timer] { signal.stop() }
+        for signal in [rounds, requests, probes, browsing, noted, timer] { signal.stop() }
     }
 
     // MARK: - Browsing

@@ -43,7 +43,7 @@ actor Listings: SyncPart {
     /// - Parameters:
     ///   - retries: lists directories again whose listing failed; nil for never.
     ///   - offers: waits until the provider has recognized an item whose identifier was given up.
-    ///   - onIncomplete: called when a directory is listed that has to be compared already.
+    ///   - onIncomplete: called when a directory is listed that has to be compared already, and can be.
     init(
         _ context: SyncContext, retries: ListingRetries?, offers: OfferQueue,
         onIncomplete: @escaping @Sendable () -> Void
@@ -168,8 +168,9 @@ actor Listings: SyncPart {
     private func finish(_ number: InodeNumber, _ result: Result<Void, FileProviderError>) {
         guard let listing = active.removeValue(forKey: number) else { return }
         for waiter in listing.waiters.values { waiter.end.give(result.mapError { $0 as any Error }) }
-        // While it was listed, no round could compare it.
-        if !listing.isComparison, (try? replica.database.isToBeCompared(number)) == true { onIncomplete() }
+        // While it was listed, no round could compare it. Something else may still keep it from being compared.
+        guard !listing.isComparison, (try? replica.database.isToBeCompared(number)) == true else { return }
+        if (try? replica.database.comparisons().due.contains(number)) == true { onIncomplete() }
     }
 
     /// While another client moves a directory, the provider does not find it. If a lookup then finds it, it is listed again.
