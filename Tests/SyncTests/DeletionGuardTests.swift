@@ -256,7 +256,7 @@ extension EngineTests {
             }
         }
 
-        @Test("CHANGE-4: what waits for what is held is not tried before, also after a restart")
+        @Test("CHANGE-4: what waits for what is held is tried once an hour before, also after a restart")
         func triedOnce() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
@@ -268,14 +268,24 @@ extension EngineTests {
                 }
                 try await machine.ingest()
                 try await machine.write("new", to: "one/new")
-                try await machine.send()
-                // Time has no part in it: these are the operations at the end of all time.
-                #expect(try await machine.operations().isEmpty)
+                // The first time it waits for a comparison.
+                try await machine.send(passes: 2)
                 let restarted = try machine.crash()
-                let row = try await restarted.item("one/new").id
-                #expect(try await restarted.operations().isEmpty)
+                let item = try await restarted.item("one/new")
+                let row = item.id
+                let unread = FileProviderError(.cannotSynchronize, "cannot be read")
+                await restarted.engine.commits.recordFailure(unread, of: item.inode.number)
                 let waiting = try #require(try restarted.replica.database.pendingItem(row)?.state)
-                #expect(waiting.attempts == 1 && waiting.nextTry == nil && waiting.waitsForRemovals)
+                #expect(waiting.attempts == 1 && waiting.waitsForRemovals)
+                var planner = Planner()
+                planner.holdsRemovals = restarted.engine.context.guardian.holdsRemovals
+                for (seconds, count) in [(3_000, 0), (3_700, 1)] {
+                    var position = PendingPosition()
+                    let plan = try planner.plan(
+                        from: restarted.replica, at: Replica.now.advanced(by: .seconds(seconds)), limit: 100,
+                        position: &position, isBusy: { _ in false })
+                    #expect(plan.steps.count { $0.operation == .creation(row: row) } == count, "\(seconds)")
+                }
                 restarted.provider.changeSilently { $0 = before }
                 try await restarted.ingest()
                 #expect(restarted.engine.heldRemovals == nil)

@@ -97,6 +97,22 @@ import Testing
         #expect(plan([pending], [removal]).steps.count == 2)
     }
 
+    @Test("CHANGE-4: what waits for held removals is tried once they are not held, and after an hour at the latest")
+    func heldRemovals() async throws {
+        var pending = try await newFile()
+        var planner = Planner()
+        (planner.holdsRemovals, planner.isHurried) = (true, true)
+        let end = now.advanced(by: .seconds(3600))
+        (pending.state.attempts, pending.state.nextTry, pending.state.waitsForRemovals) = (1, end, true)
+        #expect(plan([pending], [], planner) == Planner.Plan(next: end))
+        #expect(plan([pending]).steps.count == 1)
+        pending.state.nextTry = before(1)
+        #expect(plan([pending], [], planner).steps.count == 1)
+        // What has failed is another name of the file.
+        pending.state.nextTry = nil
+        #expect(plan([pending], [], planner).steps.count == 1)
+    }
+
     @Test func anOpenFileIsSentAfterABoundThatDependsOnItsSize() async throws {
         var pending = try await newFile()
         func content(_ size: Int64) -> ContentStatus {

@@ -55,6 +55,15 @@ extension Database {
             [error.code.rawValue, error.message, now.nanosecondsSince1970, number.rawValue])
     }
 
+    /// Whether a change of an inode was refused because removals on the remote are held.
+    func waitsForRemovals(_ number: InodeNumber) throws -> Bool {
+        try one(
+            """
+            SELECT 1 FROM failure WHERE inode = ?1 AND code = ?2 AND EXISTS (SELECT 1 FROM item
+                WHERE inode = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none))
+            """, [number.rawValue, FileProviderError.Code.removalsAreHeld.rawValue], { _ in true }) ?? false
+    }
+
     /// Forgets an item's error after it was read. That of a change that waits says why it does.
     func forgetReadingFailure(of number: InodeNumber) throws {
         try run(

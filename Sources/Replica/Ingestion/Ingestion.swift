@@ -42,8 +42,12 @@ extension Replica {
         }
     }
 
-    /// Remembers that something could not be done for an item.
+    /// Remembers that something other than sending a change could not be done for an item.
     package func recordFailure(_ error: FileProviderError, of number: InodeNumber) async throws {
-        try await database.write { db in try db.recordFailure(error, of: number, at: FileTimestamp.now) }
+        try await database.write { db in
+            // That says when the change is sent.
+            if try db.waitsForRemovals(number) { return }
+            try db.recordFailure(error, of: number, at: FileTimestamp.now)
+        }
     }
 }

@@ -7,7 +7,7 @@ package struct PendingState: Hashable, Sendable {
     package var since: FileTimestamp
     package var attempts: Int
     package var nextTry: FileTimestamp?
-    /// Whether it has failed because removals on the remote are held: it has no next time before they are decided on.
+    /// Whether it has failed because removals on the remote are held, or another name of its inode has: it is tried once they are not.
     package var waitsForRemovals = false
 }
 

@@ -219,7 +219,7 @@ package struct UploadAnswers: RemotePart {
         try ShownNames(transaction: transaction).restoreNames()
     }
 
-    /// A change could not be sent: why, and when to try again; nil for at once, and after `removalsAreHeld` for when they are not.
+    /// A change could not be sent: why, and when to try again; nil for at once.
     package func postpone(_ sent: SentChange, _ error: FileProviderError, until time: FileTimestamp?) throws {
         try db.postponeItem(sent.row, until: time)
         try db.recordFailure(error, of: sent.inode, at: now)

@@ -311,11 +311,12 @@ struct Executor: SyncPart {
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
-        // The planner knows by the code what waits for a decision. Offers are not planned.
+        // The planner knows by the code what waits for a decision, and the time is for when that is not enough. Offers are not planned.
         let waitsForDecision = failure.code == .removalsAreHeld && sent.offer == nil
         let time =
             try waitsForDecision
-            ? nil : Backoff.nextTry(after: failure, attempts: replica.database.attempts(ofItem: sent.row))
+            ? Replica.now.advanced(by: Backoff.whileRemovalsAreHeld)
+            : Backoff.nextTry(after: failure, attempts: replica.database.attempts(ofItem: sent.row))
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
     }
 }

@@ -40,7 +40,7 @@ struct Planner: Sendable {
     var isReadOnly = false
     /// Whether a caller waits: then nothing is held back to see whether it changes again.
     var isHurried = false
-    /// Whether removals are held: then a change that was refused for them is not tried, also if a caller waits.
+    /// Whether removals are held: then a change that was refused for them waits for its time, also if a caller waits.
     var holdsRemovals = false
 
     /// How often to check whether a file that was removed or replaced here is still in use.
@@ -62,7 +62,7 @@ struct Planner: Sendable {
         }
         let snapshot = try replica.pendingSnapshot(
             PendingQuery(now: now, limit: limit, start: position, hasOnlyOffers: isReadOnly),
-            isDue: { !$0.isToBeOffered && !isHeld($1) && isDue(heldBack($0, $1, at: now)) },
+            isDue: { !$0.isToBeOffered && isDue(heldBack($0, $1, at: now)) },
             isRemovalDue: { !$0.parent.isPlaceholder && isDue(heldBack($0, at: now)) },
             canBeSent: { pending in
                 guard case .ready = readiness(of: pending, at: now) else { return false }
@@ -144,12 +144,9 @@ struct Planner: Sendable {
 
     // MARK: - Readiness
 
-    /// Whether an item waits for what is held, and not for a time.
-    private func isHeld(_ state: PendingState) -> Bool { holdsRemovals && state.waitsForRemovals }
-
     /// When an item's time comes; nil when it has come.
     private func heldBack(_ item: ItemRecord, _ state: PendingState, at now: FileTimestamp) -> FileTimestamp? {
-        if let time = Self.pause(until: state.nextTry, attempts: state.attempts, now) { return time }
+        if let time = pause(of: state, at: now) { return time }
         if isHurried { return nil }
         let due = min(
             Self.end(of: delays.delay, from: item.inode.changedAt, now),
@@ -157,12 +154,20 @@ struct Planner: Sendable {
         return due > now ? due : nil
     }
 
-    /// The end of a pause; nil if it is over. One that would last longer than any after so many failures was begun before the clock was
-    /// set back.
+    /// The end of a pause after a failure; nil if it is over. What was refused because removals were held is tried once none is.
+    private func pause(of state: PendingState, at now: FileTimestamp) -> FileTimestamp? {
+        guard state.waitsForRemovals else {
+            return Self.pause(until: state.nextTry, Backoff.longestPause(ofChangeWith: state.attempts), now)
+        }
+        return holdsRemovals ? Self.pause(until: state.nextTry, Backoff.whileRemovalsAreHeld, now) : nil
+    }
+
+    /// The end of a pause; nil if it is over. One that would last longer than any after such failures was begun before the clock was set
+    /// back.
     private static func pause(
-        until time: FileTimestamp?, attempts: Int, _ now: FileTimestamp
+        until time: FileTimestamp?, _ longestAfterFailure: Duration, _ now: FileTimestamp
     ) -> FileTimestamp? {
-        let longest = max(Executor.longestDelay, Backoff.longestPause(ofChangeWith: attempts))
+        let longest = max(Executor.longestDelay, longestAfterFailure)
         guard let time, time > now, time <= now.advanced(by: longest + clockStep) else { return nil }
         return time
     }
@@ -177,7 +182,8 @@ struct Planner: Sendable {
     private static let clockStep = Duration.seconds(1)
 
     private func heldBack(_ deletion: PendingDeletion, at now: FileTimestamp) -> FileTimestamp? {
-        if let time = Self.pause(until: deletion.nextTry, attempts: deletion.attempts, now) { return time }
+        let longest = Backoff.longestPause(ofChangeWith: deletion.attempts)
+        if let time = Self.pause(until: deletion.nextTry, longest, now) { return time }
         let due = Self.end(of: delays.delay, from: deletion.since, now)
         return !isHurried && due > now ? due : nil
     }
@@ -186,7 +192,7 @@ struct Planner: Sendable {
     func readiness(of pending: PendingEntry, at now: FileTimestamp) -> Readiness {
         let item = pending.item
         var fields = item.changedFields
-        guard !fields.isEmpty, !item.isExcluded, !isHeld(pending.state) else { return .nothing }
+        guard !fields.isEmpty, !item.isExcluded else { return .nothing }
         if let time = heldBack(item, pending.state, at: now) { return .notBefore(time) }
         if let content = pending.content {
             let quiet = Self.end(of: isHurried ? .zero : delays.writtenDelay, from: content.changedAt, now)
