@@ -98,6 +98,57 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CHANGE-6: doubtful files of a listing are looked up together, and compared later if they cannot be",
+            arguments: [false, true])
+        func doubtfulFiles(isCompared: Bool) async throws {
+            try await EngineFixture.run(fill: fill) { fixture in
+                let numbers = 0..<4
+                let old = fixture.provider.change { tree in
+                    var old: [FileProviderItem] = []
+                    for number in numbers {
+                        let identifier = ItemIdentifier("old\(number)")
+                        tree.addFile("f\(number)", in: "d", content: RemoteContent("old"), identifier: identifier)
+                        if let item = tree[identifier] { old.append(item) }
+                        tree.delete(identifier)
+                    }
+                    return old
+                }
+                try await fixture.list(isCompared ? "d" : "")
+                try await fixture.engine.refresh()
+                let number = try fixture.number("d")
+                fixture.provider.faults.add(.extraItems(old), to: .enumerate, of: "d", times: 1)
+                let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
+                let (engine, request) = (fixture.engine, fixture.request)
+                let listing = Task {
+                    if isCompared {
+                        try await engine.listings.compare(number, request: request)
+                    } else {
+                        try await engine.list(number, request: request)
+                    }
+                }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.changeSilently { tree in
+                    for number in numbers { tree.addFile("f\(number)", in: "d", content: RemoteContent("new")) }
+                }
+                try await fixture.engine.refresh()
+                fixture.provider.log.clear()
+                for identifier in old.map(\.itemIdentifier) {
+                    fixture.provider.faults.delay(.item, of: identifier, by: .milliseconds(200))
+                }
+                fixture.provider.faults.fail(.item, of: "old0", with: FileProviderError(.malformedResponse), times: nil)
+                gate.open()
+                try await listing.value
+                #expect(fixture.provider.log.mostAtOnce(.item) > 1)
+                let names = ["f0", "f1", "f2", "f3", "one"]
+                #expect(try fixture.names(in: number).sorted() == names)
+                #expect(try fixture.replica.database.isToBeCompared(number))
+                try await fixture.engine.refresh()
+                #expect(try fixture.names(in: number).sorted() == names)
+                #expect(try !fixture.replica.database.isToBeCompared(number))
+            }
+        }
+
         @Test("CHANGE-6: two files of one name are both shown, also where one is reported while they are listed")
         func twinReportedWhileItIsListed() async throws {
             try await EngineFixture.run(fill: fill) { fixture in

@@ -22,6 +22,7 @@ struct DirectoryReading: SyncPart {
     }
 
     private static let mostRestarts = 5
+    private static let lookupsAtOnce = 8
 
     /// Reads all pages, and records them and the end.
     ///
@@ -94,19 +95,50 @@ struct DirectoryReading: SyncPart {
         let own = items.filter { $0.parentItemIdentifier == beginning.identifier }
         guard var recorded = try await record(own, isWhole: isWhole) else { return false }
         if !recorded.doubtful.isEmpty {
-            var present: [FileProviderItem] = []
-            for item in recorded.doubtful {
-                if let item = try await remoteLookup.lookUp(item.itemIdentifier, for: request, ticket: ticket),
-                    item.parentItemIdentifier == beginning.identifier
-                {
-                    present.append(item)
-                }
-            }
+            let present = try await lookUp(recorded.doubtful)
             guard let last = try await record(present, areLookedUp: true, isWhole: isWhole) else { return false }
             recorded = last
         }
         await reached(recorded.highest)
         return true
+    }
+
+    /// Looks up doubtful items, several at once. The directory is noted to be compared if the answer about one is malformed: that one
+    /// is left out until then, or counts as it was listed if it is known here, and keeps nothing else from being taken in.
+    ///
+    /// - Returns: those that the remote has in the directory.
+    private func lookUp(_ doubtful: [FileProviderItem]) async throws -> [FileProviderItem] {
+        var present: [Int: FileProviderItem] = [:]
+        var isClear = true
+        try await withThrowingTaskGroup(of: (Int, FileProviderItem?, Bool).self) { group in
+            var remaining = doubtful.enumerated().makeIterator()
+            func addNext() {
+                guard let (index, item) = remaining.next() else { return }
+                group.addTask {
+                    let (found, isClear) = try await lookUp(item)
+                    return (index, found, isClear)
+                }
+            }
+            for _ in 0..<Self.lookupsAtOnce { addNext() }
+            while let (index, item, isItemClear) = try await group.next() {
+                present[index] = item
+                if !isItemClear { isClear = false }
+                addNext()
+            }
+        }
+        if !isClear {
+            try await commits.commit(changingNames: false) { try $0.listings.noteIncomplete(number) }
+        }
+        return doubtful.indices.compactMap { present[$0] }.filter { $0.parentItemIdentifier == beginning.identifier }
+    }
+
+    private func lookUp(_ item: FileProviderItem) async throws -> (found: FileProviderItem?, isClear: Bool) {
+        do throws(FileProviderError) {
+            return (try await remoteLookup.lookUp(item.itemIdentifier, for: request, ticket: ticket), true)
+        } catch {
+            guard error.code == .malformedResponse else { throw error }
+            return (try replica.database.item(item.itemIdentifier) == nil ? nil : item, false)
+        }
     }
 
     /// - Parameter isWhole: that is the end, unless some of the items are doubtful.
