@@ -337,8 +337,10 @@ extension RealMount {
                 _ = try await Command.run("cp", "-a", away, yonder.source.string)
                 try yonder.write("only in the new one", to: "another")
                 try await yonder.shell("echo new > new")
-                #expect(try await eventually { try await yonder.status().connection == .offline })
-                #expect(try await yonder.yonder("status").output.contains("yonder reimport"))
+                // Before the copy was there, the source was missing.
+                #expect(
+                    try await eventually { try await yonder.yonder("status").output.contains("yonder reimport") })
+                #expect(try await yonder.status().connection == .offline)
                 #expect(yonder.sourceText("new") == nil)
                 try await yonder.yonder("reimport", yonder.mount.string, "--wait").expectSuccess()
                 try await yonder.expectSent()
