@@ -210,7 +210,7 @@ extension RealMount {
                 try await SmallDisk.fill(disk)
                 // It starts the daemon.
                 #expect(try await yonder.yonder("check", "nowhere").status == 1)
-                #expect(try await eventually { try await yonder.yonder("status").output.contains("is full") })
+                #expect(try await eventually { try await yonder.yonder("status").output.contains("no room") })
                 let named = try await yonder.yonder("status", "mount")
                 #expect(named.status == 69 && named.errors.contains("mounted when there is more room"), "\(named)")
                 _ = try await Command.shell("rm \"$1\"/filler-*", disk)
@@ -218,7 +218,7 @@ extension RealMount {
                     FileManager.default.fileExists(atPath: yonder["small"])
                 }
                 #expect(isMounted)
-                #expect(try await !yonder.yonder("status").output.contains("is full"))
+                #expect(try await !yonder.yonder("status").output.contains("no room"))
             }
         }
 

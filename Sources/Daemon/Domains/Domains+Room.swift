@@ -6,8 +6,10 @@ extension Domains {
     struct WantOfRoom: Sendable {
         /// The error of the last attempt, in words.
         var reason: String
-        /// How many bytes were free before it.
+        /// How many bytes were free on the disk with the state directory before it.
         var available: UInt64
+        /// When it ended.
+        var triedAt = ContinuousClock.now
     }
 
     /// Mounts them when there is more room, until none is left.
@@ -15,8 +17,15 @@ extension Domains {
         while !withoutRoom.isEmpty, !isShuttingDown {
             guard (try? await Task.sleep(for: Self.pauseForRoom)) != nil else { return }
             let available = store.availableBytes
-            for (name, want) in withoutRoom where available > want.available { await mountAgain(name) }
+            for (name, want) in withoutRoom where Self.isWorthTrying(want, available) { await mountAgain(name) }
         }
+    }
+
+    /// The room that is missing can be on another disk, such as that with the directory to mount on.
+    static func isWorthTrying(_ want: WantOfRoom, _ available: UInt64, at time: ContinuousClock.Instant = .now) -> Bool
+    {
+        available >= want.available && available - want.available > roomToTryWith
+            || time - want.triedAt > pauseWithoutMoreRoom
     }
 
     /// An attempt to mount a domain again has failed.
@@ -38,8 +47,11 @@ extension Domains {
     }
 
     static func text(for want: WantOfRoom) -> String {
-        "not mounted: the disk with the state directory is full (\(want.reason)); it is mounted when there is more room"
+        "not mounted: there is no room on the disk (\(want.reason)); it is mounted when there is more room"
     }
 
     private static let pauseForRoom = Duration.seconds(2)
+    /// Less is no reason for an attempt, which opens the whole replica.
+    private static let roomToTryWith: UInt64 = 1 << 20
+    private static let pauseWithoutMoreRoom = Duration.seconds(300)
 }
