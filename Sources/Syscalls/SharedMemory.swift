@@ -2,6 +2,17 @@ import CSyscalls
 import Glibc
 import SystemPackage
 
+extension FileDescriptor {
+    /// Creates an empty file in memory. (memfd_create)
+    ///
+    /// - Parameter name: shown in /proc.
+    package static func inMemory(named name: String) throws(Errno) -> FileDescriptor {
+        let number = yonder_memfd_create(name)
+        guard number >= 0 else { throw Errno.current }
+        return FileDescriptor(rawValue: number)
+    }
+}
+
 /// Memory that outlives the process: a memfd, mapped shared. A process that inherits the descriptor finds every store that a
 /// killed process made, in the order of the program.
 ///
@@ -23,10 +34,9 @@ package struct SharedMemory: ~Copyable {
     ///   - name: shown in /proc.
     ///   - count: the size in bytes, more than 0.
     package init(named name: String, count: Int) throws(Errno) {
-        let number = yonder_memfd_create(name)
-        guard number >= 0 else { throw Errno.current }
-        let mapping = try Self.mapOrClose(FileDescriptor(rawValue: number), newCount: count)
-        self.init(FileDescriptor(rawValue: number), mapping)
+        let file = try FileDescriptor.inMemory(named: name)
+        let mapping = try Self.mapOrClose(file, newCount: count)
+        self.init(file, mapping)
     }
 
     /// Maps the memory of an inherited descriptor, which belongs to the value from here on.

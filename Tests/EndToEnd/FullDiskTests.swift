@@ -1,3 +1,4 @@
+import Control
 import Foundation
 import Syscalls
 import SystemPackage
@@ -213,6 +214,18 @@ extension RealMount {
                 #expect(try await eventually { try await yonder.yonder("status").output.contains("no room") })
                 let named = try await yonder.yonder("status", "mount")
                 #expect(named.status == 69 && named.errors.contains("mounted when there is more room"), "\(named)")
+                // It is the reason of none of these ends, however many there are.
+                for restarts in 1...5 {
+                    // A daemon that has run so long was no crash at its start.
+                    try await Task.sleep(for: .milliseconds(1200))
+                    let worker = try await yonder.json(StatusReport.self, "status").daemon.worker
+                    #expect(try await Command.run("kill", "-9", String(worker)).status == 0)
+                    let isNamed = try await eventually {
+                        let daemon = try await yonder.json(StatusReport.self, "status").daemon
+                        return daemon.restarts == restarts && daemon.withoutRoom?.count == 1
+                    }
+                    #expect(isNamed, "\(restarts)")
+                }
                 _ = try await Command.shell("rm \"$1\"/filler-*", disk)
                 let isMounted = await eventually(within: .seconds(20)) {
                     FileManager.default.fileExists(atPath: yonder["small"])

@@ -1,9 +1,38 @@
+import Syscalls
+import SystemPackage
 import Testing
 
 @testable import Daemon
 
-/// Domains that found no room on the disk.
+/// Domains that found no room on the disk are known to the next worker.
 @Suite struct WantOfRoomTests {
+    private func descriptor(of mark: MountedAgainMark) throws -> FileDescriptor {
+        try mark.file.use { file in
+            try FileDescriptor.open(FilePath("/proc/self/fd/\(file.rawValue)"), .readWrite, options: .closeOnExec)
+        }
+    }
+
+    @Test("MOUNT-7: the next daemon knows which domains found no room") func isInherited() throws {
+        let mark = try MountedAgainMark()
+        #expect(mark.withoutRoom.isEmpty)
+        var all: [String: Domains.WantOfRoom] = [:]
+        for name in ["a", "\u{e4} b", "c"] { all[name] = Domains.WantOfRoom(reason: "\(name): full", available: 7) }
+        try mark.write(all)
+        let next = try #require(MountedAgainMark(inherited: try descriptor(of: mark)))
+        #expect(next.withoutRoom == all)
+        // Shorter than before.
+        all["a"] = nil
+        try next.write(all)
+        #expect(mark.withoutRoom == all)
+        try next.write([:])
+        #expect(mark.withoutRoom.isEmpty)
+    }
+
+    @Test("MOUNT-7: the mark of a Yonder that wrote nothing in it is replaced") func ofOlder() throws {
+        let nothing = try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec)
+        #expect(MountedAgainMark(inherited: nothing) == nil)
+    }
+
     @Test(
         "MOUNT-7: a domain is tried again with a megabyte more, or after five minutes",
         arguments: [

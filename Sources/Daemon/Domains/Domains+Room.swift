@@ -1,15 +1,18 @@
 import Control
 import Logging
+import SystemPackage
 
 /// Domains that could not be mounted again because there was no room on the disk, as after a crash on a full one.
 extension Domains {
-    struct WantOfRoom: Sendable {
+    struct WantOfRoom: Codable, Hashable, Sendable {
         /// The error of the last attempt, in words.
         var reason: String
         /// How many bytes were free on the disk with the state directory before it.
         var available: UInt64
         /// When it ended.
         var triedAt = ContinuousClock.now
+        /// How many attempts since it have begun and not ended.
+        var unfinished = 0
     }
 
     /// Mounts them when there is more room, until none is left.
@@ -17,7 +20,18 @@ extension Domains {
         while !withoutRoom.isEmpty, !isShuttingDown {
             guard (try? await Task.sleep(for: Self.pauseForRoom)) != nil else { return }
             let available = store.availableBytes
-            for (name, want) in withoutRoom where Self.isWorthTrying(want, available) { await mountAgain(name) }
+            for name in withoutRoom.keys.sorted() {
+                // A command may have mounted it, and unmounted it, meanwhile.
+                guard let want = withoutRoom[name], Self.isWorthTrying(want, available) else { continue }
+                guard want.unfinished < Self.attemptsToMountAgain else {
+                    withoutRoom[name] = nil
+                    logger.error(
+                        "'\(name)' is not mounted again: \(want.unfinished) daemons have ended before it was mounted")
+                    continue
+                }
+                withoutRoom[name]?.unfinished += 1
+                await mountAgain(name)
+            }
         }
     }
 
@@ -40,6 +54,41 @@ extension Domains {
         let hope = withoutRoom[name] == nil ? "" : "; it is tried again when there is more room"
         logger.error("'\(name)' cannot be mounted again: \(error)\(hope)")
     }
+
+    // MARK: - For the next worker
+
+    /// The mark of an earlier worker was inherited: only what found no room is mounted again.
+    func resume(after inherited: FileDescriptor) {
+        if let mark = MountedAgainMark(inherited: inherited) {
+            withoutRoom = mark.withoutRoom
+            self.mark = mark
+        } else {
+            manager.remove(MountedAgainMark.name)
+            storeMark()
+        }
+    }
+
+    /// All domains were tried.
+    func storeMark() {
+        do {
+            let mark = try MountedAgainMark()
+            self.mark = mark
+            try mark.write(withoutRoom)
+            try mark.store(in: manager)
+        } catch {
+            logger.warning("the next daemon will mount again what is unmounted meanwhile: \(error)")
+        }
+    }
+
+    func noteWithoutRoom() {
+        do {
+            try mark?.write(withoutRoom)
+        } catch {
+            logger.warning("the next daemon will not know which domains found no room: \(error)")
+        }
+    }
+
+    // MARK: - In words
 
     /// What `yonder status` says of them.
     var wantsOfRoom: [String] {

@@ -76,15 +76,25 @@ extension Domains {
     /// crashed daemon was restarted stays unmounted. A domain that cannot be mounted is reported in the log; one for which there is no
     /// room on the disk is mounted when there is.
     func mountAgain() async {
+        if mark == nil {
+            await mountAllAgain()
+            // The next process mounts the rest.
+            guard !isShuttingDown, !Task.isCancelled else { return }
+            // Before the others, which may wait for days.
+            storeMark()
+        }
+        await mountWhenThereIsRoom()
+    }
+
+    private func mountAllAgain() async {
         // On a full disk the record of a domain cannot be read, either.
         let waiting = store.names().filter { name in
-            hosts[name] == nil && (try? store.domain(named: name))?.isToBeMounted ?? true
+            hosts[name] == nil && withoutRoom[name] == nil && (try? store.domain(named: name))?.isToBeMounted ?? true
         }
         if manager.restarts < Self.attemptsToMountAgain {
             await withTaskGroup { group in
                 for name in waiting { group.addTask { await self.mountAgain(name) } }
             }
-            await mountWhenThereIsRoom()
         } else {
             // One of them may be the reason.
             for name in waiting {
@@ -93,19 +103,9 @@ extension Domains {
                 )
             }
         }
-        // The next process mounts the rest.
-        guard !isShuttingDown, !Task.isCancelled else { return }
-        do {
-            let mark = try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec)
-            try mark.closeAfter { try manager.store(mark, as: Self.mountedAgainName) }
-        } catch {
-            logger.warning("the next daemon will mount again what is unmounted meanwhile: \(error)")
-        }
     }
 
-    /// The name under which the keeper stores a descriptor once a worker has mounted the domains again. Nothing is read from it.
-    static let mountedAgainName = "mounted-again"
-    private static let attemptsToMountAgain = 5
+    static let attemptsToMountAgain = 5
 
     func mountAgain(_ name: String) async {
         await acquire(name)

@@ -24,7 +24,11 @@ actor Domains {
     /// The domains that were mounted because the last daemon had mounted them, and not by a command since.
     var mountedAgain: Set<String> = []
     /// The domains that are to be mounted again, and found no room on the disk.
-    var withoutRoom: [String: WantOfRoom] = [:]
+    var withoutRoom: [String: WantOfRoom] = [:] {
+        didSet { if withoutRoom != oldValue { noteWithoutRoom() } }
+    }
+    /// Nil until all domains were tried.
+    var mark: MountedAgainMark?
     /// Names that are being mounted or unmounted, with their waiters.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
     /// The mounts that are being made.

@@ -105,8 +105,9 @@ package final class Daemon: Sendable {
         }
         defer { signals.stop() }
         // First: `takeInheritedMounts` removes all others from the store, such as the mark of an earlier keeper's worker.
-        let mark = manager.restarts > 0 ? manager.takeInherited(Domains.mountedAgainName) : nil
-        try? mark?.close()
+        if manager.restarts > 0, let mark = manager.takeInherited(MountedAgainMark.name) {
+            await domains.resume(after: mark)
+        }
         await domains.takeOver(manager.takeInheritedMounts())
         noteSocket()
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
@@ -117,9 +118,7 @@ package final class Daemon: Sendable {
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
         await socket.watch()
-        let mounting = Task {
-            if mark == nil { await domains.mountAgain() } else { await domains.mountWhenThereIsRoom() }
-        }
+        let mounting = Task { await domains.mountAgain() }
         defer { mounting.cancel() }
         let deleting = Task { await delete(leftovers, of: store) }
         defer { deleting.cancel() }
@@ -136,7 +135,7 @@ package final class Daemon: Sendable {
         }
         manager.remove(Self.controlName)
         manager.remove(Self.lockName)
-        manager.remove(Domains.mountedAgainName)
+        manager.remove(MountedAgainMark.name)
         // A new daemon may be started from here on; it waits for the lock of this one.
         await socket.withdraw()
         await domains.shutDown()
