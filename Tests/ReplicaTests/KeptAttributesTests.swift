@@ -76,4 +76,42 @@ import Testing
         try Keeping.restoreAttributes(in: directory.path)
         #expect(try places.map { try FileStatus(at: $0).permissions } == [0o700, 0o700, 0o700, 0o700])
     }
+
+    @Test(
+        "REMOVE-2: a file whose attributes were half restored gets the rest, but for what was changed since",
+        arguments: [
+            (InodeKind.file, 0o600, 0o644), (.file, 0o640, 0o640), (.file, 0o644, 0o644), (.directory, 0o700, 0o644),
+        ]
+            as [(InodeKind, UInt16, UInt16)])
+    func cutShortWithin(kind: InodeKind, left: UInt16, wanted: UInt16) throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        _ = try directory.makeDirectory(Manifest.files)
+        let place =
+            try kind == .directory
+            ? directory.makeDirectory("\(Manifest.files)/item")
+            : directory.makeFile("\(Manifest.files)/item", Array("x".utf8))
+        let item = Manifest.Item(
+            path: "item", kind: kind.rawValue, size: 1, isHere: true, changedFields: 0, heldFields: 0,
+            isExcluded: false, permissions: 0o644, modified: 1_000_000_007_123_456_789, created: 0)
+        let writer = try ManifestWriter(
+            at: directory[Manifest.fileName],
+            Manifest.Header(
+                format: Manifest.format, version: Manifest.version, domain: "d", source: "sftp://host/",
+                keep: "downloaded"))
+        try writer.add(item)
+        writer.beginRemoved()
+        try writer.finish()
+        let end = try FileStatus(at: directory[Manifest.fileName]).modified
+        try place.setModificationTime(to: item.beingRestored)
+        repeat { try place.setPermissions(left) } while try FileStatus(at: place).changed == end
+        if kind == .file { #expect(try item.isAsKept(FileStatus(at: place))) }
+        try Keeping.restoreAttributes(in: directory.path)
+        #expect(try FileStatus(at: place).permissions == wanted)
+        #expect(try FileStatus(at: place).modified == FileMoment(item.modified))
+        // Once: it is the user's now.
+        try place.setPermissions(left)
+        try Keeping.restoreAttributes(in: directory.path)
+        #expect(try FileStatus(at: place).permissions == left)
+    }
 }

@@ -69,42 +69,6 @@ package struct Keeping {
         return summary
     }
 
-    /// Gives the kept files the attributes that their items had, but for those that were changed since: they are the user's. Made
-    /// up for at the next start when it was cut short.
-    package static func restoreAttributes(in folder: FilePath) throws {
-        guard let reader = try ManifestReader(in: folder) else { return }
-        // The end of the manifest was written after all that it describes, and by the same clock.
-        let end = FileTimestamp(try FileStatus(at: folder.appending(Manifest.fileName)).modified)
-        let isOfFolder = reader.header.source.utf8.starts(with: "/".utf8)
-        var count = 0
-        try reader.read(
-            items: { item in
-                guard let path = Self.place(item.path, in: folder) else { return }
-                if item.kind == InodeKind.directory.rawValue {
-                    count += 1
-                } else if item.isHere {
-                    try? restoreAttributes(of: path, item, keptUntil: end, isOfFolder: isOfFolder)
-                }
-            }, removed: { _ in })
-        // The time of a directory changes with what is in it: the last ones first, as many at once as memory has room for.
-        while count > 0 {
-            let part = max(0, count - 50_000)..<count
-            var directories: [(FilePath, Manifest.Item)] = []
-            var index = 0
-            try ManifestReader(in: folder)?.read(
-                items: { item in
-                    guard let path = Self.place(item.path, in: folder), item.kind == InodeKind.directory.rawValue
-                    else { return }
-                    if part.contains(index) { directories.append((path, item)) }
-                    index += 1
-                }, removed: { _ in })
-            for (path, item) in directories.reversed() {
-                try? restoreAttributes(of: path, item, keptUntil: end, isOfFolder: isOfFolder)
-            }
-            count = part.lowerBound
-        }
-    }
-
     // MARK: - Private
 
     private mutating func keep(
@@ -290,41 +254,6 @@ package struct Keeping {
         summary.notKept.append("'\(path)' is \(what)")
     }
 
-    /// - Parameters:
-    ///   - end: when all had been kept. What was changed later, also by an earlier call of this, stays as it is.
-    ///   - isOfFolder: whether the source is a folder of this machine. No other source can say what runs here with the rights of
-    ///     a file's owner: its set-ID bits and file capabilities are left out.
-    private static func restoreAttributes(
-        of path: FilePath, _ item: Manifest.Item, keptUntil end: FileTimestamp, isOfFolder: Bool
-    ) throws {
-        let kind = InodeKind(rawValue: item.kind)
-        guard try FileTimestamp(FileStatus(at: path).changed) <= end else { return }
-        if kind == .symbolicLink {
-            return try path.setModificationTime(to: FileMoment(item.modified))
-        }
-        let file = try FileDescriptor.open(path, .readOnly, options: [.noFollow, .closeOnExec, .nonBlocking])
-        defer { try? file.close() }
-        if kind == .file, try !item.isAsKept(FileStatus(of: file)) { return }
-        if let owner = item.owner, let group = item.group { try? file.setOwner(owner, group: group) }
-        // The owner can be another than in the source, because only root can give a file away.
-        let status = try FileStatus(of: file)
-        // After the owner, because changing that takes capabilities away.
-        for (key, value) in item.attributes ?? [:] {
-            let name = ExtendedAttributeName.fullName(of: key)
-            if name == "security.capability", !isOfFolder || item.owner != status.owner || item.group != status.group {
-                continue
-            }
-            try? file.setExtendedAttribute(name, to: [UInt8](value))
-        }
-        var permissions = item.permissions ?? (kind == .directory ? 0o755 : 0o644)
-        if kind == .file {
-            if !isOfFolder || item.owner != status.owner { permissions &= ~0o4000 }
-            if !isOfFolder || item.group != status.group { permissions &= ~0o2000 }
-        }
-        try? file.setPermissions(permissions)
-        try file.setModified(FileMoment(item.modified))
-    }
-
     /// The name that an item is kept under: one that has no name for now gets that on the remote with its number.
     private static func name(of item: ItemRecord) -> String {
         item.isHidden ? Displacement.name(item.base.name ?? "item", with: " (\(item.id))") : item.name
@@ -367,6 +296,7 @@ extension Manifest.Item {
     /// Whether a kept file has not been edited since.
     func isAsKept(_ status: FileStatus) -> Bool {
         guard status.kind == .regular, status.size == size else { return false }
-        return status.modified == FileMoment(modified) || keptModified.map { status.modified == FileMoment($0) } == true
+        return [FileMoment(modified), beingRestored].contains(status.modified)
+            || keptModified.map { status.modified == FileMoment($0) } == true
     }
 }
