@@ -178,4 +178,20 @@ import Testing
         #expect(fixture.contentFiles == [number.description])
         #expect(fixture.recoveredFiles.isEmpty)
     }
+
+    @Test(
+        "CHECK-2: a content file that a failed transaction withdrew, and has not put back yet, is not lost",
+        arguments: [false, true])
+    func notPutBackYet(isRepairing: Bool) async throws {
+        let inode = try await filled()
+        var content = WithdrawnContent(inode.number, generation: inode.contentGeneration, in: replica.contents)
+        try content.withdraw()
+        #expect(fixture.contentFiles.isEmpty)
+        #expect(try replica.check(open: fixture.open, isRepairing: isRepairing).findings == [])
+        try content.putBack()
+        #expect(try replica.check(open: fixture.open, isRepairing: isRepairing).findings == [])
+        #expect(fixture.contentFiles == [inode.number.description])
+        #expect(fixture.recoveredFiles.isEmpty)
+        #expect(try replica.database.inode(inode.number)?.content == .materialized)
+    }
 }

@@ -345,26 +345,26 @@ struct ReplicaCheck {
 
     private mutating func missingFile(_ number: Int64, _ row: Row) throws {
         let number = InodeNumber(rawValue: number)
-        guard try database.read({ try $0.hasContentFile(number) }), !contents.hasFile(number) else { return }
-        var finding = CheckFinding(
-            .contents,
-            row.isUnsent ? "what was written to it and is not on the remote is lost" : "its content is lost",
-            inode: number, name: row.name)
-        if isRepairing {
-            let isMended: Bool = try inTransaction { [contents, stamp] transaction, withdrawals in
-                let db = transaction.db
-                guard try db.hasContentFile(number), !contents.hasFile(number) else { return false }
-                // What lies there is no file.
-                _ = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
-                if row.isUnsent { try db.forgetChangedContent(of: number) }
-                return true
-            }
-            // It has been begun since.
-            guard isMended else { return }
-            finding.isMended = true
-            finding.text += row.isUnsent ? ": what the remote has of it is kept" : ": it is fetched again"
+        let isMissing: Bool = try inTransaction { [contents, isRepairing, stamp] transaction, withdrawals in
+            let db = transaction.db
+            // In this order: what a transaction that has failed withdrew is put back at any moment.
+            guard let inode = try db.inode(number), try db.hasContentFile(number),
+                !WithdrawnContent(number, generation: inode.contentGeneration, in: contents).isThere,
+                !contents.hasFile(number)
+            else { return false }
+            guard isRepairing else { return true }
+            // What lies there is no file.
+            _ = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
+            if row.isUnsent { try db.forgetChangedContent(of: number) }
+            return true
         }
-        findings.append(finding)
+        // It has been begun since.
+        guard isMissing else { return }
+        let text = row.isUnsent ? "what was written to it and is not on the remote is lost" : "its content is lost"
+        let mending = row.isUnsent ? ": what the remote has of it is kept" : ": it is fetched again"
+        findings.append(
+            CheckFinding(
+                .contents, isRepairing ? text + mending : text, inode: number, name: row.name, isMended: isRepairing))
     }
 
     /// Makes a file dataless; its content is set aside.

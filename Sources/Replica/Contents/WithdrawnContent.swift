@@ -35,6 +35,9 @@ struct WithdrawnContent {
         self.init(InodeNumber(rawValue: numbers[0]), generation: numbers[1], in: contents)
     }
 
+    /// Whether the file is withdrawn, and neither put back nor deleted yet.
+    var isThere: Bool { (try? FileStatus(at: place)) != nil }
+
     /// Precondition: a writing transaction. Nothing happens where the file is missing.
     ///
     /// - Throws: `isDirectory` for what is no file.
