@@ -37,6 +37,25 @@ import Testing
     }
 
     @Test(
+        "S3-7: what another client writes over a copy is not the copy, also if it has the same size",
+        arguments: ["top/moved", "top/b/1"])
+    func writtenOverCopy(key: String) async throws {
+        try await StrictStoreProgram.withRemote(["encrypts", "follows=\(key)"]) { store, remote, _ in
+            let isTree = key == "top/b/1"
+            try await store.put("mine!!", to: isTree ? "top/a/1" : "top/file")
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.move(
+                    RemotePath(isTree ? "a" : "file"), to: RemotePath(isTree ? "b" : "moved"),
+                    kind: isTree ? .directory : .file)
+            }
+            #expect(try await store.ask("curl -sS \"$at/bucket/\(key)\"") == "theirs")
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == (isTree ? ["top/a/1"] : ["top/file"]) + [key])
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test(
         "S3-7: a rename that is undone deletes its own copies, and no copies of another machine",
         arguments: [true, false])
     func undoneRename(isOwn: Bool) async throws {

@@ -12,6 +12,7 @@ overtakes=METHOD KEY: the first such request is refused as by a busy server, and
 with POST it is a deletion of many.
 arrives=KEY: just before something is written or copied to this key, or it is looked at by HEAD, another client
 writes it.
+follows=KEY: just after the first copy to this key was made, another client writes the key.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
@@ -133,7 +134,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if options.get("loses") == key:
                 del options["loses"]
                 return self.refuse(503, "SlowDown")
-            text = f"<CopyObjectResult><ETag>{xml.sax.saxutils.escape(tag(objects[key]))}</ETag></CopyObjectResult>"
+            copy = objects[key]
+            if options.get("follows") == key:
+                del options["follows"]
+                objects[key] = made(b"theirs")
+            text = f"<CopyObjectResult><ETag>{xml.sax.saxutils.escape(tag(copy))}</ETag></CopyObjectResult>"
             return self.answer(200, text.encode())
         if options.get("ignores") != "":
             if self.headers.get("If-None-Match") == "*" and there is not None:

@@ -140,6 +140,15 @@ struct ObjectMover: Sendable {
         return true
     }
 
+    /// Whether a listed object is the copy whose response had an ETag. A listing may have another ETag than the response.
+    private func isOwn(
+        _ copy: S3Object, madeAs tag: String, of original: S3Object, _ record: MoveRecord
+    ) async throws -> Bool {
+        if copy.tag == tag { return true }
+        if try await client.object(copy.key)?.tag == tag { return true }
+        return try await isOwn(copy, of: original, record)
+    }
+
     private func isCopy(_ copy: S3Object, of original: S3Object) async throws -> Bool {
         if let isKnown = records.isCopy(copy, of: original) { return isKnown }
         guard let hash = try await ObjectHash.of(copy, client) else { return false }
@@ -151,6 +160,14 @@ struct ObjectMover: Sendable {
     /// More and more originals appear, as when another client moves the new place into the old one, and copies what is copied here.
     private struct Growth: Error {}
 
+    /// The ETags of an original and of the copy that was made of it.
+    private struct MadeCopy: Equatable {
+        var original: String
+        var tag: String
+
+        init(of original: String, tag: String) { (self.original, self.tag) = (original, tag) }
+    }
+
     /// Copies what is in the old place, until nothing is left to copy.
     ///
     /// - Throws: ``Growth``.
@@ -158,11 +175,11 @@ struct ObjectMover: Sendable {
         guard record.isTree else { return try await copyOne(record) }
         // How many originals there were in the first pass, and in the last one.
         var (first, last) = (0, 0)
-        // The ETags of the originals by the keys of their copies, where the copy got another ETag, or may have got one.
-        let copied = Mutex<[KeyBytes: String]>([:])
+        // By the keys of the copies, where the copy got another ETag than the original, or may have got one.
+        let copied = Mutex<[KeyBytes: MadeCopy]>([:])
         @Sendable func isCopied(_ original: S3Object, as copy: S3Object) -> Bool {
             copy.tag == original.tag && records.hasMade(copy, record)
-                || copied.withLock { $0[KeyBytes(copy.key)] } == original.tag
+                || copied.withLock { $0[KeyBytes(copy.key)] } == MadeCopy(of: original.tag, tag: copy.tag)
         }
         // Other clients may write meanwhile: until a listing shows nothing more to copy.
         for pass in 1...20 {
@@ -171,13 +188,23 @@ struct ObjectMover: Sendable {
             last = 0
             if hasGrown { try await Task.sleep(for: .seconds(Double.random(in: settings.pauseAfterGrowth))) }
             try await join(record) { pairs in
+                // A listing may show another ETag of a copy than the response, or what another client has written over it.
+                let doubtful = pairs.filter { original, copy in
+                    guard let copy, let made = copied.withLock({ $0[KeyBytes(copy.key)] }) else { return false }
+                    return made.original == original.tag && made.tag != copy.tag
+                }
+                try await inParallel(doubtful, width: deleter.width) { original, copy in
+                    guard let copy, let made = copied.withLock({ $0[KeyBytes(copy.key)] }),
+                        try await isOwn(copy, madeAs: made.tag, of: original, record)
+                    else { return }
+                    copied.withLock { $0[KeyBytes(copy.key)]?.tag = copy.tag }
+                }
                 let due = pairs.filter { original, copy in
                     copy.map { $0.size != original.size || !isCopied(original, as: $0) } ?? true
                 }
                 missing += due.count
                 last += pairs.count
                 if hasGrown, missing > 0 { throw Growth() }
-                // A listing may show another ETag of a copy than the response.
                 records.didCopy(
                     pairs.compactMap { original, copy in
                         guard let copy, isCopied(original, as: copy),
@@ -194,7 +221,7 @@ struct ObjectMover: Sendable {
                         return
                     }
                     if tag != original.tag || original.tag.contains("-") {
-                        copied.withLock { $0[KeyBytes(key)] = original.tag }
+                        copied.withLock { $0[KeyBytes(key)] = MadeCopy(of: original.tag, tag: tag) }
                     }
                     made.withLock { $0.append((original, key, tag)) }
                 }
@@ -216,11 +243,8 @@ struct ObjectMover: Sendable {
             guard let copy = try await client.listed(record.to) else {
                 throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
             }
-            // Another client may have written it since. A listing may have another ETag than the response.
-            var isOwn = copy.tag == tag
-            if !isOwn { isOwn = try await client.object(record.to)?.tag == tag }
-            if !isOwn { isOwn = try await self.isOwn(copy, of: original, record) }
-            guard isOwn else { throw ObjectCopier.Occupied() }
+            // Another client may have written it since.
+            guard try await isOwn(copy, madeAs: tag, of: original, record) else { throw ObjectCopier.Occupied() }
             records.didCopy([(original, record.to, copy.tag)], in: record)
             // An equal ETag says what was copied; else the original must not have changed meanwhile.
             if copy.tag == original.tag { return }
