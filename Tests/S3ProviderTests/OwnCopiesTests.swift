@@ -72,6 +72,28 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-7: a copy in parts is the rename's own by its mark, because servers may not check that its key is free",
+        arguments: [true, false])
+    func undoneCopyInParts(isOwn: Bool) async throws {
+        var settings = S3Settings()
+        settings.largestCopy = 3
+        try await StrictStoreProgram.withRemote(["plain"], settings: settings) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .copying)
+            var other = own
+            other.identifier = "other"
+            try await store.put("text", to: "top/a/1")
+            // Both machines have completed a copy at the same moment, and got the same ETag.
+            try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+            let original = try #require(try await remote.client.listed("top/a/1"))
+            remote.records.didCopy([(original, "top/b/1", original.tag)], in: own)
+            try remote.moves.save(own)
+            #expect(await remote.preconditions.support().onCopying)
+            try await remote.delete(RemotePath("a/1"), kind: .file, if: .always)
+            #expect(try await store.keys().contains("top/b/1") == !isOwn)
+        }
+    }
+
     @Test("S3-7: a rename deletes no original that only another machine has copied", arguments: [true, false])
     func endedRename(isOwn: Bool) async throws {
         try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in

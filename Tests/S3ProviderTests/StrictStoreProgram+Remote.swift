@@ -9,23 +9,24 @@ import TestSupport
 extension StrictStoreProgram {
     /// Runs a body with a store and a remote on it, and closes both afterwards.
     static func withRemote(
-        _ options: [String], _ body: (StrictStoreProgram, S3Remote, TemporaryDirectory) async throws -> Void
+        _ options: [String], settings: S3Settings = S3Settings(),
+        _ body: (StrictStoreProgram, S3Remote, TemporaryDirectory) async throws -> Void
     ) async throws {
         try await run(options) { store in
             let scratch = try TemporaryDirectory()
             defer { scratch.remove() }
-            let remote = try store.remote(stateDirectory: scratch.makeDirectory("state"))
+            let remote = try store.remote(stateDirectory: scratch.makeDirectory("state"), settings: settings)
             try await withCleanUp({ await remote.close() }) { try await body(store, remote, scratch) }
         }
     }
 
     /// The remote of one machine.
-    func remote(stateDirectory: FilePath) throws -> S3Remote {
+    func remote(stateDirectory: FilePath, settings: S3Settings = S3Settings()) throws -> S3Remote {
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"), stateDirectory: stateDirectory)
         return try S3Provider.remote(
             S3Provider.Options(endpoint: endpoint, region: "us-east-1"), for: manager,
-            environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+            environment: { ObjectStore.environment }, logger: Logger(label: "test"), settings: settings)
     }
 
     /// Writes an object as another client does.

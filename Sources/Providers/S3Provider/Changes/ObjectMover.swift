@@ -125,8 +125,9 @@ struct ObjectMover: Sendable {
     /// because of a SIGKILL or a lost response. Another client may make the same copy: neither ETag nor bytes tell whose it is.
     private func isOwn(_ copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Bool {
         let isNoted = records.hasMade(copy, record)
-        // Where the server does not check that the key of a copy is free, two machines may copy to it at the same moment.
-        if isNoted, copier.preconditions.known?.onCopying == true { return true }
+        // Where the server does not check that the key of a copy is free, two machines may copy to it at the same moment. It was not
+        // seen to check that of a copy in parts.
+        if isNoted, copier.preconditions.known?.onCopying == true, copy.size <= copier.largestCopy { return true }
         guard let own = record.mark(at: copy.key) else { return isNoted }
         guard let mark = try await client.renameMark(of: copy.key) else { return false }
         if isNoted { return mark.isEmpty || mark.utf8.starts(with: own.utf8) }
