@@ -283,6 +283,38 @@ import Testing
         }
     }
 
+    @Test("S3-7: a link that was written anew is not reported as deleted because a listing is older")
+    func laterListedLinkStays() async throws {
+        try await StrictStoreProgram.withRemote(["plain", "outdated=top/link.rclonelink"]) { store, remote, _ in
+            try await store.put("first", to: "top/link.rclonelink")
+            _ = try await remote.entry(at: RemotePath("link"))
+            try await store.put("theirs", to: "top/link.rclonelink")
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath("link"), kind: .symbolicLink, if: .always)
+            }
+            #expect(try await store.ask("curl -sS \"$at/bucket/top/link.rclonelink\"") == "theirs")
+            // The server has refused no ETag that an object has.
+            #expect(remote.preconditions.known?.deleting != nil)
+        }
+    }
+
+    @Test(
+        "S3-7: a deletion without the server's check is not reported as done when it was not",
+        arguments: [ItemKind.file, .symbolicLink])
+    func foreignWriteBeforeUncheckedDeletionStays(kind: ItemKind) async throws {
+        let key = kind == .file ? "top/name" : "top/name.rclonelink"
+        // The right ETag is refused, and the next deletion, too, because another client has written the key then.
+        let options = ["plain", "refuses=\(key)", "overtakes=DELETE \(key)"]
+        try await StrictStoreProgram.withRemote(options) { store, remote, _ in
+            try await store.put("first", to: key)
+            let first = try await remote.entry(at: RemotePath("name"))
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(RemotePath("name"), kind: kind, if: .unchanged(tag: first.tag))
+            }
+            #expect(try await store.ask("curl -sS \"$at/bucket/\(key)\"") == "theirs")
+        }
+    }
+
     @Test func anExpiredSessionIsReplacedByTheOneInTheFile() async throws {
         try await withStore("expired=old", token: "new") { remote, scratch, _ in
             _ = try await remote.entry(at: .root)

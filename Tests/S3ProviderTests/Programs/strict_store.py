@@ -18,7 +18,7 @@ bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
 answers=other: the answer to a PUT has another tag than all later answers.
 unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
-refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag.
+refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag, and a DELETE.
 keeps=PREFIX: what begins so is not deleted.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
@@ -101,6 +101,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             scope = self.headers.get("Authorization", "").split("/")
             if "region" in options and scope[2:3] != [options["region"]]:
                 return self.refuse(400, "AuthorizationHeaderMalformed", f"<Region>{options['region']}</Region>")
+            if self.command == "DELETE" and condition and options.get("refuses") == key:
+                return self.refuse(412, "PreconditionFailed")
             method, _, place = options.get("overtakes", "").partition(" ")
             if method == self.command and (place == key or "delete" in query and place.encode() in body):
                 del options["overtakes"]

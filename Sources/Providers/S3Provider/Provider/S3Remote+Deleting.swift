@@ -18,8 +18,7 @@ extension S3Remote {
         guard !left.isEmpty, let there = try await tree.entry(at: path) else { return }
         guard try await tree.has(content, at: path) else { throw RemoteConditionFailure(present: there) }
         // The server refuses the ETag that the object has.
-        preconditions.noteDeletionsUnchecked()
-        try await deleter.delete([deletion])
+        try await deleteUnchecked(deletion, of: path)
     }
 
     /// Deletes the object that is a link, and none that another client writes to its key meanwhile.
@@ -31,11 +30,23 @@ extension S3Remote {
         await preconditions.support()
         try await tree.keepDirectory(path.parent)
         let left = try await deleter.delete([deletion])
-        guard !left.isEmpty, let now = try await client.listed(key) else { return }
-        guard now.tag == there.tag else { throw RemoteConditionFailure(present: try await tree.entry(at: path)) }
+        guard !left.isEmpty, let now = try await client.object(key) else { return }
+        // A listing may be older than what another client has written.
+        guard now.tag == there.tag, try await client.listed(key)?.tag ?? there.tag == there.tag else {
+            throw RemoteConditionFailure(present: try await tree.entry(at: path))
+        }
         // The server refuses the ETag that the object has.
+        try await deleteUnchecked(deletion, of: path)
+    }
+
+    /// Deletes an object where the server cannot be trusted with its ETag.
+    ///
+    /// - Throws: ``RemoteConditionFailure`` when another client has written it since.
+    private func deleteUnchecked(_ deletion: Deletion, of path: RemotePath) async throws {
         preconditions.noteDeletionsUnchecked()
-        try await deleter.delete([deletion])
+        guard try await deleter.delete([deletion]).isEmpty else {
+            throw RemoteConditionFailure(present: try await tree.entry(at: path))
+        }
     }
 
     /// Deletes a directory that holds nothing, and only the objects that were listed: another client may be writing there.
