@@ -12,7 +12,7 @@ overtakes=METHOD KEY: the first such request is refused as by a busy server, and
 with POST it is a deletion of many.
 arrives=KEY: just before something is written or copied to this key, or it is looked at by HEAD, another client
 writes it.
-follows=KEY: just after the first copy to this key was made, another client writes the key.
+follows=KEY: just after this was first copied, or copied to, another client writes it.
 encrypts: every object has a tag that nothing else has, and another one when it is copied.
 bare: listings have tags without quotes.
 lists=other: listings show other tags than requests for the objects.
@@ -123,7 +123,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if there is not None and options.get("denies") == key:
             return self.refuse(404, "NoSuchUpload")
         if source:
-            original = objects.get(urllib.parse.unquote(source).lstrip("/").partition("/")[2])
+            place = urllib.parse.unquote(source).lstrip("/").partition("/")[2]
+            original = objects.get(place)
             if original is None:
                 return self.refuse(404, "NoSuchKey")
             if self.headers.get("x-amz-copy-source-if-match", tag(original)) != tag(original):
@@ -137,9 +138,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 del options["loses"]
                 return self.refuse(503, "SlowDown")
             copy = objects[key]
-            if options.get("follows") == key:
-                del options["follows"]
-                objects[key] = made(b"theirs")
+            if options.get("follows") in (key, place):
+                objects[options.pop("follows")] = made(b"theirs")
             text = f"<CopyObjectResult><ETag>{xml.sax.saxutils.escape(tag(copy))}</ETag></CopyObjectResult>"
             return self.answer(200, text.encode())
         if options.get("ignores") != "":

@@ -13,6 +13,8 @@ struct ObjectMover: Sendable {
     let copier: ObjectCopier
     let deleter: ObjectDeleter
     let settings: S3Settings
+    /// Tells the user of something.
+    let report: @Sendable (String) -> Void
 
     /// Makes a rename, or continues an earlier attempt.
     ///
@@ -23,13 +25,14 @@ struct ObjectMover: Sendable {
         from: String, to: String, renaming name: String, willDelete: () async throws -> Void
     ) async throws {
         try await moves.run(from: from) {
+            let earlier = moves.record(from: from)
             var record =
-                moves.record(from: from)
+                earlier
                 ?? MoveRecord(
                     from: from, to: to, stage: .copying, begun: S3Client.now, identifier: UUID().uuidString)
             try moves.save(record)
             do {
-                try await copyAll(record)
+                try await copyAll(record, isContinued: earlier != nil)
             } catch is Growth {
                 try await deleteCopies(record)
                 // Meanwhile the other client finds nothing new, and ends its renaming.
@@ -85,15 +88,32 @@ struct ObjectMover: Sendable {
     }
 
     /// Deletes the rename's own copies. A copy that is still being made would become visible afterwards.
+    ///
+    /// A copy of what the original was earlier stays: it may be the only one. Another client may have deleted the original because the
+    /// copy was there, and have made another one, and nothing tells that from a change of the original.
     private func deleteCopies(_ record: MoveRecord) async throws {
         try await client.settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
+        var kept: [String] = []
         try await join(record) { pairs in
-            let copies = try await own(pairs, record).map { Deletion(key: $0.copy.key, tag: $0.copy.tag) }
+            var copies: [Deletion] = []
+            for (original, copy) in try await own(pairs, record) {
+                if try await isCopy(copy, of: original) {
+                    copies.append(Deletion(key: copy.key, tag: copy.tag))
+                } else {
+                    kept.append(copy.key)
+                }
+            }
             // Before: after a SIGKILL a note would take for its own what another client copies to the same key then.
             if record.identifier != nil { records.didDelete(copies.map(\.key)) }
             try await deleter.delete(copies)
         }
         moves.remove(record)
+        guard let first = kept.first else { return }
+        records.disown(kept)
+        let others = kept.count > 1 ? " and \(kept.count - 1) others are" : " is"
+        report(
+            "renaming '\(record.from)' has ended, and '\(first)'\(others) kept: it may be the only copy of what was in "
+                + "its old place before another client wrote there")
     }
 
     /// Deletes the originals of the rename's own copies. A copy that another client has made may be deleted by that client.
@@ -171,9 +191,10 @@ struct ObjectMover: Sendable {
 
     /// Copies what is in the old place, until nothing is left to copy.
     ///
+    /// - Parameter isContinued: whether an earlier attempt may have made copies: of those none is replaced, as ``deleteCopies(_:)`` says.
     /// - Throws: ``Growth``.
-    private func copyAll(_ record: MoveRecord) async throws {
-        guard record.isTree else { return try await copyOne(record) }
+    private func copyAll(_ record: MoveRecord, isContinued: Bool) async throws {
+        guard record.isTree else { return try await copyOne(record, isContinued: isContinued) }
         // How many originals there were in the first pass, and in the last one.
         var (first, last) = (0, 0)
         // By the keys of the copies, where the copy got another ETag than the original, or may have got one.
@@ -218,9 +239,10 @@ struct ObjectMover: Sendable {
                 defer { records.didCopy(made.withLock { $0 }, in: record) }
                 try await inParallel(due, width: deleter.width) { original, there in
                     let key = record.to + original.key.dropping(record.from)
-                    guard let tag = try await copyUnchanged(original, to: key, insteadOf: there, in: record) else {
-                        return
-                    }
+                    guard
+                        let tag = try await copyUnchanged(
+                            original, to: key, insteadOf: there, in: record, replacing: !isContinued)
+                    else { return }
                     if tag != original.tag || original.tag.contains("-") {
                         copied.withLock { $0[KeyBytes(key)] = MadeCopy(of: original.tag, tag: tag) }
                     }
@@ -233,14 +255,15 @@ struct ObjectMover: Sendable {
         throw Self.restless(record)
     }
 
-    private func copyOne(_ record: MoveRecord) async throws {
+    private func copyOne(_ record: MoveRecord, isContinued: Bool) async throws {
         for _ in 1...20 {
             guard let original = try await client.listed(record.from) else {
                 throw FileProviderError(.noSuchItem, "'\(record.from)' was removed from the bucket")
             }
-            guard let tag = try await copyUnchanged(original, to: record.to, insteadOf: nil, in: record) else {
-                continue
-            }
+            guard
+                let tag = try await copyUnchanged(
+                    original, to: record.to, insteadOf: nil, in: record, replacing: !isContinued)
+            else { continue }
             guard let copy = try await client.listed(record.to) else {
                 throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
             }
@@ -256,13 +279,16 @@ struct ObjectMover: Sendable {
 
     /// Copies an object, unless that was done before, and replaces nothing but an older copy.
     ///
-    /// - Parameter there: the listed object at the key.
+    /// - Parameters:
+    ///   - there: the listed object at the key.
+    ///   - replaces: whether an older copy is replaced.
     /// - Returns: the copy's ETag; nil when the original has changed, or the key is free only now.
     /// - Throws: ``ObjectCopier/Occupied``.
     private func copyUnchanged(
-        _ original: S3Object, to key: String, insteadOf there: S3Object?, in record: MoveRecord
+        _ original: S3Object, to key: String, insteadOf there: S3Object?, in record: MoveRecord,
+        replacing replaces: Bool
     ) async throws -> String? {
-        if let there, let tag = try await settle(there, as: original, in: record) { return tag }
+        if let there, let tag = try await settle(there, as: original, in: record, replaces) { return tag }
         do {
             return try await copier.copy(original, toFree: key, marked: record.mark(at: key, ofCopied: original.tag))
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
@@ -272,18 +298,18 @@ struct ObjectMover: Sendable {
             var there = try await client.listed(key)
             if there == nil { there = try await client.object(key) }
             guard let there else { return nil }
-            return try await settle(there, as: original, in: record)
+            return try await settle(there, as: original, in: record, replaces)
         }
     }
 
     /// - Returns: the ETag of an object that is the copy of another; nil for an older copy, which is deleted then.
-    /// - Throws: ``ObjectCopier/Occupied`` where another client has written it.
+    /// - Throws: ``ObjectCopier/Occupied`` where another client has written it, or where no older copy is replaced.
     private func settle(
-        _ there: S3Object, as original: S3Object, in record: MoveRecord
+        _ there: S3Object, as original: S3Object, in record: MoveRecord, _ replaces: Bool
     ) async throws -> String? {
         guard try await isOwn(there, of: original, record) else { throw ObjectCopier.Occupied() }
         if try await isCopy(there, of: original) { return there.tag }
-        guard try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty else {
+        guard replaces, try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty else {
             throw ObjectCopier.Occupied()
         }
         return nil

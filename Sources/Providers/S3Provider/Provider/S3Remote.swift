@@ -35,7 +35,8 @@ final class S3Remote: PathRemote {
             largestCopy: settings.largestCopy)
         writer = ObjectWriter(tree: tree, preconditions: preconditions, copier: copier, settings: settings)
         mover = ObjectMover(
-            client: client, records: records, moves: moves, copier: copier, deleter: deleter, settings: settings)
+            client: client, records: records, moves: moves, copier: copier, deleter: deleter, settings: settings,
+            report: { manager.report($0) })
     }
 
     /// The number of concurrent calls. The transport admits as many as the server serves.

@@ -103,6 +103,16 @@ final class ObjectRecords: Sendable {
     /// Whether a rename has made an object.
     func hasMade(_ object: S3Object, _ rename: MoveRecord) -> Bool { note(of: object)?.renaming == rename.begun }
 
+    /// Objects are no copies of a rename any more.
+    func disown(_ keys: [String]) {
+        notes.note(
+            keys.compactMap { key in
+                guard var note = notes[key] else { return nil }
+                note.renaming = nil
+                return (key, note)
+            })
+    }
+
     func didDelete(_ keys: [String]) { notes.note(keys.map { ($0, nil) }) }
 
     /// Whether an object is a copy of another. The server gives copies of large or encrypted objects other ETags: the record
