@@ -180,6 +180,32 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-12: marks are looked at shortly before something is deleted because of them",
+        arguments: ["plain", "ignores"])
+    func checkedBeforeDeletion(on server: String) async throws {
+        try await StrictStoreProgram.withRemote([server]) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .deleting)
+            let width = S3Settings().width
+            for number in 10..<10 + 3 * width {
+                try await store.put("text", to: "top/a/\(number)")
+                try await putCopy("text", to: "top/b/\(number)", of: own, store, remote)
+            }
+            try remote.moves.save(own)
+            let before = try await store.log().count
+            _ = try await remote.entry(at: .root)
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == (10..<10 + 3 * width).map { "top/b/\($0)" })
+            var (looked, most) = (0, 0)
+            for line in try await store.log().dropFirst(before) {
+                if line.hasPrefix("HEAD top/b/") { looked += 1 }
+                most = max(most, looked)
+                if line.hasPrefix("POST") || line.hasPrefix("DELETE top/a/") { looked = 0 }
+            }
+            #expect(most == width)
+        }
+    }
+
     @Test("S3-12: two machines that make the same rename while a third one writes in the new place lose nothing")
     func sameRenameTwice() async throws {
         try await StrictStoreProgram.withRemote(["plain", "delay=0.01"]) { store, first, scratch in

@@ -75,22 +75,19 @@ struct ObjectDeleter: Sendable {
         }
     }
 
-    /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags. Of one or two
-    /// objects it is also checked whether the listing is older.
+    /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags. Of a few
+    /// objects each is listed alone, and it is also checked whether the listing is older.
     ///
     /// - Returns: those that have the wanted ETags, and the keys of those that have others. What is gone is left out.
     private func compare(_ deletions: [Deletion]) async throws -> (unchanged: [Deletion], changed: [String]) {
-        var tags: [KeyBytes: String] = [:]
+        let found = Mutex<[KeyBytes: String]>([:])
         let wanted = Set(deletions.map { KeyBytes($0.key) })
-        if deletions.count < 3 {
-            for deletion in deletions {
-                guard let listed = try await client.listed(deletion.key)?.tag else { continue }
-                tags[KeyBytes(deletion.key)] = listed
-                guard listed == deletion.tag, try await client.isOutdated(deletion.key, listedAs: listed) else {
-                    continue
-                }
-                // No object has it.
-                tags[KeyBytes(deletion.key)] = ""
+        if deletions.count <= max(width, 2) {
+            try await inParallel(deletions, width: width) { deletion in
+                guard var tag = try await client.listed(deletion.key)?.tag else { return }
+                // No object has the empty tag.
+                if tag == deletion.tag, try await client.isOutdated(deletion.key, listedAs: tag) { tag = "" }
+                found.withLock { [tag] in $0[KeyBytes(deletion.key)] = tag }
             }
         } else if let first = deletions.first?.key,
             let last = deletions.map(\.key).max(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) })
@@ -102,9 +99,11 @@ struct ObjectDeleter: Sendable {
             let directory = prefix.lastIndex(of: UInt8(ascii: "/")).map { prefix[...$0] } ?? prefix.prefix(0)
             var reader = KeyReader(client: client, prefix: String(decoding: directory, as: UTF8.self))
             while let object = try await reader.next(), !last.utf8.lexicographicallyPrecedes(object.key.utf8) {
-                if wanted.contains(KeyBytes(object.key)) { tags[KeyBytes(object.key)] = object.tag }
+                guard wanted.contains(KeyBytes(object.key)) else { continue }
+                found.withLock { $0[KeyBytes(object.key)] = object.tag }
             }
         }
+        let tags = found.withLock { $0 }
         let present = deletions.filter { tags[KeyBytes($0.key)] != nil }
         func isUnchanged(_ deletion: Deletion) -> Bool {
             deletion.tag == nil || deletion.tag == tags[KeyBytes(deletion.key)]

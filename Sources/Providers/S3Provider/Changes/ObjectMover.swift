@@ -95,17 +95,13 @@ struct ObjectMover: Sendable {
         try await client.settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
         var kept: [String] = []
         try await join(record) { pairs in
-            var copies: [Deletion] = []
-            for (original, copy) in try await own(pairs, record) {
-                if try await isCopy(copy, of: original) {
-                    copies.append(Deletion(key: copy.key, tag: copy.tag))
-                } else {
-                    kept.append(copy.key)
-                }
+            try await forOwn(among: pairs, record) { own in
+                let copies = own.filter(\.isCurrent).map { Deletion(key: $0.copy.key, tag: $0.copy.tag) }
+                kept += own.filter { !$0.isCurrent }.map(\.copy.key)
+                // Before: after a SIGKILL a note would take for its own what another client copies to the same key then.
+                if record.identifier != nil { records.didDelete(copies.map(\.key)) }
+                try await deleter.delete(copies)
             }
-            // Before: after a SIGKILL a note would take for its own what another client copies to the same key then.
-            if record.identifier != nil { records.didDelete(copies.map(\.key)) }
-            try await deleter.delete(copies)
         }
         moves.remove(record)
         guard let first = kept.first else { return }
@@ -119,35 +115,63 @@ struct ObjectMover: Sendable {
     /// Deletes the originals of the rename's own copies. A copy that another client has made may be deleted by that client.
     private func deleteOriginals(_ record: MoveRecord) async throws {
         try await join(record) { pairs in
-            var copied: [Deletion] = []
-            for (original, copy) in try await own(pairs, record) {
-                guard try await isCopy(copy, of: original) else { continue }
-                copied.append(Deletion(key: original.key, tag: original.tag))
+            try await forOwn(among: pairs, record) { own in
+                try await deleter.delete(
+                    own.filter(\.isCurrent).map { Deletion(key: $0.original.key, tag: $0.original.tag) })
             }
-            try await deleter.delete(copied)
         }
         moves.remove(record)
     }
 
-    /// The pairs whose copy the rename has made.
-    private func own(
-        _ pairs: [(original: S3Object, copy: S3Object?)], _ record: MoveRecord
-    ) async throws -> [(original: S3Object, copy: S3Object)] {
-        let own = Mutex<[(original: S3Object, copy: S3Object)]>([])
-        try await inParallel(pairs, width: deleter.width) { original, copy in
-            guard let copy, try await isOwn(copy, of: original, record) else { return }
-            own.withLock { $0.append((original, copy)) }
+    /// A copy that a rename has made.
+    private struct OwnCopy {
+        var original: S3Object
+        var copy: S3Object
+        /// Whether the original has not changed since.
+        var isCurrent: Bool
+    }
+
+    /// Gives the pairs whose copy the rename has made to a body, which deletes something. Those for which the server must be asked come a
+    /// few at a time, so that little time lies between the response and the deletion.
+    private func forOwn(
+        among pairs: [(original: S3Object, copy: S3Object?)], _ record: MoveRecord,
+        _ body: ([OwnCopy]) async throws -> Void
+    ) async throws {
+        var (known, others): ([OwnCopy], [(original: S3Object, copy: S3Object)]) = ([], [])
+        for (original, copy) in pairs {
+            guard let copy else { continue }
+            if isTrusted(copy, record), let isCurrent = records.isCopy(copy, of: original) {
+                known.append(OwnCopy(original: original, copy: copy, isCurrent: isCurrent))
+            } else {
+                others.append((original, copy))
+            }
         }
-        return own.withLock { $0 }
+        if !known.isEmpty { try await body(known) }
+        for start in stride(from: 0, to: others.count, by: deleter.width) {
+            let own = Mutex<[OwnCopy]>([])
+            let some = Array(others[start..<min(start + deleter.width, others.count)])
+            try await inParallel(some, width: deleter.width) { original, copy in
+                guard try await isOwn(copy, of: original, record) else { return }
+                let isCurrent = try await isCopy(copy, of: original)
+                own.withLock { $0.append(OwnCopy(original: original, copy: copy, isCurrent: isCurrent)) }
+            }
+            let found = own.withLock { $0 }
+            if !found.isEmpty { try await body(found) }
+        }
+    }
+
+    /// Whether the note of a copy is enough. Where the server does not check that the key of a copy is free, two machines may copy to it at
+    /// the same moment. It was not seen to check that of a copy in parts.
+    private func isTrusted(_ copy: S3Object, _ record: MoveRecord) -> Bool {
+        records.hasMade(copy, record) && copier.preconditions.known?.onCopying == true
+            && copy.size <= copier.largestCopy
     }
 
     /// Whether a rename has made a copy of an object, or of its earlier content: by its note, or by its mark where the copy was not noted,
     /// because of a SIGKILL or a lost response. Another client may make the same copy: neither ETag nor bytes tell whose it is.
     private func isOwn(_ copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Bool {
+        if isTrusted(copy, record) { return true }
         let isNoted = records.hasMade(copy, record)
-        // Where the server does not check that the key of a copy is free, two machines may copy to it at the same moment. It was not
-        // seen to check that of a copy in parts.
-        if isNoted, copier.preconditions.known?.onCopying == true, copy.size <= copier.largestCopy { return true }
         guard let own = record.mark(at: copy.key) else { return isNoted }
         guard let mark = try await client.renameMark(of: copy.key) else { return false }
         if isNoted { return mark.isEmpty || mark.utf8.starts(with: own.utf8) }
