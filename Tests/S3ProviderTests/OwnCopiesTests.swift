@@ -181,6 +181,23 @@ import Testing
     }
 
     @Test(
+        "S3-12: a copy without a mark that cannot be deleted stays the rename's own",
+        arguments: ["plain", "ignores"])
+    func undeletableCopy(on server: String) async throws {
+        try await StrictStoreProgram.withRemote([server, "keeps=top/b/"]) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .copying)
+            for key in ["top/a/1", "top/b/1"] { try await store.put("text", to: key) }
+            let copy = try #require(try await remote.client.listed("top/b/1"))
+            remote.records.didCopy([(copy, copy.key, copy.tag)], in: own)
+            try remote.moves.save(own)
+            await #expect(throws: (any Error).self) {
+                try await remote.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
+            }
+            #expect(remote.moves.records == [own] && remote.records.hasMade(copy, own))
+        }
+    }
+
+    @Test(
         "S3-12: marks are looked at shortly before something is deleted because of them",
         arguments: ["plain", "ignores"])
     func checkedBeforeDeletion(on server: String) async throws {
