@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import HTTPTransport
 import TestSupport
 import Testing
 
@@ -194,6 +195,19 @@ import Testing
                 try await remote.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
             }
             #expect(remote.moves.records == [own] && remote.records.hasMade(copy, own))
+        }
+    }
+
+    @Test("S3-12: an object whose mode was set has no mark of a rename any more")
+    func changedMode() async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            let own = rename("top/a", "top/b", .copying)
+            try await putCopy("text", to: "top/b", of: own, store, remote)
+            var attributes = RemoteAttributes()
+            attributes.permissions = 0o640
+            _ = try await remote.set(attributes, of: RemotePath("b"), kind: .file)
+            #expect(try await remote.client.renameMark(of: "top/b") == "")
+            #expect(try await remote.client.metadata(of: "top/b")["x-amz-meta-mode"] != nil)
         }
     }
 

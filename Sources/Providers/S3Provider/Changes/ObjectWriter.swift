@@ -293,6 +293,8 @@ struct ObjectWriter: Sendable {
         else { return (present, others.union([.contentModificationDate, .permissions])) }
         var attributes = attributes
         var metadata = try await client.metadata(of: object.key)
+        // What is changed here is no rename's copy any more, also if its content is the same.
+        metadata[ObjectMetadata.rename] = nil
         // The copy has another date in listings.
         if metadata["x-amz-meta-mtime"] == nil, attributes.contentModificationDate == nil {
             attributes.contentModificationDate = records.date(of: object)
