@@ -80,6 +80,7 @@ struct ObjectMover: Sendable {
         try await moves.run(from: record.from) {
             // Another caller may have been faster.
             guard let record = moves.record(from: record.from) else { return }
+            await copier.preconditions.support()
             switch record.stage {
             case .copying: try await deleteCopies(record)
             case .deleting: try await deleteOriginals(record)
