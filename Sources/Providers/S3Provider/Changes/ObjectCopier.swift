@@ -28,7 +28,7 @@ struct ObjectCopier: Sendable {
 
     /// Copies an object as it was listed, with its metadata, to a key that no object has.
     ///
-    /// - Parameter mark: tells in the copy's metadata what it was made for. A server that has no room for it makes a copy without.
+    /// - Parameter mark: tells in the copy's metadata what it was made for. Where the server has no room for it, the copy has none.
     /// - Returns: the copy's ETag. Where it is not the original's, the original may have changed before: some servers compare
     ///   multipart objects with other ETags than they list, so that no precondition is possible.
     /// - Throws: ``Occupied``, also after a copy whose response was lost.
