@@ -10,6 +10,8 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
     let memory = MemoryPathRemote()
     /// With what the next moves fail.
     let failure = Mutex<FileProviderError?>(nil)
+    /// Where the rest of a directory is not moved.
+    let refused = Mutex<RemotePath?>(nil)
 
     var traits: RemoteTraits { memory.traits }
 
@@ -45,6 +47,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
 
     func finishMove(of parts: [UInt64], from path: RemotePath, to newPath: RemotePath) async throws {
         if let failure = failure.withLock({ $0 }) { throw failure }
+        if refused.withLock({ $0 }) == newPath { throw FileProviderError(.fileReadNoPermission) }
         for name in memory.names(in: path) {
             memory.change { $0.move(path.appending(name), to: newPath.appending(name)) }
         }
@@ -115,6 +118,26 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             remote.failure.withLock { $0 = nil }
             #expect(try await session.modify(item, .filename).item.filename == "new")
             #expect(remote.memory.names(in: path("above/new")) == ["1", "2"])
+        }
+    }
+
+    @Test(
+        "PATH-8: a directory of which the remote refuses to move the rest is renamed otherwise, or keeps its name",
+        arguments: ["other", "old"])
+    func renamedOtherwise(_ name: String) async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            remote.refused.withLock { $0 = path("above/new") }
+            await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
+            var renamed = item
+            renamed.filename = name
+            let moved = try await session.modify(renamed, .filename).item
+            #expect(moved.filename == name && moved.itemIdentifier == item.itemIdentifier)
+            #expect(remote.memory.names(in: path("above")) == ["new", name].sorted())
+            #expect(remote.memory.names(in: path("above/" + name)) == ["2"])
+            #expect(remote.memory.names(in: path("above/new")) == ["1"])
+            // At the next start nothing is moved to where the directory is not wanted any more.
+            let records = OperationLedger(in: ReportingStore(of: session.manager)).moves.unknown
+            #expect(records.allSatisfy { $0.isMade == true })
         }
     }
 }

@@ -39,6 +39,7 @@ final class PathMap: Sendable {
         var vanished: Set<[UInt8]> = []
     }
 
+    let unfinished = UnfinishedMoves()
     private let ledger: OperationLedger
     private let state = Mutex(State())
     private let manager: any FileProviderManager
@@ -255,6 +256,10 @@ final class PathMap: Sendable {
 
     func unknownMoves(to place: Place) -> [LedgerState.Move] { ledger.moves.unknown.filter { $0.place == place } }
 
+    func unknownMoves(of item: ItemIdentifier) -> [LedgerState.Move] {
+        ledger.moves.unknown.filter { $0.identifier == item }
+    }
+
     func isUnknown(_ move: LedgerState.Move) -> Bool { ledger.moves.isUnknown(move) }
 
     /// Whether the system knows another item in the place to which a move leads, which has not left it.
@@ -264,6 +269,8 @@ final class PathMap: Sendable {
     }
 
     func noteNotMade(_ move: LedgerState.Move) { ledger.noteNotMade(move) }
+
+    func giveUp(_ move: LedgerState.Move) { ledger.giveUp(move) }
 
     /// An unknown move was found to have been made; or neither was the item where it was, nor is it in the new place.
     func settle(_ move: LedgerState.Move, isMade: Bool) {

@@ -10,7 +10,6 @@ final class PathTree: Sendable {
     let identities: PathIdentities
     let items: PathItems
     let renamed = RenamedItems()
-    let unfinished = UnfinishedMoves()
     private let rootCheck = SharedRequest<Void>()
     private static let mostTries = 3
     private let areTagsKeptElsewhere = Atomic(false)

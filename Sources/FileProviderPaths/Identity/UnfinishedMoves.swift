@@ -3,32 +3,38 @@ import Synchronization
 
 /// The interrupted moves of directories that are being finished.
 final class UnfinishedMoves: Sendable {
+    /// A directory, and where it is moved.
+    struct Target: Hashable, Sendable {
+        var directory: ItemIdentifier
+        var place: PathMap.Place
+    }
+
     private struct State {
         var running: [ItemIdentifier: Task<Void, any Error>] = [:]
-        /// The directories of which the remote refuses to move the rest.
-        var refused: Set<ItemIdentifier> = []
+        /// Those of which the remote refuses to move the rest.
+        var refused: Set<Target> = []
     }
 
     private let state = Mutex(State())
     /// For how long a caller waits.
     private static let patience = Duration.seconds(5)
 
-    func isRefused(_ directory: ItemIdentifier) -> Bool { state.withLock { $0.refused.contains(directory) } }
+    func isRefused(_ move: Target) -> Bool { state.withLock { $0.refused.contains(move) } }
 
-    /// A move that was refused is tried once more.
-    func allow(_ directory: ItemIdentifier) { state.withLock { _ = $0.refused.remove(directory) } }
+    /// A move that was refused is tried once more, or is over.
+    func allow(_ move: Target) { state.withLock { _ = $0.refused.remove(move) } }
 
     /// Finishes a move for all callers that ask for it meanwhile. Goes on when they are cancelled.
     ///
     /// - Throws: `providerDomainTemporarilyUnavailable` while it goes on, or if it was refused; what `body` throws.
-    func finish(_ directory: ItemIdentifier, _ body: @escaping @Sendable () async throws -> Void) async throws {
+    func finish(_ move: Target, _ body: @escaping @Sendable () async throws -> Void) async throws {
         let task = state.withLock { state in
-            if let task = state.running[directory] { return task }
+            if let task = state.running[move.directory] { return task }
             let task = Task { [self] in
-                defer { self.state.withLock { $0.running[directory] = nil } }
-                try await notingRefusal(of: directory, body)
+                defer { self.state.withLock { $0.running[move.directory] = nil } }
+                try await notingRefusal(of: move, body)
             }
-            state.running[directory] = task
+            state.running[move.directory] = task
             return task
         }
         guard let result = await task.result(within: Self.patience) else {
@@ -39,12 +45,12 @@ final class UnfinishedMoves: Sendable {
         try result.get()
     }
 
-    private func notingRefusal(of directory: ItemIdentifier, _ body: () async throws -> Void) async throws {
+    private func notingRefusal(of move: Target, _ body: () async throws -> Void) async throws {
         do {
             try await body()
         } catch let error as FileProviderError {
             if [.serverUnreachable, .notAuthenticated, .timedOut, .userCancelled].contains(error.code) { throw error }
-            state.withLock { _ = $0.refused.insert(directory) }
+            state.withLock { _ = $0.refused.insert(move) }
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable,
                 "the interrupted renaming of a directory cannot be finished: \(error.message)")
@@ -64,9 +70,9 @@ extension PathTree {
             try await entry(at: from)?.kind == .directory, try await entry(at: target)?.kind == .directory
         else { return false }
         let directory = move.identifier
-        if manager.domain.isReadOnly || unfinished.isRefused(directory) { return true }
+        if manager.domain.isReadOnly || paths.unfinished.isRefused(move.target) { return true }
         let old = PathMap.Place(directory: try parent(of: directory, at: from), name: name)
-        try await unfinished.finish(directory) { [self] in
+        try await paths.unfinished.finish(move.target) { [self] in
             guard paths.isUnknown(move) else { return }
             // Listings that were requested before show both.
             try await paths.changing([old, move.place]) {
@@ -77,4 +83,19 @@ extension PathTree {
         }
         return true
     }
+}
+
+extension PathMap {
+    /// Ends the refused moves of a directory to other places than the wanted one: what was moved stays there as another
+    /// directory, and a later start does not move the rest after it.
+    func giveUpMoves(of directory: ItemIdentifier, unlessTo wanted: Place) {
+        for move in unknownMoves(of: directory) where move.place != wanted && unfinished.isRefused(move.target) {
+            giveUp(move)
+            unfinished.allow(move.target)
+        }
+    }
+}
+
+extension LedgerState.Move {
+    var target: UnfinishedMoves.Target { UnfinishedMoves.Target(directory: identifier, place: place) }
 }

@@ -148,6 +148,8 @@ package final class OperationLedger: Sendable {
 
     package func noteNotMade(_ move: LedgerState.Move) { change { $0.moves.noteNotMade(move, at: $1.instant) } }
 
+    package func giveUp(_ move: LedgerState.Move) { change { state, _ in state.moves.giveUp(move) } }
+
     package func noteHeard(_ item: String) { change { state, _ in state.moves.noteHeard(item) } }
 
     // MARK: - Observations

@@ -150,6 +150,11 @@ package struct PossibleMoves: Sendable {
         if now > limit { drop(move.key) } else { entries[move.key]?.lateUntil = limit }
     }
 
+    /// A move was made in part, and its item is wanted elsewhere.
+    package mutating func giveUp(_ move: Move) {
+        if entries[move.key]?.request == nil { drop(move.key) }
+    }
+
     /// The system knows where an item is.
     package mutating func noteHeard(_ item: String) {
         for (key, entry) in entries where !entry.isUnknown && entry.request == nil && entry.move.isOf(item) {

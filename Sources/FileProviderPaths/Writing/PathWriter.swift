@@ -86,7 +86,9 @@ final class PathWriter: Sendable {
     func modify(_ change: PathChange) async throws -> ItemChange {
         let item = change.item
         let identifier = item.itemIdentifier
-        if change.mayMove { tree.unfinished.allow(identifier) }
+        // Only a renaming to the same place repeats the move that was refused.
+        let wanted = Place(directory: item.parentItemIdentifier, name: item.filename)
+        if change.mayMove { paths.unfinished.allow(UnfinishedMoves.Target(directory: identifier, place: wanted)) }
         do {
             return try await tree.locate(identifier, isTree: change.mayMove) { [self] path in
                 let entry = try await remote.entry(at: path)
@@ -133,6 +135,7 @@ final class PathWriter: Sendable {
         let new = Place(
             directory: fields.contains(.parentItemIdentifier) ? item.parentItemIdentifier : parent,
             name: fields.contains(.filename) ? item.filename : entry.name)
+        if change.mayMove { paths.giveUpMoves(of: identifier, unlessTo: new) }
         var now = entry
         var newPath = path
         // Whether another client has written it since it was looked at, and that content was moved.
