@@ -1,7 +1,9 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Foundation
 import Synchronization
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -43,9 +45,11 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
         throw failure
     }
 
-    func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> [UInt64]? { [] }
+    func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> DirectoryParts? {
+        DirectoryParts([])
+    }
 
-    func finishMove(of parts: [UInt64], from path: RemotePath, to newPath: RemotePath) async throws {
+    func finishMove(of parts: DirectoryParts, from path: RemotePath, to newPath: RemotePath) async throws {
         if let failure = failure.withLock({ $0 }) { throw failure }
         if refused.withLock({ $0 }) == newPath { throw FileProviderError(.fileReadNoPermission) }
         for name in memory.names(in: path) {
@@ -139,5 +143,51 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             let records = OperationLedger(in: ReportingStore(of: session.manager)).moves.unknown
             #expect(records.allSatisfy { $0.isMade == true })
         }
+    }
+
+    /// A store whose disk is too full for what has to be confirmed by it.
+    private struct FullStore: ProviderStore {
+        private let store = InMemoryProviderStore()
+
+        func read<Value>(_ body: (any ProviderStoreSnapshot) throws -> Value) throws -> Value { try store.read(body) }
+
+        func write<Value>(
+            _ durability: ProviderStoreDurability, _ body: (any ProviderStoreTransaction) throws -> Value
+        ) throws -> Value {
+            if durability == .synced { throw FileProviderError.posix(.noSpace, "full") }
+            return try store.write(durability, body)
+        }
+    }
+
+    @Test("PATH-8: nothing of a directory is moved before its record is on the disk")
+    func unrecorded() async throws {
+        let remote = PartwiseRemoteInMemory()
+        remote.memory.change { contents in
+            contents.make(path("old"), kind: .directory)
+            contents.make(path("old/1"), kind: .file, [1])
+        }
+        let under = MemoryRemoteUnderTest(remote: remote.memory)
+        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory, store: FullStore())
+        let provider = PathAddressedProvider(remote: remote, manager: manager)
+        let session = ProviderSession(provider: provider, manager: manager)
+        var item = try await session.find("old")
+        item.filename = "new"
+        let renamed = item
+        let error = await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+        #expect(error?.code == .posix)
+        #expect(remote.memory.names(in: .root) == ["old"])
+        #expect(OperationLedger(in: ReportingStore(of: manager)).moves.unknown.isEmpty)
+        await provider.invalidate()
+    }
+
+    @Test("the parts of a directory are stored in few bytes, and are found again")
+    func storedParts() throws {
+        let digests = (0..<1000).map { PartwiseRemoteInMemory.part("\($0)", version: "") }
+        let encoded = try JSONEncoder().encode([DirectoryParts(digests)])
+        #expect(encoded.count < 1000 * 8 * 3 / 2)
+        let parts = try #require(try JSONDecoder().decode([DirectoryParts].self, from: encoded).first)
+        #expect(parts == DirectoryParts(digests.reversed()))
+        #expect(digests.allSatisfy { parts.contains($0) })
+        #expect(!parts.isEmpty && !parts.contains(PartwiseRemoteInMemory.part("0", version: "later")))
     }
 }

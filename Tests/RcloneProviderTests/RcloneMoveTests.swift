@@ -43,7 +43,7 @@ import Testing
             let move = LedgerState.Move(
                 item: item.itemIdentifier.rawValue, tag: [], directory: ItemIdentifier.rootContainer.rawValue,
                 name: "new", parts: parts)
-            _ = OperationLedger(in: ReportingStore(of: manager)).send([], making: move)
+            try OperationLedger(in: ReportingStore(of: manager)).keep(move)
             await killed.invalidate()
             try await folder.makeDirectory("new")
             for name in names where name < "3" { try await folder.rename("old/" + name, to: "new/" + name) }

@@ -169,13 +169,15 @@ final class PathMap: Sendable {
     /// - Parameters:
     ///   - tag: of its content; empty for a directory.
     ///   - parts: of a directory that the remote moves part by part.
+    /// - Throws: what `body` throws; before `body` is called, what the store throws where the move needs its record.
     func moving<Value: Sendable>(
-        _ identifier: ItemIdentifier, tag: [UInt8], parts: [UInt64]? = nil, from path: RemotePath, at old: Place,
+        _ identifier: ItemIdentifier, tag: [UInt8], parts: DirectoryParts? = nil, from path: RemotePath, at old: Place,
         to new: Place, _ body: () async throws -> Value
     ) async throws -> Value {
         let move = LedgerState.Move(
             item: identifier.rawValue, tag: tag, directory: new.directory.rawValue, name: new.name, parts: parts)
         return try await sending([old, new], making: move) {
+            if parts != nil { try await OperationLedger.preparing { try ledger.keep(move) } }
             state.withLock { $0.minted[new] = nil }
             let value = try await body()
             noteSeen(identifier, from: path, at: new, isMadeHere: true)

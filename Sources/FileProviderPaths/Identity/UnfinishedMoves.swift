@@ -64,7 +64,7 @@ extension PathTree {
     ///
     /// - Returns: whether there is nothing else to be found out about the move.
     func finish(
-        _ move: LedgerState.Move, of parts: [UInt64], from: RemotePath, to target: RemotePath
+        _ move: LedgerState.Move, of parts: DirectoryParts, from: RemotePath, to target: RemotePath
     ) async throws -> Bool {
         guard let remote = remote as? any PartwiseRemote, let name = from.name,
             try await entry(at: from)?.kind == .directory, try await entry(at: target)?.kind == .directory

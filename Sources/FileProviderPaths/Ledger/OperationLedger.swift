@@ -44,9 +44,7 @@ package final class OperationLedger: Sendable {
     private func change<Value: Sendable>(_ body: (inout LedgerState, LedgerState.Moment) -> Value) -> Value {
         locked.withLock { locked in
             let value = body(&locked.state, .now)
-            let changes = locked.state.takeDurableChanges()
-            // What is moved part by part would be two items after a power cut.
-            kept.apply(changes, changes.contains { $0.record?.move?.parts != nil } ? .synced : .committed)
+            kept.apply(locked.state.takeDurableChanges())
             if locked.state.hasUnstoredChanges, !locked.isStoring {
                 locked.isStoring = true
                 Task { [weak self] in
@@ -99,6 +97,14 @@ package final class OperationLedger: Sendable {
     /// A request that changes these paths is about to be sent.
     package func send(_ paths: [String], making move: LedgerState.Move? = nil) -> LedgerState.Tick {
         change { $0.send(paths, making: move, at: $1) }
+    }
+
+    /// Stores the record of a move in flight that is made part by part, before the first part is moved: without it, the halves
+    /// would be two items after a power cut. Other operations go on meanwhile.
+    ///
+    /// - Throws: what the store throws.
+    package func keep(_ move: LedgerState.Move) throws {
+        try kept.saveLarge(move.key, LedgerState.Record(move: move), .synced)
     }
 
     package func end(_ number: LedgerState.Tick, _ outcome: LedgerState.Outcome) {

@@ -17,9 +17,9 @@ package struct PossibleMoves: Sendable {
         /// earlier version.
         package internal(set) var isMade: Bool?
         /// What a directory consists of that the remote moves part by part; nil elsewhere, and once the move was made.
-        package internal(set) var parts: [UInt64]?
+        package internal(set) var parts: DirectoryParts?
 
-        package init(item: String, tag: [UInt8], directory: String, name: String, parts: [UInt64]? = nil) {
+        package init(item: String, tag: [UInt8], directory: String, name: String, parts: DirectoryParts? = nil) {
             self.item = item
             self.tag = tag
             self.directory = directory
@@ -67,7 +67,8 @@ package struct PossibleMoves: Sendable {
         move.isMade = nil
         entries[move.key, default: Entry(move: move)].move = move
         entries[move.key]?.request = request
-        durableChanges.append((move.key, move))
+        // The record of one that is made part by part is large: the caller stores it.
+        if move.parts == nil { durableChanges.append((move.key, move)) }
     }
 
     /// - Parameter isMade: nil when the request had no response.

@@ -27,6 +27,12 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
         }
     }
 
+    /// As ``save(_:_:_:)``, but no caller waits for it that only reads. Nothing else stores or removes the record meanwhile.
+    package func saveLarge(_ key: [UInt8], _ record: Record, _ durability: ProviderStoreDurability) throws {
+        try store.store.put(record, at: ProviderStoreKey(key), in: namespace, durability: durability)
+        records.withLock { $0[key] = record }
+    }
+
     /// Stores a record. When that fails, the user is told, and the record lives as long as the process.
     package func set(_ key: [UInt8], _ record: Record) {
         records.withLock { records in
@@ -37,14 +43,12 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
 
     /// Stores records, and removes those that are nil, in one transaction. When that fails, the user is told, and the records in
     /// memory are the new ones.
-    package func apply(
-        _ changes: [(name: [UInt8], record: Record?)], _ durability: ProviderStoreDurability = .committed
-    ) {
+    package func apply(_ changes: [(name: [UInt8], record: Record?)]) {
         if changes.isEmpty { return }
         records.withLock { records in
             for (name, record) in changes { records[name] = record }
             store.attempt { store in
-                try store.write(durability) { transaction in
+                try store.write(.committed) { transaction in
                     for (name, record) in changes {
                         if let record {
                             try transaction.put(record, at: ProviderStoreKey(name), in: namespace)

@@ -219,7 +219,7 @@ final class PathWriter: Sendable {
         to newPath: RemotePath, at new: Place
     ) async throws -> RemoteEntry {
         let moved = try await colliding(in: new.directory, at: newPath.parent, named: new.name) {
-            var parts: [UInt64]?
+            var parts: DirectoryParts?
             if entry.kind == .directory, let remote = remote as? any PartwiseRemote {
                 parts = try await remote.parts(of: path, toMoveTo: newPath)
             }

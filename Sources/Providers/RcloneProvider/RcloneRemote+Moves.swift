@@ -18,12 +18,12 @@ extension RcloneRemote: PartwiseRemote {
         }
     }
 
-    func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> [UInt64]? {
+    func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> DirectoryParts? {
         try await host.changing {
             let features = try await features()
             if features.movesDirectories { return nil }
             try await check(.absent, newPath)
-            return try await contents(of: path).map { $0.part(features) }
+            return DirectoryParts(try await contents(of: path).map { $0.part(features) })
         }
     }
 
@@ -92,15 +92,14 @@ extension RcloneRemote: PartwiseRemote {
         }
     }
 
-    func finishMove(of parts: [UInt64], from path: RemotePath, to newPath: RemotePath) async throws {
+    func finishMove(of parts: DirectoryParts, from path: RemotePath, to newPath: RemotePath) async throws {
         try await host.changing {
             let features = try await features()
-            let known = Set(parts)
             let found = try await contents(of: path)
-            let others = found.filter { !known.contains($0.part(features)) }
+            let others = found.filter { !parts.contains($0.part(features)) }
             // Another client may have moved the rest, and made another directory in the old place, which may be empty.
             let isRest = others.isEmpty && found.isEmpty == parts.isEmpty
-            guard isRest || found.contains(where: { !$0.IsDir && known.contains($0.part(features)) }) else { return }
+            guard isRest || found.contains(where: { !$0.IsDir && parts.contains($0.part(features)) }) else { return }
             do {
                 try await moveDirectory(path, to: newPath, leaving: others)
             } catch let failure as RcloneFailure where failure.isMissing {
