@@ -77,6 +77,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
         let provider = PathAddressedProvider(remote: remote, manager: manager)
         let session = ProviderSession(provider: provider, manager: manager)
         var item = try await session.find("above/old")
+        try await session.list(item.itemIdentifier)
         item.filename = "new"
         let renamed = item
         remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
@@ -142,6 +143,42 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             // At the next start nothing is moved to where the directory is not wanted any more.
             let records = OperationLedger(in: ReportingStore(of: session.manager)).moves.unknown
             #expect(records.allSatisfy { $0.isMade == true })
+        }
+    }
+
+    @Test("PATH-8: a refused move costs no requests, and what it has moved is recognized")
+    func refusedForLong() async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            let file = try #require(session.manager.identifier(ofChildNamed: "1", in: item.itemIdentifier))
+            remote.refused.withLock { $0 = path("above/new") }
+            await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
+            _ = remote.memory.takeCalls()
+            _ = try await session.item(item.itemIdentifier)
+            #expect(remote.memory.takeCalls().count == 1)
+            let listed = try await session.list(item.parentItemIdentifier)
+            #expect(listed.map(\.filename).sorted() == ["new", "old"])
+            let other = try #require(listed.first { $0.filename == "new" })
+            #expect(try await session.list(other.itemIdentifier).map(\.itemIdentifier) == [file])
+        }
+    }
+
+    @Test(
+        "PATH-8: where another client has moved what the remote refuses to move, the directory is found",
+        arguments: [false, true])
+    func finishedByAnother(isListed: Bool) async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            remote.refused.withLock { $0 = path("above/new") }
+            await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
+            remote.memory.change { contents in
+                contents.move(path("above/old/2"), to: path("above/new/2"))
+                contents.delete(path("above/old"))
+            }
+            if isListed {
+                let listed = try await session.list(item.parentItemIdentifier)
+                #expect(listed.map(\.itemIdentifier) == [item.itemIdentifier])
+            } else {
+                #expect(try await session.item(item.itemIdentifier).filename == "new")
+            }
         }
     }
 

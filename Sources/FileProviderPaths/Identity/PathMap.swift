@@ -237,9 +237,13 @@ final class PathMap: Sendable {
 
     /// The moves near a path that may have been made, with where the item was and where it is then.
     ///
-    /// - Parameter isTree: whether all that is below the path is near.
+    /// A directory that the remote refuses to move further is what either place shows, until one of them is missing.
+    ///
+    /// - Parameters:
+    ///   - isTree: whether all that is below the path is near.
+    ///   - isMissing: whether a path was found to be missing.
     func unknownMoves(
-        near path: RemotePath, isTree: Bool = false
+        near path: RemotePath, isTree: Bool = false, isMissing: (RemotePath) -> Bool = { _ in false }
     ) -> [(move: LedgerState.Move, from: RemotePath, target: RemotePath)] {
         ledger.moves.unknown.compactMap { move -> (LedgerState.Move, RemotePath, RemotePath)? in
             // Either directory may have been moved since.
@@ -252,11 +256,14 @@ final class PathMap: Sendable {
             let isNear = [from, target].contains {
                 path == $0 || path.isBelow($0) || path == $0.parent || isTree && $0.isBelow(path)
             }
-            return isNear ? (move, from, target) : nil
+            if !isNear || unfinished.isRefused(move.target) && !isMissing(from) && !isMissing(target) { return nil }
+            return (move, from, target)
         }
     }
 
-    func unknownMoves(to place: Place) -> [LedgerState.Move] { ledger.moves.unknown.filter { $0.place == place } }
+    func unknownMoves(to place: Place) -> [LedgerState.Move] {
+        ledger.moves.unknown.filter { $0.place == place && !unfinished.isRefused($0.target) }
+    }
 
     func unknownMoves(of item: ItemIdentifier) -> [LedgerState.Move] {
         ledger.moves.unknown.filter { $0.identifier == item }

@@ -54,7 +54,7 @@ final class PathTree: Sendable {
                 }
                 try await paths.waitForMoves(over: path)
                 // A move that has ended meanwhile without a response may have been made.
-                try await settleMoves(near: path, isTree: isTree)
+                try await settleMoves(near: path, isTree: isTree) { [path] in $0 == path || path.isBelow($0) }
                 if isSearched, tries == 1, paths.path(of: identifier) == path {
                     try await searchRenamed(identifier, at: path)
                 }
@@ -92,10 +92,14 @@ final class PathTree: Sendable {
     /// Finds out what became of the unknown moves near a path, before anything is reported or changed there: at the old path
     /// a moved item looks removed.
     ///
-    /// - Parameter isTree: whether all that is below the path is concerned as well.
+    /// - Parameters:
+    ///   - isTree: whether all that is below the path is concerned as well.
+    ///   - isMissing: whether a path was found to be missing.
     /// - Throws: what the remote throws; `providerDomainTemporarilyUnavailable` while the rest of a directory is being moved.
-    func settleMoves(near path: RemotePath, isTree: Bool = false) async throws {
-        for (move, from, target) in paths.unknownMoves(near: path, isTree: isTree) {
+    func settleMoves(
+        near path: RemotePath, isTree: Bool = false, isMissing: (RemotePath) -> Bool = { _ in false }
+    ) async throws {
+        for (move, from, target) in paths.unknownMoves(near: path, isTree: isTree, isMissing: isMissing) {
             // A later move of the item may have been found meanwhile.
             guard paths.isUnknown(move) else { continue }
             // A move that was acknowledged needs no proof by the tag: the content that was written in the new place since may

@@ -21,6 +21,8 @@ final class UnfinishedMoves: Sendable {
 
     func isRefused(_ move: Target) -> Bool { state.withLock { $0.refused.contains(move) } }
 
+    func noteRefused(_ move: Target) { state.withLock { _ = $0.refused.insert(move) } }
+
     /// A move that was refused is tried once more, or is over.
     func allow(_ move: Target) { state.withLock { _ = $0.refused.remove(move) } }
 
@@ -50,7 +52,7 @@ final class UnfinishedMoves: Sendable {
             try await body()
         } catch let error as FileProviderError {
             if [.serverUnreachable, .notAuthenticated, .timedOut, .userCancelled].contains(error.code) { throw error }
-            state.withLock { _ = $0.refused.insert(move) }
+            noteRefused(move)
             throw FileProviderError(
                 .providerDomainTemporarilyUnavailable,
                 "the interrupted renaming of a directory cannot be finished: \(error.message)")
@@ -68,9 +70,13 @@ extension PathTree {
     ) async throws -> Bool {
         guard let remote = remote as? any PartwiseRemote, let name = from.name,
             try await entry(at: from)?.kind == .directory, try await entry(at: target)?.kind == .directory
-        else { return false }
+        else {
+            paths.unfinished.allow(move.target)
+            return false
+        }
+        if manager.domain.isReadOnly { paths.unfinished.noteRefused(move.target) }
+        if paths.unfinished.isRefused(move.target) { return true }
         let directory = move.identifier
-        if manager.domain.isReadOnly || paths.unfinished.isRefused(move.target) { return true }
         let old = PathMap.Place(directory: try parent(of: directory, at: from), name: name)
         try await paths.unfinished.finish(move.target) { [self] in
             guard paths.isUnknown(move) else { return }

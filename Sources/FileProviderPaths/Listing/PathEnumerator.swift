@@ -90,7 +90,7 @@ final class PathEnumerator: FileProviderEnumerator {
             let now = tree.paths.now
             entries = try await current(entries, in: path, since: moment)
             // The response to a move may have been lost since the listing was requested.
-            try await tree.settleMoves(near: path)
+            try await settleMoves(near: path, after: entries, isLast: part.next == nil)
             if part.next == nil, !tree.remote.traits.listsHiddenNames {
                 var listed = state.withLock { $0.names }
                 for entry in entries { listed.insert(entry.name) }
@@ -123,6 +123,19 @@ final class PathEnumerator: FileProviderEnumerator {
         var names = state.withLock { $0.names }
         for place in changed { names.insert(place.name) }
         tree.identities.noteListed(container, at: path, names: names)
+    }
+
+    /// - Parameters:
+    ///   - entries: the last ones of the listing.
+    ///   - isLast: whether nothing follows them.
+    private func settleMoves(near path: RemotePath, after entries: [RemoteEntry], isLast: Bool) async throws {
+        var names = state.withLock { $0.names }
+        for entry in entries { names.insert(entry.name) }
+        // Where nothing was known, the names were not kept.
+        let isComplete = isLast && state.withLock { $0.search?.isFirst == false }
+        try await tree.settleMoves(near: path) { [names] place in
+            isComplete && place.parent == path && !(place.name.map(names.contains) ?? true)
+        }
     }
 
     /// The known items with names that the remote does not list. As a rule they were made here.
