@@ -2,7 +2,7 @@ import FileProvider
 import Synchronization
 import SystemPackage
 
-/// Tells how far a download has come: another process of rclone's goes on from there, so that each byte is written once.
+/// Tells how far a download has come: another rclone process goes on from there, so that each byte is written once.
 final class ResumedSink: ContentSink {
     private let sink: any ContentSink
     private let next: Mutex<Int64>
