@@ -1,5 +1,4 @@
 import FileProvider
-import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import Synchronization
@@ -7,11 +6,15 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import FileProviderPaths
+
 /// A remote that moves directories file by file, and is interrupted after the first one.
 final class PartwiseRemoteInMemory: PartwiseRemote {
     let memory = MemoryPathRemote()
     /// With what the next moves fail.
     let failure = Mutex<FileProviderError?>(nil)
+    /// What happens when a part of a directory was moved.
+    let halfway = Mutex<(@Sendable () async throws -> Void)?>(nil)
     /// Where the rest of a directory is not moved.
     let refused = Mutex<RemotePath?>(nil)
 
@@ -42,6 +45,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             contents.make(newPath, kind: .directory)
             if let first { contents.move(path.appending(first), to: newPath.appending(first)) }
         }
+        if let halfway = halfway.withLock({ $0 }) { try await halfway() }
         throw failure
     }
 
@@ -180,6 +184,43 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
                 #expect(try await session.item(item.itemIdentifier).filename == "new")
             }
         }
+    }
+
+    @Test("PATH-8: an item is not reported as removed while its directory is being moved, however long that takes")
+    func lookedUpHalfway() async throws {
+        let remote = PartwiseRemoteInMemory()
+        remote.memory.change { contents in
+            contents.make(path("old"), kind: .directory)
+            contents.make(path("old/1"), kind: .file, [1])
+            contents.make(path("old/2"), kind: .file, [2])
+        }
+        let under = MemoryRemoteUnderTest(remote: remote.memory)
+        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory)
+        let provider = PathAddressedProvider(remote: remote, manager: manager)
+        let session = ProviderSession(provider: provider, manager: manager)
+        let directory = try await session.find("old").itemIdentifier
+        let file = try await session.find("old/1").itemIdentifier
+        let tree = PathTree(
+            remote: remote, manager: manager, ledger: OperationLedger(in: ReportingStore(of: manager)),
+            patience: .milliseconds(50))
+        let codes = Mutex<[FileProviderError.Code?]>([])
+        remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
+        remote.halfway.withLock { hook in
+            hook = {
+                let code = await failureCode { _ = try await tree.locate(file) { try await remote.entry(at: $0) } }
+                codes.withLock { $0.append(code) }
+            }
+        }
+        let places = ["old", "new"].map { PathMap.Place(directory: .rootContainer, name: $0) }
+        await #expect(throws: FileProviderError.self) {
+            try await tree.paths.moving(
+                directory, tag: [], parts: DirectoryParts([]), from: path("old"), at: places[0], to: places[1]
+            ) {
+                try await remote.move(path("old"), to: path("new"), kind: .directory)
+            }
+        }
+        #expect(codes.withLock { $0 } == [.providerDomainTemporarilyUnavailable])
+        await provider.invalidate()
     }
 
     /// A store whose disk is too full for what has to be confirmed by it.

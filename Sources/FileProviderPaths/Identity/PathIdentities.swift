@@ -347,7 +347,7 @@ final class PathIdentities: Sendable {
 
     /// Whether an old path is not merely free because this provider has just moved the item, or a directory above it.
     private func isNotMoved(_ identifier: ItemIdentifier, from old: RemotePath) async throws -> Bool {
-        try await paths.waitForMoves(over: old)
+        guard try await paths.waitForMoves(over: old) else { return false }
         let path = paths.path(of: identifier) ?? old
         return path == old && paths.unknownMoves(near: path).isEmpty
     }

@@ -222,15 +222,18 @@ final class PathMap: Sendable {
     }
 
     /// Waits until no move is in flight of an item, or of a directory, that a path leads through.
-    func waitForMoves(over path: RemotePath) async throws {
+    ///
+    /// - Returns: false when one goes on for long: then the path says nothing of its item.
+    func waitForMoves(over path: RemotePath) async throws -> Bool {
         let deadline = ContinuousClock.now + patience
         while ContinuousClock.now < deadline {
             let requests = ledger.moves.inFlight.filter { item, _ in
                 self.path(of: ItemIdentifier(item)).map { path == $0 || path.isBelow($0) } ?? false
             }
-            if requests.isEmpty { return }
-            guard try await ledger.wait(until: Set(requests.map(\.request)), atMost: deadline - .now) else { return }
+            if requests.isEmpty { return true }
+            guard try await ledger.wait(until: Set(requests.map(\.request)), atMost: deadline - .now) else { break }
         }
+        return false
     }
 
     // MARK: - Unknown moves

@@ -19,10 +19,14 @@ final class PathTree: Sendable {
 
     func noteTagKeptElsewhere() { areTagsKeptElsewhere.store(true, ordering: .relaxed) }
 
-    init(remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger) {
+    /// - Parameter patience: how long a call waits for a move in flight.
+    init(
+        remote: any PathRemote, manager: any FileProviderManager, ledger: OperationLedger,
+        patience: Duration = .seconds(120)
+    ) {
         self.remote = remote
         self.manager = manager
-        paths = PathMap(manager: manager, ledger: ledger)
+        paths = PathMap(manager: manager, ledger: ledger, patience: patience)
         identities = PathIdentities(remote: remote, manager: manager, paths: paths)
         items = PathItems(paths: paths, traits: { remote.traits })
     }
@@ -52,7 +56,10 @@ final class PathTree: Sendable {
                     try await checkRoot()
                     throw error
                 }
-                try await paths.waitForMoves(over: path)
+                guard try await paths.waitForMoves(over: path) else {
+                    throw FileProviderError(
+                        .providerDomainTemporarilyUnavailable, "'\(path.name ?? "/")' is being moved")
+                }
                 // A move that has ended meanwhile without a response may have been made.
                 try await settleMoves(near: path, isTree: isTree) { [path] in $0 == path || path.isBelow($0) }
                 if isSearched, tries == 1, paths.path(of: identifier) == path {
