@@ -15,8 +15,8 @@ import Testing
     @Test("MOUNT-7: the next daemon knows which domains found no room") func isInherited() throws {
         let mark = try MountedAgainMark()
         #expect(mark.withoutRoom.isEmpty)
-        var all: [String: Domains.WantOfRoom] = [:]
-        for name in ["a", "\u{e4} b", "c"] { all[name] = Domains.WantOfRoom(reason: "\(name): full", available: 7) }
+        var all: [String: WantOfRoom] = [:]
+        for name in ["a", "\u{e4} b", "c"] { all[name] = WantOfRoom(reason: "\(name): full", available: 7) }
         try mark.write(all)
         let next = try #require(MountedAgainMark(inherited: try descriptor(of: mark)))
         #expect(next.withoutRoom == all)
@@ -41,7 +41,7 @@ import Testing
         ]
             as [(Int, Int, Bool)])
     func whenTried(more: Int, seconds: Int, isTried: Bool) {
-        let want = Domains.WantOfRoom(reason: "full", available: 100 << 20)
+        let want = WantOfRoom(reason: "full", available: 100 << 20)
         let available = UInt64(Int(want.available) + more)
         #expect(Domains.isWorthTrying(want, available, at: want.triedAt + .seconds(seconds)) == isTried)
     }

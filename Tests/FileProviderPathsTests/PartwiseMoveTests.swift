@@ -260,12 +260,12 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
 
     @Test("the parts of a directory are stored in few bytes, and are found again")
     func storedParts() throws {
-        let digests = (0..<1000).map { PartwiseRemoteInMemory.part("\($0)", version: "") }
+        let digests = (0..<1000).map { DirectoryParts.digest(of: "\($0)", version: "") }
         let encoded = try JSONEncoder().encode([DirectoryParts(digests)])
         #expect(encoded.count < 1000 * 8 * 3 / 2)
         let parts = try #require(try JSONDecoder().decode([DirectoryParts].self, from: encoded).first)
         #expect(parts == DirectoryParts(digests.reversed()))
         #expect(digests.allSatisfy { parts.contains($0) })
-        #expect(!parts.isEmpty && !parts.contains(PartwiseRemoteInMemory.part("0", version: "later")))
+        #expect(!parts.isEmpty && !parts.contains(DirectoryParts.digest(of: "0", version: "later")))
     }
 }

@@ -4,17 +4,6 @@ import SystemPackage
 
 /// Domains that could not be mounted again because there was no room on the disk, as after a crash on a full one.
 extension Domains {
-    struct WantOfRoom: Codable, Hashable, Sendable {
-        /// The error of the last attempt, in words.
-        var reason: String
-        /// How many bytes were free on the disk with the state directory before it.
-        var available: UInt64
-        /// When it ended.
-        var triedAt = ContinuousClock.now
-        /// How many attempts since it have begun and not ended.
-        var unfinished = 0
-    }
-
     /// Mounts them when there is more room, until none is left.
     func mountWhenThereIsRoom() async {
         while !withoutRoom.isEmpty, !isShuttingDown {

@@ -21,16 +21,16 @@ struct MountedAgainMark: Sendable {
     }
 
     /// The domains that found no room.
-    var withoutRoom: [String: Domains.WantOfRoom] {
+    var withoutRoom: [String: WantOfRoom] {
         file.use { file in
             guard let size = try? file.lengths().size, let bytes = try? file.readBytes(at: 0, count: Int(size)) else {
                 return [:]
             }
-            return (try? JSONDecoder().decode([String: Domains.WantOfRoom].self, from: Data(bytes))) ?? [:]
+            return (try? JSONDecoder().decode([String: WantOfRoom].self, from: Data(bytes))) ?? [:]
         }
     }
 
-    func write(_ withoutRoom: [String: Domains.WantOfRoom]) throws {
+    func write(_ withoutRoom: [String: WantOfRoom]) throws {
         var bytes = Array(try JSONEncoder().encode(withoutRoom))
         try file.use { file in
             // Over what is there, in one call: a worker that is killed leaves the one or the other.

@@ -9,8 +9,8 @@ enum MintedIdentifier {
     static func make(_ kind: ItemKind, named name: String, in parent: ItemIdentifier, attempt: Int) -> ItemIdentifier {
         let seed = Array("\(attempt)/".utf8) + Array(parent.rawValue.utf8) + [0x2F] + Array(name.utf8)
         return ItemIdentifier(
-            letter(of: kind) + hexadecimal(digest(seed))
-                + hexadecimal(digest(seed, basis: 0x9e37_79b9_7f4a_7c15)))
+            letter(of: kind) + hexadecimal(StableDigest.of(seed))
+                + hexadecimal(StableDigest.of(seed, basis: 0x9e37_79b9_7f4a_7c15)))
     }
 
     /// The identifier of an item that has an identifier on the remote.
@@ -48,14 +48,6 @@ enum MintedIdentifier {
     private static func hexadecimal(_ number: UInt64) -> String {
         let text = String(number, radix: 16)
         return String(repeating: "0", count: 16 - text.utf8.count) + text
-    }
-
-    /// FNV-1a, and a last mixing: the same in every run, which Swift's own hash is not.
-    static func digest(_ bytes: [UInt8], basis: UInt64 = 0xcbf2_9ce4_8422_2325) -> UInt64 {
-        var hash = bytes.reduce(basis) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
-        hash = (hash ^ (hash >> 33)) &* 0xff51_afd7_ed55_8ccd
-        hash = (hash ^ (hash >> 33)) &* 0xc4ce_b9fe_1a85_ec53
-        return hash ^ (hash >> 33)
     }
 }
 

@@ -10,10 +10,3 @@ package protocol PartwiseRemote: PathRemote {
     /// Moves what is left of a directory in its old place, and nothing that is not one of its parts.
     func finishMove(of parts: DirectoryParts, from path: RemotePath, to newPath: RemotePath) async throws
 }
-
-extension PartwiseRemote {
-    /// The part with a path in the directory. What has another version is another part.
-    package static func part(_ path: String, version: String) -> UInt64 {
-        MintedIdentifier.digest(Array("\(path)\0\(version)".utf8))
-    }
-}

@@ -88,7 +88,10 @@ final class PathWriter: Sendable {
         let identifier = item.itemIdentifier
         // Only a renaming to the same place repeats the move that was refused.
         let wanted = Place(directory: item.parentItemIdentifier, name: item.filename)
-        if change.mayMove { paths.unfinished.allow(UnfinishedMoves.Target(directory: identifier, place: wanted)) }
+        if change.mayMove {
+            paths.unfinished.allow(
+                UnfinishedMoves.Target(item: identifier, directory: wanted.directory, name: wanted.name))
+        }
         do {
             return try await tree.locate(identifier, isTree: change.mayMove) { [self] path in
                 let entry = try await remote.entry(at: path)

@@ -36,7 +36,7 @@ struct RcloneItem: Decodable, Sendable {
     /// The item as a part of the directory that was listed.
     func part(_ features: RcloneFeatures) -> UInt64 {
         let version = IsDir ? "" : checksum(features) ?? "\(ModTime ?? "")-\(Size)"
-        return RcloneRemote.part(Path ?? Name, version: version)
+        return DirectoryParts.digest(of: Path ?? Name, version: version)
     }
 
     func entry(_ features: RcloneFeatures) throws -> RemoteEntry {

@@ -6,6 +6,11 @@ package struct DirectoryParts: Codable, Equatable, Sendable {
 
     package init(_ digests: [UInt64]) { sorted = digests.sorted() }
 
+    /// The digest of an item with a path in the directory. With another version it is another part.
+    package static func digest(of path: String, version: String) -> UInt64 {
+        StableDigest.of(Array("\(path)\0\(version)".utf8))
+    }
+
     package var isEmpty: Bool { sorted.isEmpty }
 
     package func contains(_ digest: UInt64) -> Bool {
