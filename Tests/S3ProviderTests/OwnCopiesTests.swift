@@ -182,6 +182,46 @@ import Testing
         }
     }
 
+    /// What happens after an attempt that ended when all copies were there.
+    enum Next: CaseIterable {
+        case again, otherName, collision
+    }
+
+    @Test(
+        "S3-12: a rename replaces or deletes the copies that an earlier attempt of the same process has made",
+        arguments: ["plain", "ignores"], Next.allCases)
+    func changedBetweenAttempts(on server: String, next: Next) async throws {
+        try await StrictStoreProgram.withRemote([server]) { store, remote, _ in
+            for number in 1...2 { try await store.put("first", to: "top/a/\(number)") }
+            await remote.preconditions.support()
+            await #expect(throws: CancellationError.self) {
+                try await remote.mover.move(from: "top/a/", to: "top/b/", renaming: "top/a") {
+                    throw CancellationError()
+                }
+            }
+            #expect(remote.moves.records.map(\.stage) == [.copying])
+            try await store.put("second", to: "top/a/1")
+            if next == .collision {
+                for key in ["top/a/3", "top/b/3"] { try await store.put("theirs", to: key) }
+                await #expect(throws: RemoteConditionFailure.self) {
+                    try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+                }
+            } else {
+                let name = next == .again ? "b" : "c"
+                _ = try await remote.move(RemotePath("a"), to: RemotePath(name), kind: .directory)
+                #expect(try await store.ask("curl -sS \"$at/bucket/top/\(name)/1\"") == "second")
+            }
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            switch next {
+            case .again: #expect(keys == ["top/b/1", "top/b/2"])
+            case .otherName: #expect(keys == ["top/c/1", "top/c/2"])
+            case .collision: #expect(keys == ["top/a/1", "top/a/2", "top/a/3", "top/b/3"])
+            }
+            #expect(remote.moves.records.isEmpty)
+            #expect(try warnings(remote).filter { $0.contains("top/b/") }.isEmpty)
+        }
+    }
+
     @Test(
         "S3-12: a copy without a mark that cannot be deleted stays the rename's own",
         arguments: ["plain", "ignores"])

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import Foundation
 import HTTPTransport
 import Synchronization
 
@@ -25,14 +24,9 @@ struct ObjectMover: Sendable {
         from: String, to: String, renaming name: String, willDelete: () async throws -> Void
     ) async throws {
         try await moves.run(from: from) {
-            let earlier = moves.record(from: from)
-            var record =
-                earlier
-                ?? MoveRecord(
-                    from: from, to: to, stage: .copying, begun: S3Client.now, identifier: UUID().uuidString)
-            try moves.save(record)
+            var record = try moves.record(from: from) ?? moves.begin(from: from, to: to)
             do {
-                try await copyAll(record, isContinued: earlier != nil)
+                try await copyAll(record)
             } catch is Growth {
                 try await deleteCopies(record)
                 // Meanwhile the other client finds nothing new, and ends its renaming.
@@ -90,15 +84,16 @@ struct ObjectMover: Sendable {
 
     /// Deletes the rename's own copies. A copy that is still being made would become visible afterwards.
     ///
-    /// A copy of what the original was earlier stays: it may be the only one. Another client may have deleted the original because the
-    /// copy was there, and have made another one, and nothing tells that from a change of the original.
+    /// A copy of what the original was earlier stays if an earlier process has begun the rename: it may be the only one. Another client may
+    /// have deleted the original because the copy was there, and have made another one, and nothing tells that from a change of the
+    /// original.
     private func deleteCopies(_ record: MoveRecord) async throws {
         try await client.settleDoubts(over: [record.isTree ? .below(record.to) : .exactly(record.to)])
         var kept: [String] = []
         try await join(record) { pairs in
             try await forOwn(among: pairs, record) { own in
-                let copies = own.filter(\.isCurrent)
-                kept += own.filter { !$0.isCurrent }.map(\.copy.key)
+                let copies = own.filter { $0.isCurrent || moves.hasBegun(record) }
+                if !moves.hasBegun(record) { kept += own.filter { !$0.isCurrent }.map(\.copy.key) }
                 // Before: after a SIGKILL a note would take for its own what another client copies to the same key then. Of a copy without a
                 // mark nothing else tells whose it is, if the server does not delete it.
                 records.didDelete(copies.filter { $0.proof == .mark }.map(\.copy.key))
@@ -231,10 +226,9 @@ struct ObjectMover: Sendable {
 
     /// Copies what is in the old place, until nothing is left to copy.
     ///
-    /// - Parameter isContinued: whether an earlier attempt may have made copies: of those none is replaced, as ``deleteCopies(_:)`` says.
     /// - Throws: ``Growth``.
-    private func copyAll(_ record: MoveRecord, isContinued: Bool) async throws {
-        guard record.isTree else { return try await copyOne(record, isContinued: isContinued) }
+    private func copyAll(_ record: MoveRecord) async throws {
+        guard record.isTree else { return try await copyOne(record) }
         // How many originals there were in the first pass, and in the last one.
         var (first, last) = (0, 0)
         // By the keys of the copies, where the copy got another ETag than the original, or may have got one.
@@ -279,10 +273,9 @@ struct ObjectMover: Sendable {
                 defer { records.didCopy(made.withLock { $0 }, in: record) }
                 try await inParallel(due, width: deleter.width) { original, there in
                     let key = record.to + original.key.dropping(record.from)
-                    guard
-                        let tag = try await copyUnchanged(
-                            original, to: key, insteadOf: there, in: record, replacing: !isContinued)
-                    else { return }
+                    guard let tag = try await copyUnchanged(original, to: key, insteadOf: there, in: record) else {
+                        return
+                    }
                     if tag != original.tag || original.tag.contains("-") {
                         copied.withLock { $0[KeyBytes(key)] = MadeCopy(of: original.tag, tag: tag) }
                     }
@@ -295,15 +288,14 @@ struct ObjectMover: Sendable {
         throw Self.restless(record)
     }
 
-    private func copyOne(_ record: MoveRecord, isContinued: Bool) async throws {
+    private func copyOne(_ record: MoveRecord) async throws {
         for _ in 1...20 {
             guard let original = try await client.listed(record.from) else {
                 throw FileProviderError(.noSuchItem, "'\(record.from)' was removed from the bucket")
             }
-            guard
-                let tag = try await copyUnchanged(
-                    original, to: record.to, insteadOf: nil, in: record, replacing: !isContinued)
-            else { continue }
+            guard let tag = try await copyUnchanged(original, to: record.to, insteadOf: nil, in: record) else {
+                continue
+            }
             guard let copy = try await client.listed(record.to) else {
                 throw FileProviderError(.malformedResponse, "a copy that the server made is not there")
             }
@@ -319,16 +311,13 @@ struct ObjectMover: Sendable {
 
     /// Copies an object, unless that was done before, and replaces nothing but an older copy.
     ///
-    /// - Parameters:
-    ///   - there: the listed object at the key.
-    ///   - replaces: whether an older copy is replaced.
+    /// - Parameter there: the listed object at the key.
     /// - Returns: the copy's ETag; nil when the original has changed, or the key is free only now.
     /// - Throws: ``ObjectCopier/Occupied``.
     private func copyUnchanged(
-        _ original: S3Object, to key: String, insteadOf there: S3Object?, in record: MoveRecord,
-        replacing replaces: Bool
+        _ original: S3Object, to key: String, insteadOf there: S3Object?, in record: MoveRecord
     ) async throws -> String? {
-        if let there, let tag = try await settle(there, as: original, in: record, replaces) { return tag }
+        if let there, let tag = try await settle(there, as: original, in: record) { return tag }
         do {
             return try await copier.copy(original, toFree: key, marked: record.mark(at: key, ofCopied: original.tag))
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
@@ -338,18 +327,19 @@ struct ObjectMover: Sendable {
             var there = try await client.listed(key)
             if there == nil { there = try await client.object(key) }
             guard let there else { return nil }
-            return try await settle(there, as: original, in: record, replaces)
+            return try await settle(there, as: original, in: record)
         }
     }
 
     /// - Returns: the ETag of an object that is the copy of another; nil for an older copy, which is deleted then.
-    /// - Throws: ``ObjectCopier/Occupied`` where another client has written it, or where no older copy is replaced.
+    /// - Throws: ``ObjectCopier/Occupied`` where another client has written it, or where an older copy stays, as ``deleteCopies(_:)`` says.
     private func settle(
-        _ there: S3Object, as original: S3Object, in record: MoveRecord, _ replaces: Bool
+        _ there: S3Object, as original: S3Object, in record: MoveRecord
     ) async throws -> String? {
         guard try await isOwn(there, of: original, record) else { throw ObjectCopier.Occupied() }
         if try await isCopy(there, of: original) { return there.tag }
-        guard replaces, try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty else {
+        guard moves.hasBegun(record), try await deleter.delete([Deletion(key: there.key, tag: there.tag)]).isEmpty
+        else {
             throw ObjectCopier.Occupied()
         }
         return nil

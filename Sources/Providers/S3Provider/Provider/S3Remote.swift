@@ -14,8 +14,8 @@ final class S3Remote: PathRemote {
     let tree: S3Tree
     let preconditions: Preconditions
     let deleter: ObjectDeleter
+    let mover: ObjectMover
     private let writer: ObjectWriter
-    private let mover: ObjectMover
     private let isReady = Mutex(false)
 
     init(client: S3Client, manager: any FileProviderManager, settings: S3Settings = S3Settings()) {

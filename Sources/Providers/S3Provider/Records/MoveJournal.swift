@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import Foundation
 import HTTPTransport
 import Synchronization
 
@@ -50,6 +51,8 @@ final class MoveJournal: Sendable {
     private let ledger: OperationLedger
     /// The old places in which the server does not let us delete the originals.
     private let stuck = Mutex<Set<KeyBytes>>([])
+    /// The identifiers of the renames that this process has begun.
+    private let begun = Mutex<Set<String>>([])
 
     init(in store: ReportingStore, ledger: OperationLedger) {
         moves = SurvivingRecords("s3.moves", in: store)
@@ -96,7 +99,24 @@ final class MoveJournal: Sendable {
 
     func save(_ record: MoveRecord) throws { try moves.save(Array(record.from.utf8), record, .synced) }
 
-    func remove(_ record: MoveRecord) { moves.remove(Array(record.from.utf8)) }
+    func remove(_ record: MoveRecord) {
+        moves.remove(Array(record.from.utf8))
+        if let identifier = record.identifier { begun.withLock { _ = $0.remove(identifier) } }
+    }
+
+    /// Makes the record of a new rename.
+    func begin(from: String, to: String) throws -> MoveRecord {
+        let identifier = UUID().uuidString
+        let record = MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now, identifier: identifier)
+        try save(record)
+        begun.withLock { _ = $0.insert(identifier) }
+        return record
+    }
+
+    /// Whether this process has begun a rename, and not an earlier one.
+    func hasBegun(_ record: MoveRecord) -> Bool {
+        record.identifier.map { identifier in begun.withLock { $0.contains(identifier) } } ?? false
+    }
 
     // MARK: - Running
 
