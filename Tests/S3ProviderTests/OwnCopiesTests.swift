@@ -239,6 +239,41 @@ import Testing
         }
     }
 
+    @Test("S3-7: while the copies of a rename are deleted, no note tells that they are its own")
+    func forgottenBeforeDeletion() async throws {
+        try await StrictStoreProgram.withRemote(["plain", "slow=top/b/1"]) { store, remote, _ in
+            let own = rename("top/a/", "top/b/", .copying)
+            try await store.put("text", to: "top/a/1")
+            try await putCopy("text", to: "top/b/1", of: own, store, remote)
+            let copy = try #require(try await remote.client.listed("top/b/1"))
+            remote.records.didCopy([(copy, copy.key, copy.tag)], in: own)
+            try remote.moves.save(own)
+            async let moved = remote.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
+            #expect(try await eventually { try await store.log().contains("slow top/b/1") })
+            // After a SIGKILL now, another machine's copy of the same object would be at this key.
+            #expect(!remote.records.hasMade(copy, own))
+            _ = try await moved
+            let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
+            #expect(keys == ["top/c/1"])
+        }
+    }
+
+    @Test("S3-7: the notes of copies that are left are put back", arguments: [true, false])
+    func putBack(isRefused: Bool) async throws {
+        let records = ObjectRecords(in: .temporary, ledger: OperationLedger())
+        let own = rename("top/a/", "top/b/", .copying)
+        let copies = ["top/b/1", "top/b/2"].map { S3Object(key: $0, tag: "\"1\"", size: 1, modified: nil) }
+        records.didCopy(copies.map { ($0, $0.key, $0.tag) }, in: own)
+        do {
+            try await records.forgetting(copies.map(\.key)) {
+                #expect(!copies.contains { records.hasMade($0, own) })
+                if isRefused { throw CancellationError() }
+                return ["top/b/2"]
+            }
+        } catch is CancellationError {}
+        #expect(copies.map { records.hasMade($0, own) } == [isRefused, true])
+    }
+
     @Test("S3-12: an object whose mode was set has no mark of a rename any more")
     func changedMode() async throws {
         try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in

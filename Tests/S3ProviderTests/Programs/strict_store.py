@@ -19,6 +19,7 @@ lists=other: listings show other tags than requests for the objects.
 answers=other: the answer to a PUT has another tag than all later answers.
 unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
 refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag, and a DELETE.
+slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
@@ -84,6 +85,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             isBusy = state["now"] > int(options.get("busy", 1 << 30))
         try:
             time.sleep(float(options.get("delay", 0)))
+            if self.command == "DELETE" and options.get("slow") == key:
+                log.append(f"slow {key}")
+                time.sleep(1)
             if isBusy:
                 state["refused"] += 1
                 return self.refuse(503, "SlowDown")

@@ -94,10 +94,11 @@ struct ObjectMover: Sendable {
             try await forOwn(among: pairs, record) { own in
                 let copies = own.filter { $0.isCurrent || moves.hasBegun(record) }
                 if !moves.hasBegun(record) { kept += own.filter { !$0.isCurrent }.map(\.copy.key) }
-                // Before: after a SIGKILL a note would take for its own what another client copies to the same key then. Of a copy without a
+                // After a SIGKILL a note would take for the rename's own what another client copies to the same key then. Of a copy without a
                 // mark nothing else tells whose it is, if the server does not delete it.
-                records.didDelete(copies.filter { $0.proof == .mark }.map(\.copy.key))
-                try await deleter.delete(copies.map { Deletion(key: $0.copy.key, tag: $0.copy.tag) })
+                try await records.forgetting(copies.map(\.copy.key)) {
+                    try await deleter.delete(copies.map { Deletion(key: $0.copy.key, tag: $0.copy.tag) })
+                }
             }
         }
         moves.remove(record)
@@ -120,18 +121,10 @@ struct ObjectMover: Sendable {
         moves.remove(record)
     }
 
-    /// What tells that a rename has made a copy.
-    private enum Proof {
-        case mark
-        /// No mark was seen, or none was looked for.
-        case note
-    }
-
     /// A copy that a rename has made.
     private struct OwnCopy {
         var original: S3Object
         var copy: S3Object
-        var proof: Proof
         /// Whether the original has not changed since.
         var isCurrent: Bool
     }
@@ -146,7 +139,7 @@ struct ObjectMover: Sendable {
         for (original, copy) in pairs {
             guard let copy else { continue }
             if isTrusted(copy, record), let isCurrent = records.isCopy(copy, of: original) {
-                known.append(OwnCopy(original: original, copy: copy, proof: .note, isCurrent: isCurrent))
+                known.append(OwnCopy(original: original, copy: copy, isCurrent: isCurrent))
             } else {
                 others.append((original, copy))
             }
@@ -156,10 +149,10 @@ struct ObjectMover: Sendable {
             let own = Mutex<[OwnCopy]>([])
             let some = Array(others[start..<min(start + deleter.width, others.count)])
             try await inParallel(some, width: deleter.width) { original, copy in
-                guard let proof = try await proof(of: copy, of: original, record) else { return }
+                guard try await isOwn(copy, of: original, record) else { return }
                 let isCurrent = try await isCopy(copy, of: original)
                 own.withLock {
-                    $0.append(OwnCopy(original: original, copy: copy, proof: proof, isCurrent: isCurrent))
+                    $0.append(OwnCopy(original: original, copy: copy, isCurrent: isCurrent))
                 }
             }
             let found = own.withLock { $0 }
@@ -176,24 +169,20 @@ struct ObjectMover: Sendable {
 
     /// Whether a rename has made a copy of an object, or of its earlier content: by its note, or by its mark where the copy was not noted,
     /// because of a SIGKILL or a lost response. Another client may make the same copy: neither ETag nor bytes tell whose it is.
-    private func proof(of copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Proof? {
-        if isTrusted(copy, record) { return .note }
+    private func isOwn(_ copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Bool {
+        if isTrusted(copy, record) { return true }
         let isNoted = records.hasMade(copy, record)
-        guard let own = record.mark(at: copy.key) else { return isNoted ? .note : nil }
-        guard let mark = try await client.renameMark(of: copy.key) else { return nil }
-        if isNoted { return mark.isEmpty ? .note : mark.utf8.starts(with: own.utf8) ? .mark : nil }
+        guard let own = record.mark(at: copy.key) else { return isNoted }
+        guard let mark = try await client.renameMark(of: copy.key) else { return false }
+        if isNoted { return mark.isEmpty || mark.utf8.starts(with: own.utf8) }
         // The original may have changed since.
-        if mark == record.mark(at: copy.key, ofCopied: copy.tag) { return .mark }
+        if mark == record.mark(at: copy.key, ofCopied: copy.tag) { return true }
         guard mark == record.mark(at: copy.key, ofCopied: original.tag),
             // Another client may have written it and kept the mark.
             try await isCopy(copy, of: original)
-        else { return nil }
+        else { return false }
         records.didCopy([(original, copy.key, copy.tag)], in: record)
-        return .mark
-    }
-
-    private func isOwn(_ copy: S3Object, of original: S3Object, _ record: MoveRecord) async throws -> Bool {
-        try await proof(of: copy, of: original, record) != nil
+        return true
     }
 
     /// Whether a listed object is the copy whose response had an ETag. A listing may have another ETag than the response.

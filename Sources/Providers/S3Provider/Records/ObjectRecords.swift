@@ -113,6 +113,21 @@ final class ObjectRecords: Sendable {
             })
     }
 
+    /// Forgets objects before they are deleted.
+    ///
+    /// - Parameter delete: returns the keys of those that are left, whose notes are put back: all of them, if it throws.
+    func forgetting(_ keys: [String], _ delete: () async throws -> [String]) async throws {
+        let forgotten = keys.map { (key: $0, note: notes[$0]) }
+        didDelete(keys)
+        do {
+            let left = Set(try await delete().map(KeyBytes.init))
+            notes.note(forgotten.filter { left.contains(KeyBytes($0.key)) })
+        } catch {
+            notes.note(forgotten)
+            throw error
+        }
+    }
+
     func didDelete(_ keys: [String]) { notes.note(keys.map { ($0, nil) }) }
 
     /// Whether an object is a copy of another. The server gives copies of large or encrypted objects other ETags: the record
