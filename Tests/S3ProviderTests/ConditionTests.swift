@@ -254,6 +254,27 @@ import Testing
         }
     }
 
+    @Test("S3-7: what a listing does not show yet is not taken for deleted", arguments: [1, 3], [true, false])
+    func unlistedObjectIsCompared(width: Int, isWanted: Bool) async throws {
+        var settings = S3Settings()
+        settings.width = width
+        try await StrictStoreProgram.withRemote(["ignores", "unlisted=top/2"], settings: settings) { store, remote, _ in
+            for number in 1...3 { try await store.put("text", to: "top/\(number)") }
+            await remote.preconditions.support()
+            let tag = try #require(try await remote.client.object("top/2")).tag
+            let left = try await remote.deleter.delete([
+                Deletion(key: "top/1", tag: tag), Deletion(key: "top/2", tag: isWanted ? tag : "\"other\""),
+                Deletion(key: "top/3", tag: tag),
+            ])
+            #expect(left == (isWanted ? [] : ["top/2"]))
+            var present: [String] = []
+            for number in 1...3 {
+                if try await remote.client.object("top/\(number)") != nil { present.append("top/\(number)") }
+            }
+            #expect(present == left)
+        }
+    }
+
     @Test(
         "S3-5, S3-7: what another client has written is neither replaced nor deleted because a listing is older",
         arguments: ["ignores", "ignores=deletes"])

@@ -76,7 +76,8 @@ struct ObjectDeleter: Sendable {
     }
 
     /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags. Of a few
-    /// objects each is listed alone, and it is also checked whether the listing is older.
+    /// objects each is listed alone, and it is also checked whether the listing is older. An object that is not listed is requested: a
+    /// listing may not show yet what another client has written.
     ///
     /// - Returns: those that have the wanted ETags, and the keys of those that have others. What is gone is left out.
     private func compare(_ deletions: [Deletion]) async throws -> (unchanged: [Deletion], changed: [String]) {
@@ -102,6 +103,11 @@ struct ObjectDeleter: Sendable {
                 guard wanted.contains(KeyBytes(object.key)) else { continue }
                 found.withLock { $0[KeyBytes(object.key)] = object.tag }
             }
+        }
+        let unlisted = found.withLock { found in deletions.filter { found[KeyBytes($0.key)] == nil } }
+        try await inParallel(unlisted, width: width) { deletion in
+            let tag = try await client.object(deletion.key)?.tag
+            found.withLock { $0[KeyBytes(deletion.key)] = tag }
         }
         let tags = found.withLock { $0 }
         let present = deletions.filter { tags[KeyBytes($0.key)] != nil }
