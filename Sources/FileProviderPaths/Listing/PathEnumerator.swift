@@ -129,12 +129,13 @@ final class PathEnumerator: FileProviderEnumerator {
     ///   - entries: the last ones of the listing.
     ///   - isLast: whether nothing follows them.
     private func settleMoves(near path: RemotePath, after entries: [RemoteEntry], isLast: Bool) async throws {
-        var names = state.withLock { $0.names }
-        for entry in entries { names.insert(entry.name) }
         // Where nothing was known, the names were not kept.
         let isComplete = isLast && state.withLock { $0.search?.isFirst == false }
-        try await tree.settleMoves(near: path) { [names] place in
-            isComplete && place.parent == path && !(place.name.map(names.contains) ?? true)
+        // The set is not copied: it may be large, and as a rule nothing is asked of it.
+        try await tree.settleMoves(near: path) { place in
+            guard isComplete, place.parent == path, let name = place.name else { return false }
+            return !entries.contains { $0.name.utf8.elementsEqual(name.utf8) }
+                && !state.withLock { $0.names.contains(name) }
         }
     }
 
