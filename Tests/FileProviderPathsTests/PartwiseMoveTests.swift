@@ -17,6 +17,8 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
     let halfway = Mutex<(@Sendable () async throws -> Void)?>(nil)
     /// Where the rest of a directory is not moved.
     let refused = Mutex<RemotePath?>(nil)
+    /// How many times the rest was to be moved.
+    let passes = Mutex(0)
 
     var traits: RemoteTraits { memory.traits }
 
@@ -54,6 +56,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
     }
 
     func finishMove(of parts: DirectoryParts, from path: RemotePath, to newPath: RemotePath) async throws {
+        passes.withLock { $0 += 1 }
         if let failure = failure.withLock({ $0 }) { throw failure }
         if refused.withLock({ $0 }) == newPath { throw FileProviderError(.fileReadNoPermission) }
         for name in memory.names(in: path) {
@@ -148,6 +151,49 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             let records = OperationLedger(in: ReportingStore(of: session.manager)).moves.unknown
             #expect(records.allSatisfy { $0.isMade == true })
         }
+    }
+
+    @Test("PATH-8: a renaming whose rest is refused cannot be made, and each later call tries it once")
+    func refusedRenaming() async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            remote.refused.withLock { $0 = path("above/new") }
+            for passes in 1...2 {
+                let error = await #expect(throws: FileProviderError.self) { try await session.modify(item, .filename) }
+                #expect(error?.code == .cannotSynchronize)
+                #expect(remote.passes.withLock { $0 } == passes)
+            }
+            remote.refused.withLock { $0 = nil }
+            #expect(try await session.modify(item, .filename).item.filename == "new")
+            #expect(remote.memory.names(in: path("above/new")) == ["1", "2"])
+        }
+    }
+
+    @Test("PATH-8: and where the refusal comes after the call has ended, the next call tells it")
+    func refusedLater() async throws {
+        let moves = UnfinishedMoves()
+        let move = UnfinishedMoves.Target(item: ItemIdentifier("d"), directory: .rootContainer, name: "new")
+        let passes = Mutex(0)
+        let isOver = Mutex(false)
+        let patience = Duration.milliseconds(50)
+        var codes: [FileProviderError.Code?] = []
+        for _ in 0..<3 {
+            if codes.count == 1 {
+                isOver.withLock { $0 = true }
+                #expect(await eventually { moves.isRefused(move) })
+            }
+            codes.append(
+                await failureCode {
+                    try await moves.renaming(to: move) {
+                        try await moves.finish(move, within: patience) {
+                            passes.withLock { $0 += 1 }
+                            while !isOver.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+                            throw FileProviderError(.fileReadNoPermission)
+                        }
+                    }
+                })
+        }
+        #expect(codes == [.providerDomainTemporarilyUnavailable, .cannotSynchronize, .cannotSynchronize])
+        #expect(passes.withLock { $0 } == 2)
     }
 
     @Test("PATH-8: a refused move costs no requests, and what it has moved is recognized")

@@ -14,7 +14,7 @@ extension PathTree {
             paths.unfinished.allow(move.target)
             return false
         }
-        if manager.domain.isReadOnly { paths.unfinished.noteRefused(move.target) }
+        if manager.domain.isReadOnly { paths.unfinished.noteRefused(move.target, because: "the domain is read only") }
         if paths.unfinished.isRefused(move.target) { return true }
         let directory = move.identifier
         let old = PathMap.Place(directory: try parent(of: directory, at: from), name: name)

@@ -84,14 +84,17 @@ final class PathWriter: Sendable {
     // MARK: - Changing
 
     func modify(_ change: PathChange) async throws -> ItemChange {
+        guard change.mayMove else { return try await modifyOnce(change) }
+        let item = change.item
+        // Only a renaming to the same place repeats the move that was refused.
+        let wanted = UnfinishedMoves.Target(
+            item: item.itemIdentifier, directory: item.parentItemIdentifier, name: item.filename)
+        return try await paths.unfinished.renaming(to: wanted) { try await modifyOnce(change) }
+    }
+
+    private func modifyOnce(_ change: PathChange) async throws -> ItemChange {
         let item = change.item
         let identifier = item.itemIdentifier
-        // Only a renaming to the same place repeats the move that was refused.
-        let wanted = Place(directory: item.parentItemIdentifier, name: item.filename)
-        if change.mayMove {
-            paths.unfinished.allow(
-                UnfinishedMoves.Target(item: identifier, directory: wanted.directory, name: wanted.name))
-        }
         do {
             return try await tree.locate(identifier, isTree: change.mayMove) { [self] path in
                 let entry = try await remote.entry(at: path)
