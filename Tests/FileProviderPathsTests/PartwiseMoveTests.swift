@@ -52,7 +52,8 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
     }
 
     func parts(of path: RemotePath, toMoveTo newPath: RemotePath) async throws -> DirectoryParts? {
-        DirectoryParts([])
+        if let present = try? await memory.entry(at: newPath) { throw RemoteConditionFailure(present: present) }
+        return DirectoryParts([])
     }
 
     func finishMove(of parts: DirectoryParts, from path: RemotePath, to newPath: RemotePath) async throws {
@@ -150,6 +151,25 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             // At the next start nothing is moved to where the directory is not wanted any more.
             let records = OperationLedger(in: ReportingStore(of: session.manager)).moves.unknown
             #expect(records.allSatisfy { $0.isMade == true })
+        }
+    }
+
+    @Test("PATH-8: the refused move stays known while the directory is only to be moved to a name that is taken")
+    func renamedToATakenName() async throws {
+        try await withInterruptedMove { remote, session, item async throws in
+            remote.memory.change { $0.make(path("above/taken"), kind: .directory) }
+            remote.refused.withLock { $0 = path("above/new") }
+            await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
+            var other = item
+            other.filename = "taken"
+            let taken = other
+            let error = await #expect(throws: FileProviderError.self) { try await session.modify(taken, .filename) }
+            #expect(error?.code == .filenameCollision)
+            remote.refused.withLock { $0 = nil }
+            let moved = try await session.modify(item, .filename).item
+            #expect(moved.filename == "new" && moved.itemIdentifier == item.itemIdentifier)
+            #expect(remote.memory.names(in: path("above")) == ["new", "taken"])
+            #expect(remote.memory.names(in: path("above/new")) == ["1", "2"])
         }
     }
 

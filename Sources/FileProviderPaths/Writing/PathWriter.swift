@@ -141,7 +141,6 @@ final class PathWriter: Sendable {
         let new = Place(
             directory: fields.contains(.parentItemIdentifier) ? item.parentItemIdentifier : parent,
             name: fields.contains(.filename) ? item.filename : entry.name)
-        if change.mayMove { paths.giveUpMoves(of: identifier, unlessTo: new) }
         var now = entry
         var newPath = path
         // Whether another client has written it since it was looked at, and that content was moved.
@@ -154,6 +153,8 @@ final class PathWriter: Sendable {
             now = try await move(identifier, entry, from: path, at: old, to: newPath, at: new)
             if new.directory != old.directory, now.kind == .file, now.tag == entry.tag { tree.noteTagKeptElsewhere() }
             isOther = entry.kind == .file && !hasContent(of: entry, now, isElsewhere: new.directory != old.directory)
+        } else if change.mayMove {
+            paths.giveUpMoves(of: identifier, unlessTo: new)
         }
         guard fields.contains(.contents) || !change.attributes.isNothing else {
             return answer(now, as: identifier, in: new.directory, fields)
@@ -229,6 +230,8 @@ final class PathWriter: Sendable {
             if entry.kind == .directory, let remote = remote as? any PartwiseRemote {
                 parts = try await remote.parts(of: path, toMoveTo: newPath)
             }
+            // The new place is free. After an interruption from here on, the rest is not moved to the earlier one.
+            paths.giveUpMoves(of: identifier, unlessTo: new)
             return try await paths.moving(
                 identifier, tag: entry.kind == .file ? entry.tag : [], parts: parts, from: path, at: old, to: new
             ) {
