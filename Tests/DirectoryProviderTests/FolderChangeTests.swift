@@ -65,26 +65,6 @@ import Testing
         }
     }
 
-    @Test("CHANGE-1: a comparison of directories that cannot be watched is not begun anew before it has ended")
-    func longComparison() async throws {
-        try await FolderRemote.run { remote, session in
-            try await remote.write([1], to: "file")
-            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 86_400)
-            let watcher = try FolderWatcher(folder: folder, pause: .milliseconds(20))
-            defer { watcher.stop() }
-            let root = try FileDescriptor.openDirectory(remote.root)
-            defer { try? root.close() }
-            let file = try root.openFile(named: "file")
-            defer { try? file.close() }
-            let anchor = folder.log.anchor
-            watcher.watch(file, as: "file")
-            // Some pauses pass before the system asks for what has changed since.
-            #expect(await eventually { session.manager.signals >= 10 })
-            #expect(folder.log.places(since: anchor, limit: 1) != nil)
-            #expect(await eventually { folder.log.places(since: anchor, limit: 1) == nil })
-        }
-    }
-
     @Test("FOLDER-2: a move is reported once more where the first answer was not taken in")
     func answerThatWasNotTakenIn() async throws {
         try await FolderRemote.run { remote, session in

@@ -33,8 +33,6 @@ final class ChangeLog: Sendable {
         var known = 0
         /// The position up to which it was told of them last.
         var told = 0
-        /// When the system first asked this instance for changes.
-        var readAt: ContinuousClock.Instant?
         /// Paths that could not be examined in the round of changes under way.
         var postponed: Set<Place> = []
     }
@@ -124,9 +122,6 @@ final class ChangeLog: Sendable {
     /// Whether there is a path from which a file was moved and that has not been examined.
     var hasMovedAway: Bool { state.withLock { !$0.movedAway.isEmpty } }
 
-    /// When the system first asked for changes since the last ``reset()``: it had compared the folder by then. Nil if it has not asked.
-    var readAt: ContinuousClock.Instant? { state.withLock { $0.readAt } }
-
     /// Events were lost: all anchors expire.
     func reset() {
         state.withLock { $0 = State() }
@@ -158,7 +153,6 @@ final class ChangeLog: Sendable {
                 state.movedAway.formUnion(state.examinedMoves)
             }
             (state.known, state.examinedMoves) = (position, [])
-            state.readAt = state.readAt ?? .now
             var stop = min(end, position + limit)
             var seen: Set<Place> = []
             var places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }

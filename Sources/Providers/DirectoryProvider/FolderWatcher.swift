@@ -25,10 +25,8 @@ final class FolderWatcher: Sendable {
     /// A program that changes files all the time must not delay what others have changed.
     private static let longestGathering = Duration.milliseconds(100)
     private static let mostGathered = 4096
-    /// The least time between two comparisons of a folder that is not watched as a whole.
+    /// The time between two comparisons of a folder that is not watched as a whole.
     private let pause: Duration
-    /// It is at least so many times as long as the last comparison took.
-    private static let pauseInComparisons = 10
 
     init(folder: Folder, pause: Duration = .seconds(10)) throws(Errno) {
         inotify = try Inotify()
@@ -66,7 +64,7 @@ final class FolderWatcher: Sendable {
             if isFirst {
                 let hint = error == .noSpace ? "; raise fs.inotify.max_user_watches to have changes at once" : ""
                 manager.report(
-                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds or less often\(hint)"
+                    "not all directories of the source can be watched (\(error)): they are compared every ten seconds\(hint)"
                 )
             }
             return false
@@ -95,13 +93,17 @@ final class FolderWatcher: Sendable {
 
     private func run() {
         var mounts = MountTable.mounts(around: folder.path)
-        var comparison: ContinuousClock.Instant?
-        var next = ContinuousClock.now + pause
+        var comparedAt = ContinuousClock.now
+        let milliseconds = Int32(pause / Duration.milliseconds(1))
         while true {
-            let timeout = watches.withLock { $0.isIncomplete } ? Self.milliseconds(until: next) : nil
+            let timeout = watches.withLock { $0.isIncomplete } ? milliseconds : nil
             guard let isReady = inotify.wait(milliseconds: timeout) else { return }
             // Also while programs change watched directories all the time.
-            if timeout != nil, .now >= next { next = compareAgain(after: &comparison) }
+            if timeout != nil, .now - comparedAt >= pause {
+                comparedAt = .now
+                log.reset()
+                manager.signalEnumerator()
+            }
             guard isReady else { continue }
             // Most changes cause several events, which are collected.
             let end = ContinuousClock.now + Self.longestGathering
@@ -120,31 +122,6 @@ final class FolderWatcher: Sendable {
             }
             manager.signalEnumerator()
         }
-    }
-
-    private static func milliseconds(until end: ContinuousClock.Instant) -> Int32 {
-        Int32(clamping: max(0, Int(((end - .now) / Duration.milliseconds(1)).rounded(.up))))
-    }
-
-    /// Has the whole folder compared, unless that is under way or has just been done.
-    ///
-    /// - Parameter begun: when the last comparison began that was begun here; nil for none.
-    /// - Returns: when to do this again.
-    private func compareAgain(after begun: inout ContinuousClock.Instant?) -> ContinuousClock.Instant {
-        let now = ContinuousClock.now
-        guard let end = log.readAt else {
-            // It would be outdated before its end, each time. After it, the system asks for what has changed since.
-            manager.signalEnumerator()
-            return now + pause - pause / 10
-        }
-        if let begun {
-            let due = begun + max(pause, (end - begun) * Self.pauseInComparisons)
-            if due > now { return due }
-        }
-        begun = now
-        log.reset()
-        manager.signalEnumerator()
-        return now + pause / 10
     }
 
     /// A file system came or went, in the folder or with it. What was changed there meanwhile is not known, and what failed because it was
