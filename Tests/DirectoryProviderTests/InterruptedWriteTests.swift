@@ -81,6 +81,25 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: an edit does not wait for an interrupted write that fails although no program has the file open")
+    func failsForAnotherReason() async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, item) = try await interrupt(remote, session, leaving: "the content")
+            let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
+            let edit = Array("another edit".utf8)
+            let early = await failureCode { _ = try await session.modify(item, .contents, content: edit) }
+            #expect(early == .posix)
+            try other.close()
+            // A link is not followed: this fails for root too.
+            try FileManager.default.removeItem(atPath: remote[copy])
+            try FileManager.default.createSymbolicLink(atPath: remote[copy], withDestinationPath: "one")
+            let code = await failureCode { _ = try await session.modify(item, .contents, content: edit) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(try content(remote) == "the content")
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).count == 1)
+        }
+    }
+
     @Test("FOLDER-4: an interrupted write is not completed while another program has the file open for writing")
     func openMeanwhile() async throws {
         try await FolderRemote.run { remote, session in

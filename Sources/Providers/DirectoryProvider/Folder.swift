@@ -45,6 +45,8 @@ final class Folder: Sendable {
     let renamings: Mutex<LinkRenamings>
     /// The records of files that are being written in place.
     let edits = Mutex<Set<ProviderStoreKey>>([])
+    /// The records of interrupted writes that could not be completed because another program had the file open.
+    let editsInUse = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
     /// Whether the file system is one that gives a lasting identity.
     let isChecked: Atomic<Bool>

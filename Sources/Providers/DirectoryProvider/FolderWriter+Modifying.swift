@@ -116,7 +116,7 @@ extension FolderWriter {
         if isBase { return fields }
         guard let contents, try hasContent(entry, status, contents) else {
             // Half of a content is no version of the file.
-            if try folder.hasUnfinishedEdit(status) {
+            if try folder.hasWaitingEdit(status) {
                 throw FileProviderError(
                     .posix, "'\(entry.name)' on the source is partly written, and in use by another program",
                     itemIdentifier: item.itemIdentifier, errno: .resourceBusy)

@@ -104,7 +104,10 @@ extension Folder {
             do {
                 try finish(edit)
                 try manager.store.remove(key, in: InPlaceEdit.namespace)
+                editsInUse.withLock { _ = $0.remove(key) }
             } catch {
+                let isInUse = error as? Errno == .resourceTemporarilyUnavailable
+                editsInUse.withLock { if isInUse { _ = $0.insert(key) } else { _ = $0.remove(key) } }
                 manager.report(
                     "'\(edit.name)' on the source is partly written, and could not be completed yet: \(error)")
             }
@@ -167,10 +170,13 @@ extension Folder {
             from: copy, status.size, of: FileStatus(of: copy).size, over: edit.size ?? status.size)
     }
 
-    /// Whether a file has an interrupted write that has not been completed yet.
-    func hasUnfinishedEdit(_ status: FileStatus) throws -> Bool {
+    /// Whether a file is being written here, or has an interrupted write that waits until another program closes the file. One that cannot
+    /// be completed for another reason may never be.
+    func hasWaitingEdit(_ status: FileStatus) throws -> Bool {
         let file = items.file(status)
-        return try manager.store.list(in: InPlaceEdit.namespace) { _ in }.contains { $0.record.file == file }
+        let waiting = edits.withLock { $0 }.union(editsInUse.withLock { $0 })
+        return try manager.store.list(in: InPlaceEdit.namespace) { _ in }
+            .contains { waiting.contains($0.key) && $0.record.file == file }
     }
 
     /// A later change of the file is by another process.
