@@ -154,11 +154,23 @@ extension Folder {
         // There is none while another program reads the file, and on some file systems.
         try? target.takeWriteLease()
         defer { target.giveUpLease() }
+        let found = try FileStatus(of: target)
         guard try isPartlyWritten(target, edit, copy) else { return }
         let wanted = try FileStatus(of: copy)
-        try target.takeContent(of: copy, size: wanted.size)
+        guard try target.takeContent(of: copy, size: wanted.size, expecting: found) else {
+            try stop(edit)
+            throw Errno.resourceTemporarilyUnavailable
+        }
         // With its date it is recognized as what was sent.
         try target.setModified(wanted.modified)
+    }
+
+    /// Keeps the record of a write whose completion was stopped by a write of another program. The next attempt would take that for partly
+    /// written where the size is the same.
+    func stop(_ edit: InPlaceEdit) throws {
+        var stopped = edit
+        stopped.begun = .min
+        try manager.store.put(stopped, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
     }
 
     private func isPartlyWritten(_ target: FileDescriptor, _ edit: InPlaceEdit, _ copy: FileDescriptor) throws -> Bool {
@@ -244,7 +256,7 @@ extension FileDescriptor {
         }
     }
 
-    /// Replaces this file's content by that of another, durably.
+    /// Replaces this file's content by that of another, durably, under a lease.
     fileprivate func takeContent(of other: FileDescriptor, size: Int64) throws {
         var offset: Int64 = 0
         while offset < size {
@@ -254,5 +266,38 @@ extension FileDescriptor {
         }
         try setLength(size)
         try synchronize()
+    }
+
+    /// Replaces this file's content by that of another, durably, where there may be no lease. Each part reaches the disk before the
+    /// next one is written: most of the time passes there, and what another program writes meanwhile changes the date.
+    ///
+    /// - Parameters:
+    ///   - found: the status of this file for which this was decided.
+    ///   - synchronize: only tests need another one.
+    /// - Returns: false if another program has written to this file since. Nothing is written after that was noticed.
+    func takeContent(
+        of other: FileDescriptor, size: Int64, expecting found: FileStatus,
+        synchronize: (FileDescriptor) throws -> Void = { try $0.synchronize() }
+    ) throws -> Bool {
+        var left = found
+        var offset: Int64 = 0
+        while offset < size {
+            guard try FileStatus(of: self).isUnchanged(from: left) else { return false }
+            let done = try copy(from: other, at: offset, to: offset, count: min(16 << 20, size - offset))
+            guard done > 0 else { throw Errno.ioError }
+            offset += done
+            let before = left.size
+            left = try FileStatus(of: self)
+            // Else another program has made it shorter, or appended to it.
+            guard left.size == max(before, offset) else { return false }
+            try synchronize(self)
+        }
+        guard try FileStatus(of: self).isUnchanged(from: left) else { return false }
+        if left.size != size {
+            try setLength(size)
+            left = try FileStatus(of: self)
+            try synchronize(self)
+        }
+        return try left.size == size && FileStatus(of: self).isUnchanged(from: left)
     }
 }
