@@ -256,7 +256,7 @@ extension EngineTests {
             }
         }
 
-        @Test("CHANGE-4: what waits for what is held is tried once an hour before, also after a restart")
+        @Test("CHANGE-4: what waits for what is held is tried after an hour, then after two, also after a restart")
         func triedOnce() async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = false
@@ -286,6 +286,12 @@ extension EngineTests {
                         position: &position, isBusy: { _ in false })
                     #expect(plan.steps.count { $0.operation == .creation(row: row) } == count, "\(seconds)")
                 }
+                // It waits for no comparison again.
+                try await restarted.send(passes: 1)
+                let later = try #require(try restarted.replica.database.pendingItem(row)?.state)
+                #expect(later.attempts == 2 && later.waitsForRemovals)
+                let time = try #require(later.nextTry)
+                #expect(time > Replica.now.advanced(by: .seconds(7_000)))
                 restarted.provider.changeSilently { $0 = before }
                 try await restarted.ingest()
                 #expect(restarted.engine.heldRemovals == nil)

@@ -97,15 +97,20 @@ import Testing
         #expect(plan([pending], [removal]).steps.count == 2)
     }
 
-    @Test("CHANGE-4: what waits for held removals is tried once they are not held, and after an hour at the latest")
-    func heldRemovals() async throws {
+    @Test(
+        "CHANGE-4: what waits for held removals is tried once they are not held, and after an hour, doubling up to a day",
+        arguments: [(1, 3600), (2, 7200), (5, 57_600), (6, 86_400), (100, 86_400)])
+    func heldRemovals(attempts: Int, longest: Int) async throws {
         var pending = try await newFile()
         var planner = Planner()
         (planner.holdsRemovals, planner.isHurried) = (true, true)
-        let end = now.advanced(by: .seconds(3600))
-        (pending.state.attempts, pending.state.nextTry, pending.state.waitsForRemovals) = (1, end, true)
+        let end = now.advanced(by: .seconds(longest))
+        (pending.state.attempts, pending.state.nextTry, pending.state.waitsForRemovals) = (attempts, end, true)
         #expect(plan([pending], [], planner) == Planner.Plan(next: end))
         #expect(plan([pending]).steps.count == 1)
+        // The clock was set back meanwhile.
+        pending.state.nextTry = end.advanced(by: .seconds(600))
+        #expect(plan([pending], [], planner).steps.count == 1)
         pending.state.nextTry = before(1)
         #expect(plan([pending], [], planner).steps.count == 1)
         // What has failed is another name of the file.

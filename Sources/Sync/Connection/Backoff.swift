@@ -29,8 +29,8 @@ struct Backoff: Sendable {
     /// Changes that are refused.
     private static let refused = Backoff(first: .seconds(30), longest: .seconds(3600))
 
-    /// When to send a change again that waits for what becomes of held removals, if nothing else has it tried before.
-    static let whileRemovalsAreHeld = Duration.seconds(3600)
+    /// Changes that wait for what becomes of held removals, if nothing else has them tried before.
+    static let whileRemovalsAreHeld = Backoff(first: .seconds(3600), longest: .seconds(86_400))
 
     /// When to send an item again: soon where the failure is transient, else after half a minute and more.
     static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {

@@ -256,7 +256,7 @@ struct Executor: SyncPart {
         }
         if let identifier = sent.identifier {
             guard let item = try await remoteLookup.lookUp(identifier, for: request) else {
-                if isToBeLookedFor(sent) { return try await waitForComparison(sent) }
+                if try await waitsForComparison(sent, missing: identifier, failure) { return }
                 guard try remoteLookup.mayRemove(identifier) else {
                     return try await waitForDecision(sent, missing: identifier, failure)
                 }
@@ -271,7 +271,7 @@ struct Executor: SyncPart {
         else {
             return try await postpone(sent, failure)
         }
-        if isToBeLookedFor(sent) { return try await waitForComparison(sent) }
+        if try await waitsForComparison(sent, missing: parent, failure) { return }
         if try await !remoteLookup.remove(missing: parent) {
             try await waitForDecision(sent, missing: parent, failure)
         }
@@ -298,25 +298,36 @@ struct Executor: SyncPart {
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
-    /// has moved what is missing: the change waits for one before the item counts as gone.
-    private func isToBeLookedFor(_ sent: SentChange) -> Bool {
-        !calls.provider.features.changeFeed && !lookedFor.hasPassed(sent.item.itemIdentifier)
-    }
-
-    private func waitForComparison(_ sent: SentChange) async throws {
+    /// has moved what is missing: the change waits for one before the item counts as gone. One that has waited already, and was
+    /// refused because removals are held, waits for a decision again: otherwise each attempt would lead to a comparison.
+    ///
+    /// - Parameter missing: what the remote does not have: the item or its directory.
+    /// - Returns: whether the change waits.
+    private func waitsForComparison(
+        _ sent: SentChange, missing: ItemIdentifier, _ failure: FileProviderError
+    ) async throws -> Bool {
+        guard !calls.provider.features.changeFeed, !lookedFor.hasPassed(sent.item.itemIdentifier) else { return false }
+        if guardian.holdsRemovals,
+            try replica.database.failure(of: sent.inode)?.code == FileProviderError.Code.removalsAreHeld.rawValue
+        {
+            try await waitForDecision(sent, missing: missing, failure)
+            return true
+        }
         lookedFor.notePassed(sent.item.itemIdentifier)
         let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseForComparison))
         try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
         compareAll()
+        return true
     }
 
     func postpone(_ sent: SentChange, _ failure: FileProviderError) async throws {
         // The planner knows by the code what waits for a decision, and the time is for when that is not enough. Offers are not planned.
         let waitsForDecision = failure.code == .removalsAreHeld && sent.offer == nil
+        let attempts = try replica.database.attempts(ofItem: sent.row)
         let time =
-            try waitsForDecision
-            ? Replica.now.advanced(by: Backoff.whileRemovalsAreHeld)
-            : Backoff.nextTry(after: failure, attempts: replica.database.attempts(ofItem: sent.row))
+            waitsForDecision
+            ? Replica.now.advanced(by: Backoff.whileRemovalsAreHeld.pause(after: attempts))
+            : Backoff.nextTry(after: failure, attempts: attempts)
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
     }
 }

@@ -159,7 +159,8 @@ struct Planner: Sendable {
         guard state.waitsForRemovals else {
             return Self.pause(until: state.nextTry, Backoff.longestPause(ofChangeWith: state.attempts), now)
         }
-        return holdsRemovals ? Self.pause(until: state.nextTry, Backoff.whileRemovalsAreHeld, now) : nil
+        let longest = Backoff.whileRemovalsAreHeld.pause(after: state.attempts - 1)
+        return holdsRemovals ? Self.pause(until: state.nextTry, longest, now) : nil
     }
 
     /// The end of a pause; nil if it is over. One that would last longer than any after such failures was begun before the clock was set
