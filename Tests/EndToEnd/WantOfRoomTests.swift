@@ -45,4 +45,23 @@ import Testing
         let available = UInt64(Int(want.available) + more)
         #expect(Domains.isWorthTrying(want, available, at: want.triedAt + .seconds(seconds)) == isTried)
     }
+
+    @Test("MOUNT-7: a domain that found no room is also tried again when a later attempt fails for another reason")
+    func otherReasons() throws {
+        for isWaiting in [false, true] {
+            let want = WantOfRoom.after(Errno.networkDown, isFull: false, available: 7, isWaiting: isWaiting)
+            #expect((want != nil) == isWaiting)
+        }
+        let full = try #require(WantOfRoom.after(Errno.noSpace, isFull: true, available: 7, isWaiting: false))
+        #expect(Domains.text(for: full).contains("no room on the disk"))
+        let other = try #require(WantOfRoom.after(Errno.networkDown, isFull: false, available: 7, isWaiting: true))
+        let text = Domains.text(for: other)
+        #expect(text.contains("\(Errno.networkDown)") && text.contains("every five minutes"))
+        #expect(!text.contains("room"))
+        // More room is no reason to try.
+        for (seconds, isTried) in [(299, false), (301, true)] {
+            let time = other.triedAt + .seconds(seconds)
+            #expect(Domains.isWorthTrying(other, 100 << 20, at: time) == isTried)
+        }
+    }
 }

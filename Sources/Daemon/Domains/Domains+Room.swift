@@ -20,6 +20,11 @@ extension Domains {
                 }
                 withoutRoom[name]?.unfinished += 1
                 await mountAgain(name)
+                guard !isShuttingDown, !Task.isCancelled else {
+                    // No crash has ended it.
+                    withoutRoom[name]?.unfinished = want.unfinished
+                    return
+                }
             }
         }
     }
@@ -27,7 +32,7 @@ extension Domains {
     /// The room that is missing can be on another disk, such as that with the directory to mount on.
     static func isWorthTrying(_ want: WantOfRoom, _ available: UInt64, at time: ContinuousClock.Instant = .now) -> Bool
     {
-        available >= want.available && available - want.available > roomToTryWith
+        want.isFull && available >= want.available && available - want.available > roomToTryWith
             || time - want.triedAt > pauseWithoutMoreRoom
     }
 
@@ -35,12 +40,15 @@ extension Domains {
     ///
     /// - Parameter available: how many bytes were free before it.
     func note(_ error: any Error, mounting name: String, available: UInt64) {
-        let wasWaiting = withoutRoom[name] != nil
-        withoutRoom[name] =
-            store.isForWantOfRoom(error, available) ? WantOfRoom(reason: "\(error)", available: available) : nil
+        // That says nothing of the domain.
+        if isShuttingDown || Task.isCancelled { return }
+        let before = withoutRoom[name]
+        let want = WantOfRoom.after(
+            error, isFull: store.isForWantOfRoom(error, available), available: available, isWaiting: before != nil)
+        withoutRoom[name] = want
         // Not for each attempt.
-        guard !wasWaiting || withoutRoom[name] == nil else { return }
-        let hope = withoutRoom[name] == nil ? "" : "; it is tried again when there is more room"
+        if let before, let want, before.isFull == want.isFull, want.isFull || before.reason == want.reason { return }
+        let hope = want.map { "; \(Self.hope(for: $0))" } ?? ""
         logger.error("'\(name)' cannot be mounted again: \(error)\(hope)")
     }
 
@@ -85,7 +93,12 @@ extension Domains {
     }
 
     static func text(for want: WantOfRoom) -> String {
-        "not mounted: there is no room on the disk (\(want.reason)); it is mounted when there is more room"
+        let reason = want.isFull ? "there is no room on the disk (\(want.reason))" : want.reason
+        return "not mounted: \(reason); \(hope(for: want))"
+    }
+
+    private static func hope(for want: WantOfRoom) -> String {
+        want.isFull ? "it is mounted when there is more room" : "it is tried again every five minutes"
     }
 
     private static let pauseForRoom = Duration.seconds(2)

@@ -112,8 +112,9 @@ extension Domains {
         defer { release(name) }
         let available = store.availableBytes
         do {
+            guard !isShuttingDown else { return }
             // It may have been removed, mounted or unmounted meanwhile.
-            guard !isShuttingDown, hosts[name] == nil, let known = try store.domain(named: name), known.isToBeMounted,
+            guard hosts[name] == nil, let known = try store.domain(named: name), known.isToBeMounted,
                 let mountpoint = known.mountpoint
             else {
                 withoutRoom[name] = nil

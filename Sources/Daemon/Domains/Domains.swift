@@ -23,7 +23,7 @@ actor Domains {
     var hosts: [String: DomainHost] = [:]
     /// The domains that were mounted because the last daemon had mounted them, and not by a command since.
     var mountedAgain: Set<String> = []
-    /// The domains that are to be mounted again, and found no room on the disk.
+    /// The domains that are to be mounted again, and found no room on the disk at first.
     var withoutRoom: [String: WantOfRoom] = [:] {
         didSet { if withoutRoom != oldValue { noteWithoutRoom() } }
     }
