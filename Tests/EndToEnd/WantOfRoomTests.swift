@@ -14,18 +14,32 @@ import Testing
 
     @Test("MOUNT-7: the next daemon knows which domains found no room") func isInherited() throws {
         let mark = try MountedAgainMark()
-        #expect(mark.withoutRoom.isEmpty)
+        #expect(try mark.withoutRoom.isEmpty)
         var all: [String: WantOfRoom] = [:]
         for name in ["a", "\u{e4} b", "c"] { all[name] = WantOfRoom(reason: "\(name): full", available: 7) }
         try mark.write(all)
         let next = try #require(MountedAgainMark(inherited: try descriptor(of: mark)))
-        #expect(next.withoutRoom == all)
+        #expect(try next.withoutRoom == all)
         // Shorter than before.
         all["a"] = nil
         try next.write(all)
-        #expect(mark.withoutRoom == all)
+        #expect(try mark.withoutRoom == all)
         try next.write([:])
-        #expect(mark.withoutRoom.isEmpty)
+        #expect(try mark.withoutRoom.isEmpty)
+    }
+
+    @Test("MOUNT-7: a mark of a Yonder that knew less is read, and a broken one is not empty")
+    func ofOthers() throws {
+        let mark = try MountedAgainMark()
+        func write(_ text: String) throws {
+            try mark.write([:])
+            try mark.file.use { file throws(Errno) in try file.writeAll(Array(text.utf8).span.bytes, at: 0) }
+        }
+        try write(#"{"a": {"reason": "full", "available": 7, "other": 1}}"#)
+        let want = try #require(try mark.withoutRoom["a"])
+        #expect(want.reason == "full" && want.available == 7 && want.isFull && want.unfinished == 0)
+        try write(#"{"a": {"reason": "#)
+        #expect(throws: DecodingError.self) { try mark.withoutRoom }
     }
 
     @Test("MOUNT-7: the mark of a Yonder that wrote nothing in it is replaced") func ofOlder() throws {

@@ -57,7 +57,11 @@ extension Domains {
     /// The mark of an earlier worker was inherited: only what found no room is mounted again.
     func resume(after inherited: FileDescriptor) {
         if let mark = MountedAgainMark(inherited: inherited) {
-            withoutRoom = mark.withoutRoom
+            do {
+                withoutRoom = try mark.withoutRoom
+            } catch {
+                logger.warning("which domains found no room is not known, and they are not mounted again: \(error)")
+            }
             self.mark = mark
         } else {
             manager.remove(MountedAgainMark.name)

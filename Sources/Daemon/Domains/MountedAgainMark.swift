@@ -22,11 +22,11 @@ struct MountedAgainMark: Sendable {
 
     /// The domains that found no room.
     var withoutRoom: [String: WantOfRoom] {
-        file.use { file in
-            guard let size = try? file.lengths().size, let bytes = try? file.readBytes(at: 0, count: Int(size)) else {
-                return [:]
+        get throws {
+            let bytes = try file.use { file throws(Errno) in
+                try file.readBytes(at: 0, count: Int(file.lengths().size))
             }
-            return (try? JSONDecoder().decode([String: WantOfRoom].self, from: Data(bytes))) ?? [:]
+            return bytes.isEmpty ? [:] : try JSONDecoder().decode([String: WantOfRoom].self, from: Data(bytes))
         }
     }
 

@@ -20,3 +20,16 @@ struct WantOfRoom: Codable, Hashable, Sendable {
         isFull || isWaiting ? WantOfRoom(reason: "\(error)", isFull: isFull, available: available) : nil
     }
 }
+
+extension WantOfRoom {
+    /// Also from a Yonder that knew fewer of these.
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            reason: try values.decode(String.self, forKey: .reason),
+            isFull: try values.decodeIfPresent(Bool.self, forKey: .isFull) ?? true,
+            available: try values.decodeIfPresent(UInt64.self, forKey: .available) ?? 0,
+            triedAt: try values.decodeIfPresent(ContinuousClock.Instant.self, forKey: .triedAt) ?? .now,
+            unfinished: try values.decodeIfPresent(Int.self, forKey: .unfinished) ?? 0)
+    }
+}
