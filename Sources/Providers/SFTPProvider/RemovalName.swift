@@ -21,8 +21,9 @@ struct RemovalName: Hashable {
     ///   - tag: of a file; the numbers of its time and its size.
     ///   - length: the most bytes that it may have.
     static func make(of name: String, tag: [UInt8], length: Int = FileProviderItem.maximumFilenameLength) -> String {
+        // Once: its length counts.
+        let number = String(UInt32.random(in: .min ... .max), radix: 16)
         func text(_ start: Substring) -> String {
-            let number = String(UInt32.random(in: .min ... .max), radix: 16)
             let extent = start.utf8.count == name.utf8.count ? "all" : "cut"
             return "\(prefix)\(number)-\(extent)-\(String(decoding: tag, as: UTF8.self))-\(start)"
         }
