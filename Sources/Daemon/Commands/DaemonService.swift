@@ -235,7 +235,9 @@ struct DaemonService: ControlService {
                 name: $0.name, source: $0.source, mountpoint: $0.mountpoint, isMounted: false,
                 isToBeMounted: $0.isToBeMounted, unsent: $0.pending)
         }
-        guard unreadable.isEmpty || !mounted.isEmpty || !others.isEmpty else {
+        // `yonder status` names those without room.
+        let isWaiting = await !domains.withoutRoom.isEmpty
+        guard unreadable.isEmpty || !mounted.isEmpty || !others.isEmpty || isWaiting else {
             throw ControlError(.failed, unreadable.joined(separator: "; "))
         }
         return (mounted + others).sorted { $0.name < $1.name }
