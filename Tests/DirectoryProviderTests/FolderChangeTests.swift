@@ -177,13 +177,7 @@ import Testing
             #expect(away.status == 0, "\(away.errors)")
             let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
             let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
-            // A walk whose result is used for ten seconds.
-            let index = try #require(session.provider as? DirectoryProvider).folder.index
-            index.expire()
-            _ = index.paths(of: "none") {
-                Thread.sleep(forTimeInterval: 0.5)
-                return FolderIndex.Places()
-            }
+            let index = try Self.indexAfterASlowWalk(of: session)
             let moved = try await Command.shell("cd \"$1\" && mv a/file b/file", remote.root.string)
             #expect(moved.status == 0, "\(moved.errors)")
             let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
@@ -198,6 +192,17 @@ import Testing
         }
     }
 
+    /// The folder's index after a walk whose result is used for ten seconds.
+    private static func indexAfterASlowWalk(of session: ProviderSession) throws -> FolderIndex {
+        let index = try #require(session.provider as? DirectoryProvider).folder.index
+        index.expire()
+        _ = index.paths(of: "none") {
+            Thread.sleep(forTimeInterval: 0.5)
+            return FolderIndex.Places()
+        }
+        return index
+    }
+
     @Test("CHANGE-1: what was made in a directory is reported when that is back where nothing is watched")
     func backInAnUnwatchedDirectory() async throws {
         try await FolderRemote.run { remote, session in
@@ -210,13 +215,7 @@ import Testing
             #expect(away.status == 0, "\(away.errors)")
             let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
             let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
-            // The result of the last walk is still used.
-            let index = try #require(session.provider as? DirectoryProvider).folder.index
-            index.expire()
-            _ = index.paths(of: "none") {
-                Thread.sleep(forTimeInterval: 0.5)
-                return FolderIndex.Places()
-            }
+            _ = try Self.indexAfterASlowWalk(of: session)
             let back = try await Command.shell("cd \"$1\" && mv ../aside d && mv d never/d", remote.root.string)
             #expect(back.status == 0, "\(back.errors)")
             let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)

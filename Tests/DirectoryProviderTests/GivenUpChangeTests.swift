@@ -124,8 +124,10 @@ import Testing
         }
     }
 
-    @Test("FOLDER-4: a file with several links stays as it was where its write cannot be recorded")
-    func unrecordedWrite() async throws {
+    /// Runs a body with the item `one`, which has the link `two`.
+    private func withLinkedFile(
+        _ body: (FolderRemote, FullStore, ProviderSession, FileProviderItem) async throws -> Void
+    ) async throws {
         let remote = try FolderRemote()
         defer { remote.directory.remove() }
         let store = FullStore()
@@ -136,6 +138,13 @@ import Testing
             try await remote.write(Array("short".utf8), to: "one")
             try FileManager.default.linkItem(atPath: remote["one"], toPath: remote["two"])
             let item = try await session.find("one")
+            try await body(remote, store, session, item)
+        }
+    }
+
+    @Test("FOLDER-4: a file with several links stays as it was where its write cannot be recorded")
+    func unrecordedWrite() async throws {
+        try await withLinkedFile { remote, store, session, item in
             store.isFull.withLock { $0 = true }
             let code = await failureCode {
                 _ = try await session.modify(item, .contents, content: Array("a longer content".utf8))
@@ -152,16 +161,7 @@ import Testing
 
     @Test("FOLDER-4: a link whose write cannot be recorded has its old name, too")
     func unrecordedWriteAfterARename() async throws {
-        let remote = try FolderRemote()
-        defer { remote.directory.remove() }
-        let store = FullStore()
-        let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory, store: store)
-        let provider = try await remote.makeProvider(for: manager)
-        try await withCleanUp({ await provider.invalidate() }) {
-            let session = ProviderSession(provider: provider, manager: manager)
-            try await remote.write(Array("short".utf8), to: "one")
-            try FileManager.default.linkItem(atPath: remote["one"], toPath: remote["two"])
-            let item = try await session.find("one")
+        try await withLinkedFile { remote, store, session, item in
             let renamed = renaming(item, to: "renamed")
             // The renaming is recorded, and nothing after it.
             store.room.withLock { $0 = 1 }

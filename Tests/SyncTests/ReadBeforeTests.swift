@@ -75,14 +75,7 @@ extension EngineTests {
                 // The provider has never told of the old file but in this page.
                 fixture.provider.faults.add(.extraItems([old]), to: .enumerate, of: "d", times: 1)
                 let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
-                let (engine, request) = (fixture.engine, fixture.request)
-                let listing = Task {
-                    if isCompared {
-                        try await engine.listings.compare(number, request: request)
-                    } else {
-                        try await engine.list(number, request: request)
-                    }
-                }
+                let listing = Self.listing(of: number, isCompared: isCompared, fixture)
                 #expect(await eventually { gate.waiting == 1 })
                 fixture.provider.changeSilently {
                     _ = $0.addFile("f", in: "d", content: RemoteContent("new"), identifier: "new")
@@ -95,6 +88,19 @@ extension EngineTests {
                 #expect(try fixture.names(in: number).sorted() == ["f", "one"])
                 #expect(try fixture.replica.database.item("old") == nil)
                 #expect(try fixture.inode("d").content == .materialized)
+            }
+        }
+
+        private static func listing(
+            of number: InodeNumber, isCompared: Bool, _ fixture: EngineFixture
+        ) -> Task<Void, any Error> {
+            let (engine, request) = (fixture.engine, fixture.request)
+            return Task {
+                if isCompared {
+                    try await engine.listings.compare(number, request: request)
+                } else {
+                    try await engine.list(number, request: request)
+                }
             }
         }
 
@@ -119,14 +125,7 @@ extension EngineTests {
                 let number = try fixture.number("d")
                 fixture.provider.faults.add(.extraItems(old), to: .enumerate, of: "d", times: 1)
                 let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
-                let (engine, request) = (fixture.engine, fixture.request)
-                let listing = Task {
-                    if isCompared {
-                        try await engine.listings.compare(number, request: request)
-                    } else {
-                        try await engine.list(number, request: request)
-                    }
-                }
+                let listing = Self.listing(of: number, isCompared: isCompared, fixture)
                 #expect(await eventually { gate.waiting == 1 })
                 fixture.provider.changeSilently { tree in
                     for number in numbers { tree.addFile("f\(number)", in: "d", content: RemoteContent("new")) }

@@ -49,7 +49,7 @@ struct DownloadState {
     var isOver = false
     /// Whether the last fetch to end has failed.
     var hasFailed = false
-    /// For whom bytes were fetched, in words.
+    /// The process or command for which bytes were fetched, in words.
     var causes: [String?] = []
 
     func serves(_ waiter: Waiter) -> Bool {
