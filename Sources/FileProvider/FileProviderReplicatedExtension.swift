@@ -35,6 +35,9 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// The modification date of a file is kept as it was sent, to two seconds at least. Without it, what was sent and not answered is
     /// recognized by its content alone.
     public var keepsModificationDates = true
+    /// The provider has thumbnails, which ``FileProviderReplicatedExtension/fetchThumbnails(for:requestedSize:request:perThumbnailCompletionHandler:)``
+    /// returns. Read before each request. In either case the system uses the thumbnail that a picture itself has near its beginning.
+    public var thumbnails = false
 
     /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(
@@ -78,6 +81,7 @@ public struct ProviderFeatures: Hashable, Sendable {
 /// - ``item(for:request:)``
 /// - ``enumerator(for:request:)``
 /// - ``fetchContents(for:version:range:request:into:)``
+/// - ``fetchThumbnails(for:requestedSize:request:perThumbnailCompletionHandler:)``
 ///
 /// ### Writing
 /// - ``createItem(basedOn:fields:contents:options:request:)``
@@ -165,6 +169,32 @@ public protocol FileProviderReplicatedExtension: Sendable {
         for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
         into sink: any ContentSink
     ) async throws -> FileProviderItem
+
+    /// Fetches thumbnails of files, each of the file's present content. Called with ``ProviderFeatures/thumbnails``, when a program
+    /// wants to show files whose content is not local.
+    ///
+    ///     func fetchThumbnails(
+    ///         for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,
+    ///         perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void
+    ///     ) async throws {
+    ///         for identifier in identifiers {
+    ///             let image = try await api.preview(identifier.rawValue, width: requestedSize.width)
+    ///             perThumbnailCompletionHandler(identifier, .success(image))
+    ///         }
+    ///     }
+    ///
+    /// - Parameters:
+    ///   - identifiers: files, at most 100.
+    ///   - requestedSize: a thumbnail should fit in it, and fill it in one dimension.
+    ///   - request: why the system asks; no process waits for the answer.
+    ///   - perThumbnailCompletionHandler: call it once for each identifier, as soon as its thumbnail is there, with an image file of a
+    ///     common format (JPEG, PNG) of at most 4 MiB; with nil where the file has no thumbnail. After nil the system does not ask
+    ///     again until the content has changed, after an error it does.
+    /// - Throws: ``FileProviderError`` where no further thumbnail can be fetched.
+    func fetchThumbnails(
+        for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,
+        perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void
+    ) async throws
 
     /// Creates an item on the remote.
     ///
@@ -282,6 +312,13 @@ extension FileProviderReplicatedExtension {
     public func invalidate() async {}
 
     public func quota() async throws -> RemoteQuota? { nil }
+
+    public func fetchThumbnails(
+        for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,
+        perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void
+    ) async throws {
+        throw FileProviderError(.featureUnsupported, "this remote has no thumbnails")
+    }
 
     public func createItem(
         basedOn template: FileProviderItem, fields: ItemFields, contents: ContentSource?, options: CreateItemOptions,

@@ -41,6 +41,11 @@ extension SyncEngine {
         await downloads.holds(number, version: version, range: range)
     }
 
+    /// Whether some of a file's content is local.
+    package func hasContent(_ number: InodeNumber) throws -> Bool {
+        try replica.database.inode(number).map { $0.shownContent != .dataless } ?? true
+    }
+
     /// Brings all of a file here, and returns once the replica knows.
     package func materialize(_ number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
         try await downloads.provide(number, version: nil, range: nil, request: request)

@@ -8,6 +8,7 @@ enum CallName: String, Sendable {
     case changeReports
     case changes
     case fetchContents
+    case fetchThumbnails
     case createItem
     case modifyItem
     case deleteItem

@@ -58,6 +58,15 @@ struct ReadOnlyProvider: FileProviderReplicatedExtension, ChangeReporter {
         try provider.enumerator(for: container, request: request)
     }
 
+    func fetchThumbnails(
+        for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,
+        perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void
+    ) async throws {
+        try await provider.fetchThumbnails(
+            for: identifiers, requestedSize: requestedSize, request: request,
+            perThumbnailCompletionHandler: perThumbnailCompletionHandler)
+    }
+
     func fetchContents(
         for identifier: ItemIdentifier, version: [UInt8]?, range: Range<Int64>?, request: FileProviderRequest,
         into sink: any ContentSink

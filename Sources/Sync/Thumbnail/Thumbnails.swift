@@ -1,0 +1,119 @@
+import FileProvider
+import Replica
+import Synchronization
+import Syscalls
+
+/// What was found for a file.
+package enum ThumbnailOutcome: Sendable {
+    /// An image file.
+    case image([UInt8])
+    /// This version of the file has no thumbnail.
+    case none
+    case failed(FileProviderError)
+}
+
+/// Fetches thumbnails of files without their content: the provider's own, or else what a picture has near its beginning.
+struct Thumbnails: Sendable {
+    let replica: Replica
+    let calls: ProviderCalls
+
+    private static let request = FileProviderRequest(reason: .lookAhead)
+    private static let mostInCall = 100
+    private static let mostBytes = 4 << 20
+    /// The least length of the longer side.
+    static let usualSize = ThumbnailSize(width: 256, height: 256)
+
+    /// - Parameter found: called with each item once, as soon as it is known; from any thread.
+    func fetch(_ items: [ItemRecord], found: @escaping @Sendable (ItemRecord, ThumbnailOutcome) -> Void) async {
+        let known = items.filter { $0.identifier != nil && $0.inode.kind == .file && $0.inode.size > 0 }
+        var others = known
+        if calls.provider.features.thumbnails {
+            others = []
+            for start in stride(from: 0, to: known.count, by: Self.mostInCall) {
+                others += await fetchFromProvider(Array(known[start...].prefix(Self.mostInCall)), found)
+            }
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for item in others {
+                group.addTask { found(item, await fetchEmbedded(item)) }
+            }
+        }
+    }
+
+    /// - Returns: the items for which the provider has none.
+    private func fetchFromProvider(
+        _ items: [ItemRecord], _ found: @escaping @Sendable (ItemRecord, ThumbnailOutcome) -> Void
+    ) async -> [ItemRecord] {
+        let byIdentifier = Dictionary(items.map { ($0.identifier, $0) }, uniquingKeysWith: { first, _ in first })
+        let waiting = Mutex(byIdentifier)
+        let without = Mutex<[ItemRecord]>([])
+        let progress = CallProgress()
+        func end(_ failure: FileProviderError) {
+            let rest = waiting.withLock { waiting in
+                defer { waiting = [:] }
+                return waiting.values
+            }
+            for item in rest { found(item, .failed(failure)) }
+        }
+        do {
+            try await calls.make(.fetchThumbnails, for: Self.request, progress: progress) {
+                [traffic = calls.traffic] provider in
+                // A repeated call is for those that are missing.
+                let identifiers = waiting.withLock { $0.keys.compactMap(\.self) }
+                try await provider.fetchThumbnails(
+                    for: identifiers, requestedSize: Self.usualSize, request: Self.request
+                ) { identifier, result in
+                    progress.advance()
+                    guard let item = waiting.withLock({ $0.removeValue(forKey: identifier) }) else { return }
+                    switch result {
+                    case .success(let image?) where image.count <= Self.mostBytes && !image.isEmpty:
+                        traffic.receive(Int64(image.count))
+                        found(item, .image(image))
+                    case .success: without.withLock { $0.append(item) }
+                    case .failure(let error): found(item, .failed(ProviderCalls.failure(from: error)))
+                    }
+                }
+            }
+            end(FileProviderError(.malformedResponse, "the provider says nothing of the thumbnail"))
+        } catch {
+            if error.code == .featureUnsupported {
+                return waiting.withLock { Array($0.values) } + without.withLock { $0 }
+            }
+            end(error)
+        }
+        return without.withLock { $0 }
+    }
+
+    private func fetchEmbedded(_ item: ItemRecord) async -> ThumbnailOutcome {
+        let isSmall = item.inode.size <= EmbeddedThumbnail.reach
+        guard let identifier = item.identifier,
+            isSmall && PictureName.isPicture(item.name)
+                || PictureName.mayHoldThumbnail(item.name) && calls.provider.features.partialContentFetching
+        else { return .none }
+        do {
+            let length = min(item.inode.size, EmbeddedThumbnail.reach)
+            let content = ContentSource(descriptor: try replica.makeScratchFile(), size: length)
+            let (progress, traffic) = (CallProgress(), calls.traffic)
+            let sink = DownloadSink(
+                identifier: identifier, size: length, descriptor: content.descriptor, gate: WriteGate(),
+                // A call that was given up may write on: it keeps the file open.
+                arrived: { [content] range in
+                    withExtendedLifetime(content) { progress.advance() }
+                    traffic.receive(range.upperBound - range.lowerBound)
+                },
+                overflowed: { _ in },
+                paced: { try await traffic.receiving.pass($0) { progress.advance() } })
+            let version = item.base.version.contentVersion
+            try await calls.make(.fetchContents, for: Self.request, progress: progress) { provider in
+                _ = try await provider.fetchContents(
+                    for: identifier, version: version, range: isSmall ? nil : 0..<length, request: Self.request,
+                    into: sink)
+            }
+            let bytes = try content.read(at: 0, count: Int(length))
+            if let image = EmbeddedThumbnail.find(in: bytes[...]) { return .image(image) }
+            return isSmall ? .image(bytes) : .none
+        } catch {
+            return .failed(ProviderCalls.failure(from: error))
+        }
+    }
+}
