@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -81,6 +82,32 @@ struct FileIdentifierTests {
             // What was said at first is not asked for again.
             #expect(try await session.provider.quota()?.free == 1 << 30)
             #expect(try await session.provider.quota() == RemoteQuota(free: (1 << 30) - 1, total: 1 << 30))
+            await session.provider.invalidate()
+        }
+    }
+
+    @Test(
+        "DAV-33: previews of the server are thumbnails; a file without one has none",
+        arguments: ["remote.php/dav/files/user/", "dav/files/guest/"])
+    func previews(base: String) async throws {
+        try await IdentifyingRemote.run { port, directory in
+            let remote = try await IdentifyingRemote(port: port, in: directory, below: base)
+            let session = try await remote.session()
+            let picture = try await session.create(ProviderSession.template("a b.jpg"), content: [1, 2])
+            let text = try await session.create(ProviderSession.template("text"), content: [3])
+            #expect(session.provider.features.thumbnails)
+            let found = Mutex<[ItemIdentifier: [UInt8]?]>([:])
+            try await session.provider.fetchThumbnails(
+                for: [picture.item.itemIdentifier, text.item.itemIdentifier, "no such item"],
+                requestedSize: ThumbnailSize(width: 256, height: 128), request: FileProviderRequest(reason: .lookAhead)
+            ) { identifier, result in
+                if case .success(let image) = result { found.withLock { $0[identifier] = .some(image) } }
+            }
+            #expect(
+                found.withLock { $0 } == [
+                    picture.item.itemIdentifier: Array("preview of a b.jpg, 256 by 128".utf8),
+                    text.item.itemIdentifier: nil,
+                ])
             await session.provider.invalidate()
         }
     }

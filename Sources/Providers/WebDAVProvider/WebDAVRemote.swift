@@ -125,6 +125,14 @@ extension WebDAVRemote: EarlyRemote {
     }
 }
 
+extension WebDAVRemote: ThumbnailRemote {
+    package var hasThumbnails: Bool { ServerPreviews(server: server).areMade }
+
+    package func thumbnail(of path: RemotePath, size: ThumbnailSize) async throws -> [UInt8]? {
+        try await ServerPreviews(server: server).preview(of: path, size: size)
+    }
+}
+
 extension WebDAVRemote: ReportingRemote {
     package func changeReports() async throws -> ChangeReports { try await reports.changeReports() }
 

@@ -93,6 +93,15 @@ struct OwnCloudAccount: Hashable, Sendable {
     /// The chunked uploads in progress.
     var uploads: CollectionAddress { collection("uploads") }
 
+    /// The address of a page of the server; nil where its path cannot be told from that of the WebDAV service.
+    func page(_ name: String) -> HTTPURL? {
+        let end = "/remote.php/dav"
+        guard service.hasSuffix(end) else { return nil }
+        var url = base
+        url.path = service.dropLast(end.count) + "/index.php/" + name
+        return url
+    }
+
     func collection(_ kind: String, _ part: String? = nil) -> CollectionAddress {
         var url = base
         url.path = "\(service)/\(kind)/\(user)/" + (part.map { "\($0)/" } ?? "")
