@@ -143,7 +143,7 @@ let targets: [Target] = [
             "SFTPProvider", "Sync", "Syscalls",
             "TarArchive",
             "Volume", "Web",
-            "WebDAVProvider", coreMetrics, logging, system, toml,
+            "WebDAVProvider", coreMetrics, crypto, logging, system, toml,
         ]),
     .executableTarget(
         name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", "Web", argumentParser, coreMetrics, logging]),

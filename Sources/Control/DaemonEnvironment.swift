@@ -5,7 +5,7 @@ package enum DaemonEnvironment {
     /// Variables for the user, the paths of programs and of the daemon's files, the system bus, language and time zone.
     private static let names: Set<String> = [
         "DBUS_SYSTEM_BUS_ADDRESS", "HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ",
-        "USER", "XDG_CONFIG_HOME",
+        "USER", "XDG_CACHE_HOME", "XDG_CONFIG_HOME",
         "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
     ]
 

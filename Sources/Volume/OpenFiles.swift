@@ -42,6 +42,9 @@ final class OpenFile: @unchecked Sendable {
         var isWritten = false
         var descriptor: OwnedDescriptor?
         var backing: Int32?
+
+        /// Whether reading may need content from the remote.
+        var mayBeFetched: Bool { !isComplete && !isWritten && size > 0 }
     }
 
     fileprivate init(number: InodeNumber, owner: OpenFiles, content: HandleTable.OpenContent = .init()) {

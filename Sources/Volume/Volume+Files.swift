@@ -50,13 +50,14 @@ extension Volume {
     /// - Parameters:
     ///   - registry: registers backing files; nil without passthrough.
     ///   - knownSize: the file's size when the request came, if it has waited since; nil if it has not.
+    ///   - isPermitted: whether ``Prerequisite/permission(toRead:)`` was given.
     ///   - request: counted once, also if the kernel sends it again. A backing file that was registered for a process
     ///     that was killed before it had stored the ID stays registered until the unmount.
     /// - Throws: ESTALE for an append if the size has changed while it waited: the kernel would write at the old end. It looks
     ///   the name up after the error, takes the new size from that answer, and opens the file again (do_filp_open).
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?,
-        knownSize: Int64? = nil, request: RequestNumber? = nil
+        knownSize: Int64? = nil, isPermitted: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         if intent.isReading { try checkReadable(number) }
@@ -74,6 +75,12 @@ extension Volume {
             }
             let grant = try decide(
                 file, isWriting: intent.isWriting, registry: intent.allowsPassthrough ? registry : nil)
+            // Through a mapping a process learns of a refusal by a signal, which ends it.
+            if intent.isReading, !isPermitted, file.withState({ $0.mayBeFetched }),
+                !observer.isPermitted(caller.processIdentifier)
+            {
+                throw .needs(.permission(toRead: number))
+            }
             if intent.isAppending, intent.isWriting, !intent.isTruncating {
                 let size = try attributes(of: node).size
                 // A request that is sent again may have waited in another process.

@@ -24,6 +24,8 @@ package enum Prerequisite: Hashable, Sendable {
     case listing(of: InodeNumber, beyond: Int64?)
     /// Fetch a range of the content version that was opened.
     case content(of: InodeNumber, version: [UInt8], range: Range<Int64>)
+    /// Find out whether the process may have content of a file fetched, as far as it is not local.
+    case permission(toRead: InodeNumber)
     /// Wait for a transaction that relies on the inode being closed.
     case claim(of: InodeNumber)
     /// Fetch a whole file, because it is about to be written.

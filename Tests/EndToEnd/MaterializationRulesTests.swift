@@ -9,9 +9,12 @@ import Testing
 /// Which processes the rules and the configuration mean.
 @Suite struct MaterializationRulesTests {
     private func refusal(
-        _ rules: MaterializationRules, executable: String? = nil, name: String? = nil, controlGroup: String? = nil
-    ) -> String? {
-        rules.refusal(executable: executable, name: name, controlGroup: controlGroup)
+        _ rules: MaterializationRules, executable: String? = nil, name: String? = nil, thread: String? = nil,
+        controlGroup: String? = nil
+    ) -> MaterializationRules.Refusal? {
+        rules.refusal(
+            of: MaterializationRules.Subject(
+                executable: executable, name: name, thread: thread, controlGroup: controlGroup))
     }
 
     @Test(
@@ -61,6 +64,16 @@ import Testing
         #expect(refusal(rules, executable: "/usr/bin/agent", name: "agent") == nil)
         // As exact as a name is.
         #expect(refusal(rules, executable: "/usr/bin/Scan", name: "scanner") == nil)
+    }
+
+    @Test("a thread of a program by both names, and thumbnailers as such") func threads() {
+        let manager = "/usr/bin/pcmanfm"
+        #expect(refusal(.usual, executable: manager, name: "pcmanfm", thread: "loader")?.isOfThumbnailer == true)
+        #expect(refusal(.usual, executable: manager, name: "pcmanfm", thread: "pool-pcmanfm") == nil)
+        #expect(refusal(.usual, executable: manager, name: "pcmanfm") == nil)
+        #expect(refusal(.usual, executable: "/usr/bin/cp", name: "cp", thread: "loader") == nil)
+        #expect(refusal(.usual, executable: "/usr/lib/x/tumblerd")?.isOfThumbnailer == true)
+        #expect(refusal(.usual, executable: "/usr/bin/updatedb")?.isOfThumbnailer == false)
     }
 
     @Test("units wherever in the control group they are, and exceptions before all") func units() {

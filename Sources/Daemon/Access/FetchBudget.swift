@@ -131,8 +131,7 @@ package final class FetchBudget: FetchAccounting {
 
     private func newEntry(of process: Int32, _ observed: ObservedProcess? = nil) -> Entry? {
         guard let observed = observed ?? ObservedProcess(process) else { return nil }
-        let isFree = exceptions.isException(
-            executable: observed.identity.executable, name: observed.name, controlGroup: observed.controlGroup)
+        let isFree = exceptions.isException(observed.subject)
         return Entry(
             reader: Reader(
                 process: process, name: observed.name ?? "?", fetched: 0, limit: isFree ? nil : limit),

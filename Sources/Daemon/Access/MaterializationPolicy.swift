@@ -8,7 +8,9 @@ package final class MaterializationPolicy: Sendable {
     package let budget: FetchBudget
     private let logger: Logger
     /// By process number. A decision is valid while the process runs the same program.
-    private let decisions = Mutex<[Int32: (identity: ObservedProcess.Identity, refusal: String?)]>([:])
+    private let decisions = Mutex<
+        [Int32: (identity: ObservedProcess.Identity, refusal: MaterializationRules.Refusal?)]
+    >([:])
     private static let mostDecisions = 4096
     /// The programs that were refused, and why: each is reported once.
     private let reported = Mutex<Set<[String]>>([])
@@ -22,22 +24,26 @@ package final class MaterializationPolicy: Sendable {
 
     /// The reason why a process may not cause fetches; nil if it may. Reads /proc: must not be called on a serving
     /// thread.
-    package func refusal(of process: Int32?) -> String? {
+    func refusal(of process: Int32?) -> MaterializationRules.Refusal? {
         guard let process, let observed = ObservedProcess(process) else { return nil }
         let identity = observed.identity
         let known = decisions.withLock { $0[process] }
         if let known, known.identity == identity { return known.refusal }
-        let name = observed.name
         let refusal =
             observed.isMarked
-            ? "it was started with 'yonder run --no-materialize'"
-            : rules.refusal(executable: identity.executable, name: name, controlGroup: observed.controlGroup)
+            ? MaterializationRules.Refusal(reason: "it was started with 'yonder run --no-materialize'")
+            : rules.refusal(of: observed.subject)
         decisions.withLock { decisions in
             if decisions.count >= Self.mostDecisions { decisions.removeAll() }
             decisions[process] = (identity, refusal)
         }
-        if let refusal { report(name ?? "?", process, refusal) }
+        if let refusal { report(observed.name ?? "?", process, refusal.reason) }
         return refusal
+    }
+
+    /// Whether a process was found to be one that may cause fetches. Its number may have been reused since.
+    func isPermitted(_ process: Int32) -> Bool {
+        decisions.withLock { $0[process].map { $0.refusal == nil } } == true
     }
 
     /// A file manager starts a thumbnailer for each picture: one line tells of all of them.

@@ -50,8 +50,15 @@ struct ObservedProcess: Sendable {
         Self.text("/proc/\(leader)/comm")?.trimmingCharacters(in: .newlines)
     }
 
+    /// What rules say of it.
+    var subject: MaterializationRules.Subject {
+        let thread = Self.text("/proc/\(identity.process)/comm")?.trimmingCharacters(in: .newlines)
+        return MaterializationRules.Subject(
+            executable: identity.executable, name: name, thread: thread, controlGroup: controlGroup)
+    }
+
     /// The path of its control group.
-    var controlGroup: String? {
+    private var controlGroup: String? {
         let lines = Self.text("/proc/\(identity.process)/cgroup")?.split(separator: "\n") ?? []
         // The control group of version 2, else the one in which systemd keeps units in version 1.
         let line = lines.first { $0.hasPrefix("0::") && $0 != "0::/" } ?? lines.first { $0.contains(":name=systemd:") }

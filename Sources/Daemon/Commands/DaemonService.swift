@@ -205,7 +205,7 @@ struct DaemonService: ControlService {
 
     /// A process that may not cause fetches may not cause them by a command either.
     private func check(_ peer: ControlPeer) throws {
-        guard let refusal = domains.policy.refusal(of: peer.processIdentifier) else { return }
+        guard let refusal = domains.policy.refusal(of: peer.processIdentifier)?.reason else { return }
         throw ControlError(.notPermitted, "this process may not download: \(refusal)")
     }
 

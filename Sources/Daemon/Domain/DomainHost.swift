@@ -21,6 +21,8 @@ package final class DomainHost: Sendable {
     package let engine: SyncEngine
     let volume: Volume
     let mounted: VolumeMount
+    /// Nil where no user's cache is known.
+    private let thumbnails: ThumbnailMaker?
     /// The fetch budgets of processes.
     let budget: FetchBudget
     private let pausing: DomainPausing
@@ -108,9 +110,18 @@ package final class DomainHost: Sendable {
                 ownership: options.ownership,
                 isReadOnly: isReadOnly, waitsForRemote: options.waitsForRemote ?? false, logger: logger,
                 observer: EngineObserver(engine: engine, policy: policy))
+            let environment = ProcessInfo.processInfo.environment
+            thumbnails = ThumbnailCache(environment: environment).map { [engine, database = replica.database] cache in
+                ThumbnailMaker(
+                    engine: engine, database: database, cache: cache,
+                    scaler: ImageScaler(directory: directory.appending("scaling"), environment: environment),
+                    mountPoint: { session.mountPoint }, announce: { announcer.announce([.attributes($0)]) },
+                    logger: logger)
+            }
             mounted = VolumeMount(
                 session: session, volume: volume,
-                provisioning: Provisioner(engine: engine, policy: policy, domain: domain.identifier))
+                provisioning: Provisioner(
+                    engine: engine, policy: policy, thumbnails: thumbnails, domain: domain.identifier))
             do {
                 if let previous {
                     try mounted.takeOver(try previous.device.duplicateCloseOnExec(), of: previous.description.session)
@@ -284,6 +295,7 @@ package final class DomainHost: Sendable {
         recovery.cancel()
         await recovery.value
         // Requests that wait for the provider are answered first: no process may hang because of the unmount.
+        await thumbnails?.stop()
         await engine.stop()
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
         let mountpoint = mounted.presentMountPoint

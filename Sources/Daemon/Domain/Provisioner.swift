@@ -3,6 +3,7 @@ import FileProvider
 import Foundation
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 import Volume
 
@@ -10,6 +11,7 @@ import Volume
 struct Provisioner: Provisioning {
     let engine: SyncEngine
     let policy: MaterializationPolicy
+    let thumbnails: ThumbnailMaker?
     /// The name of the domain.
     let domain: String
 
@@ -52,7 +54,14 @@ struct Provisioner: Provisioning {
     }
 
     private func provide(_ prerequisite: Prerequisite, for caller: Requester) async throws -> Errno? {
-        if policy.refusal(of: caller.processIdentifier) != nil, await !isHere(prerequisite) { return .remote }
+        if let refusal = policy.refusal(of: caller.processIdentifier), await !isHere(prerequisite) {
+            // The cache of thumbnails is that of the daemon's user.
+            if refusal.isOfThumbnailer, caller.userIdentifier == Machine.userIdentifier, let number = prerequisite.file
+            {
+                await thumbnails?.make(number)
+            }
+            return .remote
+        }
         if let number = prerequisite.fileRead, await isOverBudget(caller, number), await !isHere(prerequisite) {
             return .remote
         }
@@ -76,6 +85,8 @@ struct Provisioner: Provisioning {
             return first.number == number ? first.refusal.errno : EvictionRefusal.nonEvictableChildren.errno
         case .room:
             try await engine.makeRoom()
+        case .permission:
+            break
         }
         return nil
     }
@@ -93,6 +104,8 @@ struct Provisioner: Provisioning {
     private func isHere(_ prerequisite: Prerequisite) async -> Bool {
         switch prerequisite {
         case .claim, .eviction, .upload, .room: true
+        case .permission(let number):
+            (try? engine.hasContent(number)) == true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
         case .listing, .whole, .download: false
@@ -128,6 +141,7 @@ extension Prerequisite {
         case .upload: "upload"
         case .eviction: "eviction"
         case .room: "room"
+        case .permission: "permission"
         }
     }
 
@@ -136,7 +150,7 @@ extension Prerequisite {
         switch self {
         case .listing(let number, _): .listing(number)
         case .content(let number, _, _), .whole(let number): .content(number)
-        case .claim, .download, .upload, .eviction, .room: nil
+        case .claim, .download, .upload, .eviction, .room, .permission: nil
         }
     }
 
@@ -144,15 +158,21 @@ extension Prerequisite {
     fileprivate var isAskedByAttribute: Bool {
         switch self {
         case .download, .upload, .eviction: true
-        case .claim, .listing, .content, .whole, .room: false
+        case .claim, .listing, .content, .whole, .room, .permission: false
         }
+    }
+
+    /// The file that a process reads or opens to read; nil for other prerequisites.
+    fileprivate var file: InodeNumber? {
+        if case .permission(let number) = self { return number }
+        return fileRead
     }
 
     /// The file that a process reads; nil for other prerequisites.
     fileprivate var fileRead: InodeNumber? {
         switch self {
         case .content(let number, _, _), .whole(let number): number
-        case .claim, .listing, .download, .upload, .eviction, .room: nil
+        case .claim, .listing, .download, .upload, .eviction, .room, .permission: nil
         }
     }
 }

@@ -1,0 +1,241 @@
+import FUSE
+import FileProvider
+import Foundation
+import Logging
+import Replica
+import Sync
+import Syscalls
+import SystemPackage
+
+/// Makes thumbnails of dataless files of a domain, for programs that would read the files only to show them small.
+actor ThumbnailMaker {
+    private let engine: SyncEngine
+    private let database: ReplicaDatabase
+    private let cache: ThumbnailCache
+    private let scaler: ImageScaler
+    /// Where the domain is mounted; nil before.
+    private let mountPoint: @Sendable () -> FilePath?
+    /// Tells programs that watch a file to look again.
+    private let announce: @Sendable (InodeNumber) -> Void
+    private let logger: Logger
+
+    /// In the order in which they are made.
+    private var wanted: [InodeNumber] = []
+    private var underWay: Set<InodeNumber> = []
+    private var waiters: [InodeNumber: [OneShot<Void>]] = [:]
+    /// The content versions without a thumbnail.
+    private var without: [InodeNumber: [UInt8]] = [:]
+    /// When a program was last refused a file of which no program was told yet.
+    private var refusals: [InodeNumber: ContinuousClock.Instant] = [:]
+    /// When programs were told last to look at a file again.
+    private var told: [InodeNumber: ContinuousClock.Instant] = [:]
+    private var work: Task<Void, Never>?
+    private var isStopped = false
+    private var hasComplained = false
+
+    private static let mostWithout = 10_000
+    private static let mostWanted = 10_000
+    /// A program that wants one picture of a directory soon wants those after it. It finds their thumbnails then, and reads none.
+    private static let ahead = 60
+    private static let imagesAtOnce = 2
+    private static let mostTold = 1_000
+    private static let pauseAfterTelling = Duration.seconds(60)
+    private static let timeForGivingUp = Duration.seconds(2)
+    private static let patience = Duration.seconds(10)
+
+    /// An item, and what its thumbnail is stored for.
+    private struct Target: Sendable {
+        var item: ItemRecord
+        var subject: ThumbnailCache.Subject
+    }
+
+    init(
+        engine: SyncEngine, database: ReplicaDatabase, cache: ThumbnailCache, scaler: ImageScaler,
+        mountPoint: @escaping @Sendable () -> FilePath?, announce: @escaping @Sendable (InodeNumber) -> Void,
+        logger: Logger
+    ) {
+        self.engine = engine
+        self.database = database
+        self.cache = cache
+        self.scaler = scaler
+        self.mountPoint = mountPoint
+        self.announce = announce
+        self.logger = logger
+        scaler.clear()
+    }
+
+    /// Makes the thumbnail of a file that a program wants to read to show it small, and begins with those of the files after it.
+    /// Returns when there is one or none can be made, or else after some seconds.
+    func make(_ number: InodeNumber) async {
+        guard !isStopped, checkScaler() else { return }
+        add(number)
+        if underWay.contains(number) {
+            let end = OneShot<Void>()
+            waiters[number, default: []].append(end)
+            let limit = Task {
+                try? await Task.sleep(for: Self.patience)
+                end.give(.success(()))
+            }
+            try? await end.value { end.give(.success(())) }
+            limit.cancel()
+        }
+        await tell(of: number)
+    }
+
+    /// A program that has asked too early looks again when the file seems to have changed. Tumbler, Thunar's thumbnailer, removes the
+    /// thumbnails of a file that it cannot read: they are put back.
+    private func tell(of number: InodeNumber) async {
+        if let last = told[number], .now - last < Self.pauseAfterTelling { return }
+        guard refusals.updateValue(.now, forKey: number) == nil else { return }
+        let made = try? await BlockingWork.run { [self, cache] in
+            try target(number).flatMap { target in cache.images(of: target.subject).map { (target.subject, $0) } }
+        }
+        guard let (subject, images) = made ?? nil else { return refusals[number] = nil }
+        Task {
+            // It may ask several times, in several ways, before it gives up.
+            while let last = refusals[number], .now - last < Self.timeForGivingUp {
+                try await Task.sleep(until: last + Self.timeForGivingUp, clock: .continuous)
+            }
+            refusals[number] = nil
+            try await putBack(images, of: subject)
+            if told.count >= Self.mostTold { told = [:] }
+            told[number] = .now
+            announce(number)
+            try await Task.sleep(for: Self.timeForGivingUp)
+            try await putBack(images, of: subject)
+        }
+    }
+
+    private func putBack(_ images: [String: PNGFile], of subject: ThumbnailCache.Subject) async throws {
+        try await BlockingWork.run { [cache] in
+            if cache.images(of: subject) == nil { try cache.store(images, of: subject) }
+        }
+    }
+
+    /// Ends what is under way.
+    func stop() async {
+        isStopped = true
+        work?.cancel()
+        await work?.value
+    }
+
+    private func add(_ number: InodeNumber) {
+        guard !underWay.contains(number), wanted.count < Self.mostWanted else { return }
+        underWay.insert(number)
+        wanted.append(number)
+        if work == nil { work = Task { await makeWanted() } }
+    }
+
+    private func makeWanted() async {
+        while !wanted.isEmpty, !Task.isCancelled {
+            let numbers = wanted
+            wanted = []
+            let targets = await targets(numbers)
+            let found = Set(targets.map(\.item.inode.number))
+            for number in numbers where !found.contains(number) { end(number) }
+            underWay.formUnion(found)
+            await make(targets)
+        }
+        for number in wanted { end(number) }
+        wanted = []
+        work = nil
+    }
+
+    private func end(_ number: InodeNumber) {
+        underWay.remove(number)
+        for waiter in waiters.removeValue(forKey: number) ?? [] { waiter.give(.success(())) }
+    }
+
+    private func checkScaler() -> Bool {
+        if scaler.isAvailable { return true }
+        if !hasComplained {
+            logger.notice(
+                "no thumbnails are made: '\(ImageScaler.program)' is not installed (Debian: libgdk-pixbuf2.0-bin)")
+        }
+        hasComplained = true
+        return false
+    }
+
+    private func make(_ targets: [Target]) async {
+        let subjects = Dictionary(targets.map { ($0.item.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let (found, continuation) = AsyncStream.makeStream(of: (ItemRecord, ThumbnailOutcome).self)
+        let fetching = Task { [engine] in
+            await engine.fetchThumbnails(of: targets.map(\.item)) { continuation.yield(($0, $1)) }
+            continuation.finish()
+        }
+        await withTaskCancellationHandler {
+            await withTaskGroup(of: Void.self) { group in
+                var running = 0
+                for await (item, outcome) in found {
+                    guard let target = subjects[item.id] else { continue }
+                    if running >= Self.imagesAtOnce { await group.next() } else { running += 1 }
+                    group.addTask { await self.finish(target, outcome) }
+                }
+            }
+        } onCancel: {
+            fetching.cancel()
+        }
+        await fetching.value
+        for target in targets { end(target.item.inode.number) }
+    }
+
+    /// Some files and those after the first of them, as far as they need a thumbnail.
+    private func targets(_ numbers: [InodeNumber]) async -> [Target] {
+        let (without, underWay) = (without, underWay)
+        let found = try? await BlockingWork.run { [self, database, cache] in
+            var all = numbers
+            if let first = try numbers.first.flatMap({ try database.item(ofInode: $0) }), let parent = first.parent {
+                all += try database.entries(of: parent, after: first.id, limit: Self.ahead)
+                    .filter { PictureName.isPicture($0.name) && !underWay.contains($0.inode.number) }
+                    .map(\.inode.number)
+            }
+            return try all.compactMap(target).filter { target in
+                without[target.item.inode.number] != target.item.base.version.contentVersion
+                    && cache.images(of: target.subject) == nil
+            }
+        }
+        return found ?? []
+    }
+
+    /// Reads the database.
+    ///
+    /// - Returns: nil for a file that needs none.
+    private nonisolated func target(_ number: InodeNumber) throws -> Target? {
+        guard let mountPoint = mountPoint(), let item = try database.item(ofInode: number),
+            item.inode.shownContent != .materialized, let names = try database.path(of: number)
+        else { return nil }
+        let components = names.compactMap { FilePath.Component(fileNamed: $0) }
+        guard components.count == names.count else { return nil }
+        let subject = ThumbnailCache.Subject(
+            mountPoint.appending(components), modifiedAt: item.inode.modifiedAt.seconds)
+        return Target(item: item, subject: subject)
+    }
+
+    private func finish(_ target: Target, _ outcome: ThumbnailOutcome) async {
+        let item = target.item
+        do {
+            switch outcome {
+            case .image(let image):
+                let images = try await scaler.scale(image, to: ThumbnailCache.sizes.map(\.pixels))
+                try await BlockingWork.run { [cache] in
+                    try cache.store(
+                        Dictionary(uniqueKeysWithValues: zip(ThumbnailCache.sizes.map(\.name), images)),
+                        of: target.subject)
+                }
+            case .none: note(without: item)
+            case .failed(let error): throw error
+            }
+        } catch let error as ImageScaler.Unreadable {
+            logger.debug("the thumbnail of '\(item.name)' cannot be read: \(error.reason)")
+            note(without: item)
+        } catch {
+            logger.debug("'\(item.name)' gets no thumbnail: \(error)")
+        }
+        end(item.inode.number)
+    }
+
+    private func note(without item: ItemRecord) {
+        if without.count >= Self.mostWithout { without = [:] }
+        without[item.inode.number] = item.base.version.contentVersion
+    }
+}
