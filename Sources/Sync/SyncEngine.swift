@@ -172,7 +172,7 @@ package final class SyncEngine: SyncPart {
             offers: offers, signal: uploadsSignal, isInteractive: isInteractive,
             onIdle: {
                 reimportSignal.wake()
-                if (try? replica.database.comparisons().due.isEmpty) == false { schedule.refresh() }
+                schedule.compareNoted()
             })
         materializer = BackgroundMaterializer(
             context, listings: listings, downloads: downloads, signal: materializerSignal)

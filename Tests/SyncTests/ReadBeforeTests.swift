@@ -59,6 +59,30 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-1: a directory that waits for local changes to be sent is compared after them, and alone")
+        func comparedAfterUploads() async throws {
+            var options = InMemoryProvider.Options()
+            options.changeFeed = false
+            try await Machine.run(options: options, isInteractive: false, fill: fill) { machine in
+                // The round that this begins with is over.
+                #expect(await machine.provider.log.waits(.enumerate, .rootContainer))
+                try await machine.engine.refresh()
+                let gate = machine.provider.faults.holdAnswer(.create, times: 1)
+                try await machine.write("here", to: "here")
+                #expect(await eventually(within: .seconds(20)) { gate.waiting == 1 })
+                let number = try await machine.number("d")
+                machine.provider.changeSilently { _ = $0.addFile("new", in: "d", content: RemoteContent("new")) }
+                try await machine.engine.context.commits.commit { try $0.listings.noteIncomplete(number) }
+                machine.provider.log.clear()
+                gate.open()
+                #expect(await eventually { await machine.exists("d/new") })
+                #expect(await eventually { (try? machine.replica.database.isToBeCompared(number)) == false })
+                try await Task.sleep(for: .milliseconds(200))
+                #expect(machine.provider.log.count(of: .enumerate, .rootContainer) == 0)
+                #expect(machine.provider.log.count(of: .enumerate, "d") == 1)
+            }
+        }
+
         @Test(
             "CHANGE-6: a file that was replaced while its directory was listed keeps its name to the new one",
             arguments: [false, true])
