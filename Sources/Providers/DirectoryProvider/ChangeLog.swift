@@ -51,15 +51,13 @@ final class ChangeLog: Sendable {
     }
 
     func append(_ places: [Place]) {
-        state.withLock { append(places, to: &$0) }
-    }
-
-    private func append(_ places: some Sequence<Place>, to state: inout State) {
-        state.places += places
-        if state.places.count > capacity {
-            let excess = state.places.count - capacity / 2
-            state.places.removeFirst(excess)
-            state.first += excess
+        state.withLock { state in
+            state.places += places
+            if state.places.count > capacity {
+                let excess = state.places.count - capacity / 2
+                state.places.removeFirst(excess)
+                state.first += excess
+            }
         }
     }
 
@@ -98,12 +96,27 @@ final class ChangeLog: Sendable {
         }
     }
 
-    /// Keeps changed paths whose directory was not found, until it is found or the system does not have it any more.
-    func keepUnfound(_ places: [Place]) {
-        state.withLock { state in
-            state.unfound.formUnion(places)
+    /// Ends the examination of changed paths. Only what was found of the paths of ``Changes/unfound`` moves the anchor: it is in the
+    /// log, before what was logged meanwhile, and examined once more if the answer is not taken in.
+    ///
+    /// - Parameters:
+    ///   - lost: those whose directory was not found. They are kept until it is found or the system does not have it any more.
+    ///   - check: throws if the call was cancelled, as in ``takeMovedAway(_:checking:)``.
+    /// - Returns: the anchor of the answer.
+    func settle(_ changes: Changes, lost: Set<Place>, checking check: () throws -> Void) throws -> SyncAnchor {
+        let found = changes.places.filter { changes.unfound.contains($0) && !lost.contains($0) }
+        return try state.withLock { state in
+            try check()
+            state.unfound.subtract(found)
+            state.unfound.formUnion(lost)
             // Instead of all of them the whole folder is examined.
             if state.unfound.count > capacity { state = State() }
+            guard !found.isEmpty, let position = Self.position(of: changes.anchor, in: state) else {
+                return changes.anchor
+            }
+            state.places.insert(contentsOf: found, at: position - state.first)
+            state.told = max(state.told, position + found.count)
+            return Self.anchor(state, at: position + found.count)
         }
     }
 
@@ -115,7 +128,8 @@ final class ChangeLog: Sendable {
         catchUpNow()
         return state.withLock { state in
             !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
-                && state.places.dropFirst(max(0, state.known - state.first)).contains(place)
+                && (state.unfound.contains(place)
+                    || state.places.dropFirst(max(0, state.known - state.first)).contains(place))
         }
     }
 
@@ -131,6 +145,7 @@ final class ChangeLog: Sendable {
     struct Changes {
         /// Without duplicates.
         var places: [Place]
+        /// Before ``settle(_:lost:checking:)``.
         var anchor: SyncAnchor
         /// Whether these are the last ones of the round.
         var isAll: Bool
@@ -139,35 +154,35 @@ final class ChangeLog: Sendable {
     }
 
     /// The changed paths since an anchor, from at most `limit` log entries. The last ones of a round include those of
-    /// ``keepUnfound(_:)``.
+    /// ``settle(_:lost:checking:)``.
     ///
     /// - Returns: nil if the anchor has expired.
     func places(since anchor: SyncAnchor, limit: Int) -> Changes? {
-        let parts = String(decoding: anchor.rawValue, as: UTF8.self).split(separator: ".")
-        guard parts.count == 2, let life = UInt64(parts[0], radix: 16), let position = Int(parts[1]) else { return nil }
-        return state.withLock { state in
-            let end = state.first + state.places.count
-            guard life == state.life, position >= state.first, position <= end else { return nil }
+        state.withLock { state in
+            guard let position = Self.position(of: anchor, in: state) else { return nil }
             if position < state.told {
                 // The last answer was not taken in.
                 state.movedAway.formUnion(state.examinedMoves)
             }
             (state.known, state.examinedMoves) = (position, [])
-            var stop = min(end, position + limit)
+            let end = state.first + state.places.count
+            let stop = min(end, position + limit)
             var seen: Set<Place> = []
             var places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
-            let (isAll, unfound) = (stop == end, state.unfound)
-            if isAll {
-                // From the log they are taken once more if this answer is not taken in, or never given.
-                let again = unfound.subtracting(seen)
-                append(again, to: &state)
-                places += again
-                stop += again.count
-                state.unfound = []
-            }
+            if stop == end { places += state.unfound.subtracting(seen) }
             state.told = stop
-            return Changes(places: places, anchor: Self.anchor(state, at: stop), isAll: isAll, unfound: unfound)
+            return Changes(
+                places: places, anchor: Self.anchor(state, at: stop), isAll: stop == end, unfound: state.unfound)
         }
+    }
+
+    /// - Returns: nil if the anchor has expired.
+    private static func position(of anchor: SyncAnchor, in state: State) -> Int? {
+        let parts = String(decoding: anchor.rawValue, as: UTF8.self).split(separator: ".")
+        guard parts.count == 2, UInt64(parts[0], radix: 16) == state.life, let position = Int(parts[1]) else {
+            return nil
+        }
+        return state.first...state.first + state.places.count ~= position ? position : nil
     }
 
     private static func anchor(_ state: State, at position: Int) -> SyncAnchor {

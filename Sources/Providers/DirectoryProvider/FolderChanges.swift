@@ -93,7 +93,7 @@ struct FolderChanges: FileProviderEnumerator {
                 folder.index.expire()
             }
             // Its move may be among later changes, or it is out of the folder for a while.
-            log.keepUnfound(lost)
+            batch.anchor = try log.settle(logged, lost: Set(lost), checking: cancellation.check)
             batch.updated += try folder.search(for: sought())
             var gone = vanished.subtracting(batch.updated.map(\.itemIdentifier))
             // A directory that denies access must not hold up the others. When it can be read again, that is a change, and what was
