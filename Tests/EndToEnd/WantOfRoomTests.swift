@@ -60,6 +60,17 @@ import Testing
         #expect(Domains.isWorthTrying(want, available, at: want.triedAt + .seconds(seconds)) == isTried)
     }
 
+    @Test("MOUNT-7: a daemon that waits for room looks for it less and less often, but once a minute")
+    func pauses() {
+        var (pause, time, looks) = (Domains.shortestPauseForRoom, Duration.zero, 0)
+        while time < .seconds(3600) {
+            #expect(pause <= .seconds(60))
+            (time, looks) = (time + pause, looks + 1)
+            pause = Domains.pauseForRoom(after: pause)
+        }
+        #expect(looks < 80)
+    }
+
     @Test("MOUNT-7: a domain that found no room is also tried again when a later attempt fails for another reason")
     func otherReasons() throws {
         for isWaiting in [false, true] {

@@ -6,12 +6,16 @@ import SystemPackage
 extension Domains {
     /// Mounts them when there is more room, until none is left.
     func mountWhenThereIsRoom() async {
+        var pause = Self.shortestPauseForRoom
         while !withoutRoom.isEmpty, !isShuttingDown {
-            guard (try? await Task.sleep(for: Self.pauseForRoom)) != nil else { return }
+            guard (try? await Task.sleep(for: pause)) != nil else { return }
+            pause = Self.pauseForRoom(after: pause)
             let available = store.availableBytes
             for name in withoutRoom.keys.sorted() {
                 // A command may have mounted it, and unmounted it, meanwhile.
                 guard let want = withoutRoom[name], Self.isWorthTrying(want, available) else { continue }
+                // More room may follow.
+                pause = Self.shortestPauseForRoom
                 guard want.unfinished < Self.attemptsToMountAgain else {
                     withoutRoom[name] = nil
                     logger.error(
@@ -28,6 +32,9 @@ extension Domains {
             }
         }
     }
+
+    /// - Returns: how long to wait for more room after a wait in which there was none: the wait may take days.
+    static func pauseForRoom(after last: Duration) -> Duration { min(longestPauseForRoom, last * 3 / 2) }
 
     /// The room that is missing can be on another disk, such as that with the directory to mount on.
     static func isWorthTrying(_ want: WantOfRoom, _ available: UInt64, at time: ContinuousClock.Instant = .now) -> Bool
@@ -105,7 +112,8 @@ extension Domains {
         want.isFull ? "it is mounted when there is more room" : "it is tried again every five minutes"
     }
 
-    private static let pauseForRoom = Duration.seconds(2)
+    static let shortestPauseForRoom = Duration.seconds(2)
+    static let longestPauseForRoom = Duration.seconds(60)
     /// Less is no reason for an attempt, which opens the whole replica.
     private static let roomToTryWith: UInt64 = 1 << 20
     private static let pauseWithoutMoreRoom = Duration.seconds(300)
