@@ -32,14 +32,35 @@ import Testing
     func ofOthers() throws {
         let mark = try MountedAgainMark()
         func write(_ text: String) throws {
-            try mark.write([:])
-            try mark.file.use { file throws(Errno) in try file.writeAll(Array(text.utf8).span.bytes, at: 0) }
+            let bytes = Array(text.utf8)
+            try mark.file.use { file throws(Errno) in try file.writeAll(bytes.span.bytes, at: 0) }
         }
         try write(#"{"a": {"reason": "full", "available": 7, "other": 1}}"#)
         let want = try #require(try mark.withoutRoom["a"])
         #expect(want.reason == "full" && want.available == 7 && want.isFull && want.unfinished == 0)
-        try write(#"{"a": {"reason": "#)
-        #expect(throws: DecodingError.self) { try mark.withoutRoom }
+        try mark.write(["a": want])
+        #expect(try mark.withoutRoom == ["a": want])
+        let broken = try MountedAgainMark()
+        let bytes = Array(#"{"a": {"reason": "#.utf8)
+        try broken.file.use { file throws(Errno) in try file.writeAll(bytes.span.bytes, at: 0) }
+        #expect(throws: DecodingError.self) { try broken.withoutRoom }
+    }
+
+    @Test("MOUNT-7: a daemon that is killed while it writes which domains found no room leaves what was there")
+    func isWrittenBeside() throws {
+        let mark = try MountedAgainMark()
+        var all: [String: WantOfRoom] = [:]
+        for number in 0..<200 { all["\(number)"] = WantOfRoom(reason: "full", available: 7) }
+        try mark.write(all)
+        for _ in 0..<3 {
+            // As if the last page of the write, which is the first, had not been written.
+            let before = try mark.file.use { file throws(Errno) in try file.readBytes(at: 0, count: 4096) }
+            try mark.write([:])
+            try mark.file.use { file throws(Errno) in try file.writeAll(before.span.bytes, at: 0) }
+            #expect(try mark.withoutRoom == all)
+            all["\(all.count)"] = WantOfRoom(reason: "full", available: 7)
+            try mark.write(all)
+        }
     }
 
     @Test("MOUNT-7: the mark of a Yonder that wrote nothing in it is replaced") func ofOlder() throws {
