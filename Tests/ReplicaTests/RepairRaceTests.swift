@@ -171,6 +171,24 @@ import Testing
         #expect(fixture.recoveredFiles.isEmpty)
     }
 
+    /// Evicts each file that is asked about.
+    private struct Evicting: OpenInodes {
+        let replica: Replica
+
+        func isOpen(_ number: InodeNumber) -> Bool {
+            try? replica.database.write { db in try db.dropContent(of: number) }
+            try? replica.contents.remove(number)
+            return false
+        }
+    }
+
+    @Test("CHECK-1: a file that is evicted while a check looks at it does not end the check", arguments: [false, true])
+    func evictedMeanwhile(isRepairing: Bool) async throws {
+        _ = try await filled()
+        #expect(try replica.check(open: Evicting(replica: replica), isRepairing: isRepairing).findings == [])
+        #expect(fixture.contentFiles.isEmpty)
+    }
+
     @Test("CHECK-2: the empty content file of a file that is about to be made stays") func aboutToBeMade() throws {
         let number = InodeNumber(rawValue: 999)
         try replica.contents.create(number, size: 0, isFirst: true).close()

@@ -193,7 +193,7 @@ struct ReplicaCheck {
     }
 
     private mutating func compareFiles() throws {
-        var rows: [Int64: Row] = [:]
+        var rows: [InodeNumber: Row] = [:]
         try database.readCommitted { db in
             try db.query(
                 """
@@ -202,24 +202,28 @@ struct ReplicaCheck {
                 FROM inode WHERE hasContentFile = 1
                 """, []
             ) { columns in
-                rows[columns[0]] = Row(
+                rows[InodeNumber(rawValue: columns[0])] = Row(
                     size: columns[1], isWritten: columns[2], isUnsent: columns[3], name: columns[4])
                 return true
             }
         }
         for name in try FileManager.default.contentsOfDirectory(atPath: contents.directory.string).sorted() {
             guard let component = FilePath.Component(name) else { continue }
-            guard let number = Int64(name), let row = rows[number] else {
+            guard let number = Int64(name).map(InodeNumber.init(rawValue:)), let row = rows[number] else {
                 try extraFile(component)
                 continue
             }
             // Its row is one of a content file that is missing.
-            guard contents.hasFile(InodeNumber(rawValue: number)) else {
-                try report(component, "is no file") { [contents] _ in !contents.hasFile(InodeNumber(rawValue: number)) }
+            guard contents.hasFile(number) else {
+                try report(component, "is no file") { [contents] _ in !contents.hasFile(number) }
                 continue
             }
-            rows[number] = nil
-            try compare(number, row)
+            do {
+                try compare(number, row)
+                rows[number] = nil
+            } catch Errno.noSuchFileOrDirectory where !contents.hasFile(number) {
+                // It has been removed since it was listed.
+            }
         }
         for (number, row) in rows.sorted(by: { $0.key < $1.key }) { try missingFile(number, row) }
         try lostContents()
@@ -279,18 +283,17 @@ struct ReplicaCheck {
         if let finding { findings.append(finding) }
     }
 
-    private mutating func compare(_ number: Int64, _ row: Row) throws {
+    private mutating func compare(_ number: InodeNumber, _ row: Row) throws {
         // The length of a file that is being written is that of its content file.
-        guard !row.isWritten, !open.isOpen(InodeNumber(rawValue: number)) else { return }
-        let length = try contents.status(of: InodeNumber(rawValue: number)).size
+        guard !row.isWritten, !open.isOpen(number) else { return }
+        let length = try contents.status(of: number).size
         guard length != row.size else { return }
         // It may have been begun anew, or written, since the rows were read.
-        guard try database.inode(InodeNumber(rawValue: number))?.size == row.size else { return }
+        guard try database.inode(number)?.size == row.size else { return }
         var finding = CheckFinding(
-            .contents, "its content has \(length) bytes and not \(row.size)", inode: InodeNumber(rawValue: number),
-            name: row.name)
+            .contents, "its content has \(length) bytes and not \(row.size)", inode: number, name: row.name)
         if isRepairing {
-            guard let text = try mendLength(of: InodeNumber(rawValue: number), row) else { return }
+            guard let text = try mendLength(of: number, row) else { return }
             finding.isMended = true
             finding.text += text
         }
@@ -343,8 +346,7 @@ struct ReplicaCheck {
         return try status.size >= row.size || db.item(ofInode: number)?.isKnownToRemote != true
     }
 
-    private mutating func missingFile(_ number: Int64, _ row: Row) throws {
-        let number = InodeNumber(rawValue: number)
+    private mutating func missingFile(_ number: InodeNumber, _ row: Row) throws {
         let isMissing: Bool = try inTransaction { [contents, isRepairing, stamp] transaction, withdrawals in
             let db = transaction.db
             // In this order: what a transaction that has failed withdrew is put back at any moment.
