@@ -1,5 +1,6 @@
 import Dispatch
 import FileProvider
+import GRDB
 import ReplicaTestSupport
 import Synchronization
 import SystemPackage
@@ -187,6 +188,29 @@ import Testing
         _ = try await filled()
         #expect(try replica.check(open: Evicting(replica: replica), isRepairing: isRepairing).findings == [])
         #expect(fixture.contentFiles.isEmpty)
+    }
+
+    @Test("CHECK-1: a check without a repair makes no transaction for each missing content file")
+    func manyMissing() async throws {
+        let count = 60
+        try await replica.list((0..<count).map { .file("\($0)") }, open: fixture.open)
+        for file in 0..<count {
+            let number = try #require(try replica.number("\(file)"))
+            try await replica.fill(number)
+            try replica.contents.remove(number)
+        }
+        let begun = Mutex(0)
+        try await replica.database.write { db in
+            db.trace { event in
+                if "\(event)".hasPrefix("BEGIN IMMEDIATE") { begun.withLock { $0 += 1 } }
+            }
+        }
+        let findings = try replica.check(open: fixture.open, isRepairing: false).findings
+        let transactions = begun.withLock { $0 }
+        #expect(findings.count == count && findings.allSatisfy { !$0.isMended })
+        #expect(transactions > 0 && transactions < count / 2, "\(transactions)")
+        let mended = try replica.check(open: fixture.open, isRepairing: true).findings
+        #expect(mended.count == count && mended.allSatisfy(\.isMended))
     }
 
     @Test("CHECK-2: the empty content file of a file that is about to be made stays") func aboutToBeMade() throws {

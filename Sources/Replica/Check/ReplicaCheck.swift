@@ -225,22 +225,18 @@ struct ReplicaCheck {
                 // It has been removed since it was listed.
             }
         }
-        for (number, row) in rows.sorted(by: { $0.key < $1.key }) { try missingFile(number, row) }
+        let missing = rows.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        // A repair takes longer, and all others wait for its transaction.
+        let atOnce = isRepairing ? 1 : 100
+        for start in stride(from: 0, to: missing.count, by: atOnce) {
+            try missingFiles(missing[start...].prefix(atOnce))
+        }
         try lostContents()
     }
 
     /// New files whose content is lost. Nothing mends that: they are not sent, and only the user may remove them.
     private mutating func lostContents() throws {
-        let lost = try database.read { db in
-            try db.all(
-                """
-                SELECT inode.number, name FROM item JOIN inode ON inode.number = item.inode
-                WHERE identifier IS NULL AND isExcluded = \(exclusion: .none) AND reimport <= 0 AND inode.kind = \(kind: .file)
-                    AND inode.content = \(content: .dataless) AND inode.size > 0 AND inode.contentStamp IS NULL
-                ORDER BY inode.number
-                """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String) })
-        }
-        for (number, name) in lost where !open.isOpen(number) {
+        for (number, name) in try database.lostNewFiles() where !open.isOpen(number) {
             findings.append(
                 CheckFinding(
                     .contents, "its content is lost, and the remote never had it: it stays a name until it is removed",
@@ -346,27 +342,30 @@ struct ReplicaCheck {
         return try status.size >= row.size || db.item(ofInode: number)?.isKnownToRemote != true
     }
 
-    private mutating func missingFile(_ number: InodeNumber, _ row: Row) throws {
-        let isMissing: Bool = try inTransaction { [contents, isRepairing, stamp] transaction, withdrawals in
+    private mutating func missingFiles(_ rows: ArraySlice<(InodeNumber, Row)>) throws {
+        // Others have been begun since.
+        let lost: [(InodeNumber, Row)] = try inTransaction { [contents, isRepairing, stamp] transaction, withdrawals in
             let db = transaction.db
-            // In this order: what a transaction that has failed withdrew is put back at any moment.
-            guard let inode = try db.inode(number), try db.hasContentFile(number),
-                !WithdrawnContent(number, generation: inode.contentGeneration, in: contents).isThere,
-                !contents.hasFile(number)
-            else { return false }
-            guard isRepairing else { return true }
-            // What lies there is no file.
-            _ = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
-            if row.isUnsent { try db.forgetChangedContent(of: number) }
-            return true
+            return try rows.filter { number, row in
+                // In this order: what a transaction that has failed withdrew is put back at any moment.
+                guard let inode = try db.inode(number), try db.hasContentFile(number),
+                    !WithdrawnContent(number, generation: inode.contentGeneration, in: contents).isThere,
+                    !contents.hasFile(number)
+                else { return false }
+                guard isRepairing else { return true }
+                // What lies there is no file.
+                _ = try Self.setAside(number, in: transaction, withdrawals, stamp: stamp)
+                if row.isUnsent { try db.forgetChangedContent(of: number) }
+                return true
+            }
         }
-        // It has been begun since.
-        guard isMissing else { return }
-        let text = row.isUnsent ? "what was written to it and is not on the remote is lost" : "its content is lost"
-        let mending = row.isUnsent ? ": what the remote has of it is kept" : ": it is fetched again"
-        findings.append(
-            CheckFinding(
-                .contents, isRepairing ? text + mending : text, inode: number, name: row.name, isMended: isRepairing))
+        for (number, row) in lost {
+            let text = row.isUnsent ? "what was written to it and is not on the remote is lost" : "its content is lost"
+            let rest = row.isUnsent ? ": what the remote has of it is kept" : ": it is fetched again"
+            let mending = isRepairing ? rest : ""
+            findings.append(
+                CheckFinding(.contents, text + mending, inode: number, name: row.name, isMended: isRepairing))
+        }
     }
 
     /// Makes a file dataless; its content is set aside.
