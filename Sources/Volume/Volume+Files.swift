@@ -36,13 +36,6 @@ package struct OpenIntent: Hashable, Sendable {
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
 
-/// The location of the bytes of a read.
-package struct ReadGrant: Sendable {
-    package var descriptor: OwnedDescriptor?
-    package var offset: Int64
-    package var count: Int
-}
-
 /// Open files.
 extension Volume {
     /// Opens a file.
@@ -239,83 +232,6 @@ extension Volume {
         observer.didCloseInode(file.number)
     }
 
-    /// The size of an open file that no process has read from, for ``read(_:at:count:isProvided:unreadSize:)``; nil for other
-    /// files.
-    package func unreadSize(of node: UInt64) -> Int64? {
-        guard let file = files.file(InodeNumber(node)), !file.isUsed else { return nil }
-        return file.withState { $0.isDecided ? $0.size : nil }
-    }
-
-    /// The location of a range of an open file.
-    ///
-    /// - Parameters:
-    ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
-    ///   - unreadSize: ``unreadSize(of:)`` when the request came.
-    /// - Throws: ESTALE where the first read takes a version of another size that ends in the range. The kernel still has the
-    ///   old size: it would fill a shorter file with zeros, and not know of the rest of a longer one. It asks again after the
-    ///   error, and takes the new size from that answer.
-    package func read(
-        _ node: UInt64, at offset: Int64, count: Int, isProvided: Bool, unreadSize: Int64? = nil
-    ) throws(VolumeError) -> ReadGrant {
-        let number = InodeNumber(node)
-        guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
-        return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
-            if state.isWritten {
-                let descriptor = try openDescriptor(&state, of: number)
-                state.size = try known { try descriptor.use { try $0.lengths().size } }
-            }
-            let range: Range<Int64>
-            if file.isUsed {
-                range = Self.range(at: offset, count: count, in: state)
-                if !range.isEmpty, !state.isComplete, !isProvided {
-                    try checkPresence(of: range, in: number, state: &state)
-                }
-            } else {
-                range = try beginReading(file, at: offset, count: count, isProvided: isProvided, state: &state)
-            }
-            if let unreadSize, unreadSize != state.size, range.upperBound - range.lowerBound < count {
-                throw .refused(.staleNFSFileHandle)
-            }
-            guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
-            let descriptor = try openDescriptor(&state, of: number)
-            return ReadGrant(
-                descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
-        }
-    }
-
-    /// Clamps a range to the size of the file.
-    private static func range(at offset: Int64, count: Int, in state: OpenFile.State) -> Range<Int64> {
-        guard offset >= 0, offset < state.size, count > 0 else { return 0..<0 }
-        return offset..<(offset + min(state.size - offset, Int64(count)))
-    }
-
-    /// The first read from an open file: it takes the newest version, which all later reads keep to.
-    ///
-    /// - Returns: the range, clamped to the size of the file. Its content is here.
-    private func beginReading(
-        _ file: OpenFile, at offset: Int64, count: Int, isProvided: Bool, state: inout OpenFile.State
-    ) throws(VolumeError) -> Range<Int64> {
-        var isProvided = isProvided
-        while true {
-            guard let inode = try known({ try replica.database.inode(file.number) }) else {
-                throw .refused(.staleNFSFileHandle)
-            }
-            if inode.contentVersion != state.version {
-                isProvided = false
-                state.version = inode.contentVersion
-                state.size = inode.size
-            }
-            let range = Self.range(at: offset, count: count, in: state)
-            if !range.isEmpty, !isProvided { try checkPresence(of: range, in: file.number, state: &state) }
-            try use(file)
-            // A version that was taken in before the mark could be seen.
-            let now = try known { try replica.database.inode(file.number) }
-            if now?.contentVersion == state.version { return range }
-            file.isUsed = false
-            state.isComplete = false
-        }
-    }
-
     /// The descriptor for a write to a file that is open for writing.
     ///
     /// - Parameters:
@@ -360,26 +276,6 @@ extension Volume {
         else { throw .refused(.fileTooLarge) }
     }
 
-    /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
-    /// must not take it for zeros; so do pages that are not written back.
-    package func seek(
-        to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
-    ) throws(VolumeError) -> Int64 {
-        let inode = try inode(node)
-        guard inode.kind == .file else { throw .refused(.invalidArgument) }
-        let size = attributes(for: inode).size
-        guard offset >= 0, offset < size else { throw .refused(.noSuchAddressOrDevice) }
-        if inode.content == .materialized, !mayHaveUnwrittenPages(inode.number) {
-            let found = try known {
-                let descriptor = try replica.openContent(of: inode.number)
-                defer { try? descriptor.close() }
-                return try descriptor.seek(to: extent, from: offset)
-            }
-            return found
-        }
-        return extent == .data ? offset : size
-    }
-
     /// Whether the kernel may have stores through a mapping that it has not written back.
     func mayHaveUnwrittenPages(_ number: InodeNumber) -> Bool {
         files.isOpenForWriting(number) && files.file(number)?.withState { $0.backing } == nil
@@ -413,6 +309,27 @@ extension Volume {
         }
     }
 
+    /// Marks a file as used, before its version is read from the database.
+    ///
+    /// - Throws: ``VolumeError/needs(_:)`` during a transaction that has found the file closed or unused: the database does not
+    ///   show yet what it changes.
+    func use(_ file: OpenFile) throws(VolumeError) {
+        file.isUsed = true
+        guard files.isClaimed(file.number) else { return }
+        file.isUsed = false
+        throw .needs(.claim(of: file.number))
+    }
+
+    /// The content file, open for reading and writing. The kernel has checked the access mode.
+    func openDescriptor(
+        _ state: inout OpenFile.State, of number: InodeNumber
+    ) throws(VolumeError) -> OwnedDescriptor {
+        if let descriptor = state.descriptor { return descriptor }
+        let descriptor = OwnedDescriptor(try known { try replica.openContentForWriting(of: number) })
+        state.descriptor = descriptor
+        return descriptor
+    }
+
     // MARK: - Private
 
     private func decide(
@@ -432,17 +349,6 @@ extension Volume {
             }
             return state.backing.map { .passthrough(backing: $0) } ?? .cached
         }
-    }
-
-    /// Marks a file as used, before its version is read from the database.
-    ///
-    /// - Throws: ``VolumeError/needs(_:)`` during a transaction that has found the file closed or unused: the database does not
-    ///   show yet what it changes.
-    private func use(_ file: OpenFile) throws(VolumeError) {
-        file.isUsed = true
-        guard files.isClaimed(file.number) else { return }
-        file.isUsed = false
-        throw .needs(.claim(of: file.number))
     }
 
     private func decide(
@@ -471,29 +377,5 @@ extension Volume {
             if let registry { state.backing = try? descriptor.use { try registry.register($0) } }
         }
         state.isDecided = true
-    }
-
-    /// The content file, open for reading and writing. The kernel has checked the access mode.
-    private func openDescriptor(
-        _ state: inout OpenFile.State, of number: InodeNumber
-    ) throws(VolumeError) -> OwnedDescriptor {
-        if let descriptor = state.descriptor { return descriptor }
-        let descriptor = OwnedDescriptor(try known { try replica.openContentForWriting(of: number) })
-        state.descriptor = descriptor
-        return descriptor
-    }
-
-    private func checkPresence(
-        of range: Range<Int64>, in number: InodeNumber, state: inout OpenFile.State
-    ) throws(VolumeError) {
-        guard let inode = try known({ try replica.database.inode(number) }),
-            inode.contentVersion == state.version
-        else { throw .refused(.staleNFSFileHandle) }
-        switch inode.content {
-        case .materialized: state.isComplete = true
-        case .partial where try known({ try replica.database.presentRanges(of: number) }).contains(range): break
-        case .partial, .dataless:
-            throw .needs(.content(of: number, version: state.version, range: range))
-        }
     }
 }

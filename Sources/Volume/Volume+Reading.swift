@@ -1,0 +1,124 @@
+import Replica
+import Syscalls
+import SystemPackage
+
+/// The location of the bytes of a read.
+package struct ReadGrant: Sendable {
+    package var descriptor: OwnedDescriptor?
+    package var offset: Int64
+    package var count: Int
+}
+
+/// Reads of open files.
+extension Volume {
+    /// The size of an open file that no process has read from, for ``read(_:at:count:isProvided:unreadSize:)``; nil for other
+    /// files.
+    package func unreadSize(of node: UInt64) -> Int64? {
+        guard let file = files.file(InodeNumber(node)), !file.isUsed else { return nil }
+        return file.withState { $0.isDecided ? $0.size : nil }
+    }
+
+    /// The location of a range of an open file.
+    ///
+    /// - Parameters:
+    ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
+    ///   - unreadSize: ``unreadSize(of:)`` when the request came.
+    /// - Throws: ESTALE where the first read takes a version of another size that ends in the range. The kernel still has the
+    ///   old size: it would fill a shorter file with zeros, and not know of the rest of a longer one. It asks again after the
+    ///   error, and takes the new size from that answer.
+    package func read(
+        _ node: UInt64, at offset: Int64, count: Int, isProvided: Bool, unreadSize: Int64? = nil
+    ) throws(VolumeError) -> ReadGrant {
+        let number = InodeNumber(node)
+        guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
+        return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
+            if state.isWritten {
+                let descriptor = try openDescriptor(&state, of: number)
+                state.size = try known { try descriptor.use { try $0.lengths().size } }
+            }
+            let range: Range<Int64>
+            if file.isUsed {
+                range = Self.range(at: offset, count: count, in: state)
+                if !range.isEmpty, !state.isComplete, !isProvided {
+                    try checkPresence(of: range, in: number, state: &state)
+                }
+            } else {
+                range = try beginReading(file, at: offset, count: count, isProvided: isProvided, state: &state)
+            }
+            if let unreadSize, unreadSize != state.size, range.upperBound - range.lowerBound < count {
+                throw .refused(.staleNFSFileHandle)
+            }
+            guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
+            let descriptor = try openDescriptor(&state, of: number)
+            return ReadGrant(
+                descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+        }
+    }
+
+    /// Clamps a range to the size of the file.
+    private static func range(at offset: Int64, count: Int, in state: OpenFile.State) -> Range<Int64> {
+        guard offset >= 0, offset < state.size, count > 0 else { return 0..<0 }
+        return offset..<(offset + min(state.size - offset, Int64(count)))
+    }
+
+    /// The first read from an open file: it takes the newest version, which all later reads keep to.
+    ///
+    /// - Returns: the range, clamped to the size of the file. Its content is here.
+    private func beginReading(
+        _ file: OpenFile, at offset: Int64, count: Int, isProvided: Bool, state: inout OpenFile.State
+    ) throws(VolumeError) -> Range<Int64> {
+        var isProvided = isProvided
+        while true {
+            guard let inode = try known({ try replica.database.inode(file.number) }) else {
+                throw .refused(.staleNFSFileHandle)
+            }
+            if inode.contentVersion != state.version {
+                isProvided = false
+                state.version = inode.contentVersion
+                state.size = inode.size
+            }
+            let range = Self.range(at: offset, count: count, in: state)
+            if !range.isEmpty, !isProvided { try checkPresence(of: range, in: file.number, state: &state) }
+            try use(file)
+            // A version that was taken in before the mark could be seen.
+            let now = try known { try replica.database.inode(file.number) }
+            if now?.contentVersion == state.version { return range }
+            file.isUsed = false
+            state.isComplete = false
+        }
+    }
+
+    /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
+    /// must not take it for zeros; so do pages that are not written back.
+    package func seek(
+        to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
+    ) throws(VolumeError) -> Int64 {
+        let inode = try inode(node)
+        guard inode.kind == .file else { throw .refused(.invalidArgument) }
+        let size = attributes(for: inode).size
+        guard offset >= 0, offset < size else { throw .refused(.noSuchAddressOrDevice) }
+        if inode.content == .materialized, !mayHaveUnwrittenPages(inode.number) {
+            let found = try known {
+                let descriptor = try replica.openContent(of: inode.number)
+                defer { try? descriptor.close() }
+                return try descriptor.seek(to: extent, from: offset)
+            }
+            return found
+        }
+        return extent == .data ? offset : size
+    }
+
+    private func checkPresence(
+        of range: Range<Int64>, in number: InodeNumber, state: inout OpenFile.State
+    ) throws(VolumeError) {
+        guard let inode = try known({ try replica.database.inode(number) }),
+            inode.contentVersion == state.version
+        else { throw .refused(.staleNFSFileHandle) }
+        switch inode.content {
+        case .materialized: state.isComplete = true
+        case .partial where try known({ try replica.database.presentRanges(of: number) }).contains(range): break
+        case .partial, .dataless:
+            throw .needs(.content(of: number, version: state.version, range: range))
+        }
+    }
+}
