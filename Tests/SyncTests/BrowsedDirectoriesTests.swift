@@ -90,6 +90,17 @@ import Testing
                 == RefreshSchedule.pauseWhileBrowsing)
         #expect(RefreshSchedule.pause(after: pause, isIdle: false, roundTook: .seconds(30)) == .seconds(600))
     }
+
+    @Test(
+        "CHANGE-1: rounds that readers ask for, one after the other, come less and less often, but once a minute",
+        arguments: [
+            (50, 0, 1000), (50, 1, 2000), (50, 5, 32_000), (50, 6, 60_000), (50, 1000, 60_000), (9000, 5, 180_000),
+        ]
+            as [(Int, Int, Int)])
+    func asked(took: Int, count: Int, pause: Int) {
+        let found = RefreshSchedule.pause(beforeAskedAfter: count, roundTook: .milliseconds(took))
+        #expect(found == .milliseconds(pause))
+    }
 }
 
 extension EngineTests {

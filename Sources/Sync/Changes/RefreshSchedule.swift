@@ -26,6 +26,8 @@ final class RefreshSchedule: Sendable {
         var pausesUntil: ContinuousClock.Instant?
         /// Whether a round is wanted as soon as it takes no larger share of the time than polling. The next one is it.
         var isAsked = false
+        /// How many rounds in a row were asked for: something stays in doubt.
+        var askedInRow = 0
         /// The rounds under way.
         var running = 0
         var isIdle = true
@@ -59,8 +61,8 @@ final class RefreshSchedule: Sendable {
     /// Asks for a round soon.
     func refresh() { rounds.wake() }
 
-    /// Asks for a round, which takes no larger share of the time than polling. Nothing is asked for after a round that failed: it is
-    /// repeated after its pause.
+    /// Asks for a round, which takes no larger share of the time than polling, and a smaller one after each other that was asked for.
+    /// Nothing is asked for after a round that failed: it is repeated after its pause.
     func refreshInTime() {
         let isNew = state.withLock { state in
             if state.pausesUntil == nil { state.isAsked = true }
@@ -177,6 +179,12 @@ final class RefreshSchedule: Sendable {
         return max(wanted, roundTook * BrowsedDirectories.longestShare)
     }
 
+    /// The pause before a round that is asked for, after so many in a row.
+    static func pause(beforeAskedAfter count: Int, roundTook: Duration) -> Duration {
+        let shortest = roundTook * BrowsedDirectories.longestShare
+        return Backoff(first: shortest, longest: max(shortest, pauseWhileBrowsing)).pause(after: count)
+    }
+
     // MARK: - Private
 
     /// A round that failed is repeated after a pause, whatever the polling and the failure: without a signal nothing else would ask
@@ -186,6 +194,7 @@ final class RefreshSchedule: Sendable {
         let start = ContinuousClock.now
         state.withLock { state in
             state.running += 1
+            state.askedInRow = state.isAsked ? state.askedInRow + 1 : 0
             state.isAsked = false
         }
         let failure: FileProviderError?
@@ -234,7 +243,9 @@ final class RefreshSchedule: Sendable {
         while !Task.isCancelled {
             let earliest = state.withLock { state -> ContinuousClock.Instant? in
                 guard state.isAsked else { return nil }
-                return state.lastRound.map { $0.end + $0.took * BrowsedDirectories.longestShare } ?? .now
+                return state.lastRound.map {
+                    $0.end + Self.pause(beforeAskedAfter: state.askedInRow, roundTook: $0.took)
+                } ?? .now
             }
             guard let earliest else { return }
             if earliest <= .now { return refreshUnlessUnreachable() }
