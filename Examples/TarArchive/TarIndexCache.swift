@@ -1,4 +1,3 @@
-import Foundation
 import Synchronization
 
 /// The index of an archive, cached until the archive changes.

@@ -1,4 +1,3 @@
-import Foundation
 import Syscalls
 import SystemPackage
 import TestSupport

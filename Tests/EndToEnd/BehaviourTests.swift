@@ -1,7 +1,6 @@
 import Daemon
 import FileProvider
 import FileProviderTesting
-import Foundation
 import Replica
 import Sync
 import SystemPackage

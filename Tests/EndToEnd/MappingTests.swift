@@ -1,6 +1,5 @@
 import Daemon
 import FileProviderTesting
-import Foundation
 import SystemPackage
 import TestSupport
 import Testing

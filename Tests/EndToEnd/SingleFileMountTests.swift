@@ -1,6 +1,5 @@
 import Daemon
 import FileProvider
-import Foundation
 import Logging
 import SingleFile
 import Sync

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import ReplicaTestSupport
 import Syscalls
 import Testing

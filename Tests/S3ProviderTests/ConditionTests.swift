@@ -2,7 +2,6 @@ import FileProvider
 import FileProviderPaths
 import FileProviderTesting
 import Foundation
-import HTTPTransport
 import Logging
 import SystemPackage
 import TestSupport

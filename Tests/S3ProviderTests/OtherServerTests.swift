@@ -4,7 +4,6 @@ import FileProviderTesting
 import Foundation
 import HTTPTransport
 import Logging
-import SystemPackage
 import TestSupport
 import Testing
 

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderTesting
-import Foundation
 import Replica
 import Syscalls
 import SystemPackage

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Logging
 import ReplicaTestSupport
 import Syscalls

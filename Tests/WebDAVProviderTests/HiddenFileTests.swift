@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderTesting
-import Foundation
 import HTTPTransport
 import TestSupport
 import Testing

@@ -1,7 +1,5 @@
 import FileProvider
 import FileProviderTesting
-import Foundation
-import SystemPackage
 import TestSupport
 import Testing
 

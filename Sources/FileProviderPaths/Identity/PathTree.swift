@@ -1,6 +1,5 @@
 import FileProvider
 import Synchronization
-import Foundation
 
 /// The tree of a remote that knows its items by path alone, with the items that the system knows in it.
 final class PathTree: Sendable {

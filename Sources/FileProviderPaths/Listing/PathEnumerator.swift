@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Synchronization
 
 /// Lists one directory, part by part as the remote gives them. Entries of a part that do not fit into a page are kept for the

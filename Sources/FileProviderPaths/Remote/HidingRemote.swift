@@ -1,5 +1,3 @@
-import FileProvider
-
 /// A remote that gives a file a hidden name before it removes it, so that no other client writes it meanwhile.
 package protocol HidingRemote: PathRemote {
     /// Whether a hidden name is that of a file that is to be removed.

@@ -1,5 +1,3 @@
-import FileProvider
-
 /// A remote that may move a directory part by part: after an interruption some of it is in either place.
 package protocol PartwiseRemote: PathRemote {
     /// What a directory consists of that is about to be moved; nil if it is moved as a whole.

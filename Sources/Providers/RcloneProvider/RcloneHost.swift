@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Logging
 
 /// Keeps rclone running: starts it when a call needs it, and again with a backoff after it has ended.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Writes numbers, lowest byte first, and records: the length of what follows the checksum, the checksum, and that.
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// Queries, answered on the calling thread.

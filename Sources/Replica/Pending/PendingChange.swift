@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// When something that waits is to be tried.

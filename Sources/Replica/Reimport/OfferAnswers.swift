@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// The provider's answers to items that were offered again after a reimport.

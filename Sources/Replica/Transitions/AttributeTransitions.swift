@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// The attributes of an inode that `stat` shows, except those of its local content.

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// The places of items: their directory and name in the mount, their inode, and the trash.

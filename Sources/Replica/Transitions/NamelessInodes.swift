@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import GRDB
 
 /// Inodes without a name. (Docs/decisions/0006-open-versions.md)

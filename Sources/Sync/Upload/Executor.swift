@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Replica
 import Synchronization
 import SystemPackage

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Foundation
 import Synchronization
 
 extension Yonder {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// What happens, one after the other, on both sides and between them. Its text can be read back, so that a case that
 /// fails becomes a test.
 struct Script: Hashable, Sendable, CustomStringConvertible {

@@ -1,7 +1,6 @@
 import Crypto
 import FileProvider
 import Foundation
-import HTTPTransport
 
 /// Hashes with which the server checks content that it receives.
 struct ContentHashes: Sendable {

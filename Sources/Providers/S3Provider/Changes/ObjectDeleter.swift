@@ -1,4 +1,3 @@
-import FileProviderPaths
 import HTTPTransport
 import Synchronization
 

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import HTTPTransport
 import Synchronization
 
 /// Renames: copies on the server, and nothing is deleted before all copies are there. What is half done is hidden, is known

@@ -1,5 +1,4 @@
 import FileProvider
-import HTTPTransport
 import Synchronization
 import SystemPackage
 

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import HTTPTransport
 
 /// Deletes what an item is in the bucket.
 extension S3Remote {

@@ -1,7 +1,6 @@
 import FileProvider
 import FileProviderPaths
 import Foundation
-import HTTPTransport
 import Synchronization
 
 /// A rename, which in a bucket takes many requests: everything is copied, and when all copies are there, the originals are

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import HTTPTransport
 import Synchronization
 
 /// Small facts about single objects that cost one request each to find out again.

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import HTTPTransport
 import Synchronization
 
 /// What is known of objects beside what listings show: dates, modes, other ETags of the same content, and uploads without a response.

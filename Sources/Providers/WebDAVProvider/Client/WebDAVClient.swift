@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import Foundation
 import HTTPTransport
 import Synchronization
 
