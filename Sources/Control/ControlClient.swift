@@ -3,7 +3,6 @@ import NIOPosix
 import Syscalls
 import SystemPackage
 
-/// The client side of the control socket.
 package struct ControlClient: Sendable {
     private let path: String
 

@@ -81,7 +81,6 @@ extension ControlCommand {
     }
 }
 
-/// The result of a command.
 package enum ControlResult: Codable, Hashable, Sendable {
     case done
     case mounted(DomainSummary)
@@ -106,13 +105,11 @@ package enum ControlResult: Codable, Hashable, Sendable {
     case reimported(ReimportReport)
     case imported(ImportReport)
     case removed(RemoveReport)
-    /// The timeout has passed.
     case timedOut
 }
 
 /// Progress of a command, or an event of a domain.
 package struct ControlEvent: Codable, Hashable, Sendable {
-    /// The path of the item.
     package var path: String
     /// The number of completed items.
     package var items: Int

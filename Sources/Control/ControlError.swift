@@ -1,4 +1,3 @@
-/// The error of a command.
 package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Code: String, Codable, Hashable, Sendable, CaseIterable {
         /// The command failed, completely or for some items.
@@ -21,7 +20,6 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
     package var code: Code
     /// What is wrong, and what to do.
     package var message: String
-    /// The path concerned.
     package var path: String?
 
     package init(_ code: Code, _ message: String, path: String? = nil) {
@@ -34,7 +32,6 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
 }
 
 extension ControlError.Code {
-    /// The exit status of the command line.
     package var exitStatus: Int32 {
         switch self {
         case .failed, .notAuthenticated: 1

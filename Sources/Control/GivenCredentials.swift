@@ -11,10 +11,8 @@ package struct GivenCredentials: Codable, Hashable, Sendable, CustomStringConver
         self.variables = variables
     }
 
-    /// Whether secrets are set.
     package var hasSecrets: Bool { !secrets.isEmpty }
 
-    /// A description without secrets.
     package var description: String { "credentials of '\(secrets["user"] ?? "")'" }
 
     /// The stored credentials after a command: values that the command does not set stay.

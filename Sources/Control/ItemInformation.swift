@@ -41,7 +41,6 @@ package struct ItemInformation: Codable, Hashable, Sendable {
     package var favoriteRank: Int64?
     /// The tags, if the tag data is text with one tag per line.
     package var tags: [String]?
-    /// The tag data of the provider.
     package var tagData: Data?
     /// The time of the last use, RFC 3339.
     package var lastUsed: String?

@@ -2,7 +2,6 @@ import Foundation
 
 /// A command that changes items. Paths are absolute.
 package enum ItemsCommand: Codable, Hashable, Sendable {
-    /// Creates directories in existing directories.
     case createDirectories(paths: [String])
     case rename(path: String, name: String)
     /// Moves items to a directory of the same domain.

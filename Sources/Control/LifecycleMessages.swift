@@ -7,7 +7,6 @@ package enum KeptData: String, Codable, Hashable, Sendable, CaseIterable {
     case downloaded
 }
 
-/// The arguments of `yonder remove`.
 package struct RemoveArguments: Codable, Hashable, Sendable {
     package var domain: DomainReference
     /// Nil for `dirty` if changes have not been uploaded, else `none`.

@@ -60,7 +60,6 @@ package struct Places: Hashable, Sendable {
     /// The directory of stored credentials, one file per domain.
     package var credentials: String { Self.directory(of: configuration) + "/credentials" }
 
-    /// The parent directory of a path.
     static func directory(of path: String) -> String {
         let directory = FilePath(path).removingLastComponent().string
         return directory.isEmpty ? "." : directory
@@ -72,7 +71,6 @@ package struct Places: Hashable, Sendable {
     /// The log of a daemon in the background.
     package var log: String { stateDirectory + "/yonderd.log" }
 
-    /// The directory of crash reports.
     package var crashes: String { stateDirectory + "/crashes" }
 
     /// Tells of a daemon that crashes in a loop. The keeper writes it.

@@ -82,7 +82,6 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
 /// The fetch budget of a process.
 package struct ReaderStatus: Codable, Hashable, Sendable {
     package var process: Int32
-    /// The name of the process.
     package var name: String
     package var fetched: Int64
     /// The limit in bytes; null for none.
@@ -99,7 +98,6 @@ package struct ReaderStatus: Codable, Hashable, Sendable {
     }
 }
 
-/// The state of a mounted domain.
 package struct DomainStatus: Codable, Hashable, Sendable {
     package enum Connection: String, Codable, Hashable, Sendable, CaseIterable {
         case online
@@ -183,7 +181,6 @@ package struct DomainStatus: Codable, Hashable, Sendable {
     package var transfers: [Transfer]
     /// Whether the kernel reads materialized files directly (passthrough).
     package var passthrough: Bool
-    /// Warnings for the user.
     package var warnings: [String]
     /// Null if no reimport is running.
     @ExplicitNull package var reimport: Reimport?
@@ -248,7 +245,6 @@ package struct Refusal: Codable, Hashable, Sendable {
     package var path: String
     /// The reason for scripts: `unsyncedEdits`, `nonEvictable`, `EBUSY`, `EMLINK`, or the code of a provider's error.
     package var code: String
-    /// The reason in words.
     package var reason: String
 
     package init(path: String, code: String, reason: String) {

@@ -9,9 +9,7 @@ package enum TrashCommand: Codable, Hashable, Sendable {
 
 /// A trashed item. Absent values are null.
 package struct TrashedItem: Codable, Hashable, Sendable {
-    /// The path in the trash.
     package var path: String
-    /// The original name.
     package var name: String
     /// The original path, as far as its directories still exist.
     package var originalPath: String

@@ -4,7 +4,6 @@ import SystemPackage
 /// Verifies the directories that the daemon trusts. A user who can write one of them could replace the database, the
 /// credentials or the socket, so the daemon refuses directories that another user owns or can write.
 package enum TrustedDirectory {
-    /// The content of a directory.
     package enum Content: Sendable {
         /// Private files: the state, the credentials. Other users must not have access.
         case secrets

@@ -1,7 +1,6 @@
 import CSyscalls
 import Glibc
 
-/// A running worker.
 struct Worker {
     let process: Int32
     /// The time at which it was ready, in milliseconds.

@@ -106,7 +106,6 @@ package final class VolumeMount: Sendable {
         fileSystem.closedFiles.flush()
     }
 
-    /// Whether the mount exists.
     package var isMounted: Bool { session.isMounted }
 
     /// Whether another mount is on it, or on a directory above it.

@@ -3,7 +3,6 @@ import Replica
 
 /// Warnings, and the reasons why nothing is sent.
 extension SyncEngine {
-    /// Warnings for the user.
     package var warnings: Warnings { context.warnings }
 
     /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of a full disk when

@@ -30,7 +30,6 @@ package final class SyncEngine: SyncPart {
     package let quota: QuotaMonitor
     let notifiers: [LocalSetNotifier]
     let reimports: ReimportWorker
-    /// Whether the provider has a trash.
     package let hasTrash: Bool
 
     /// - Parameters:
@@ -196,7 +195,6 @@ package final class SyncEngine: SyncPart {
     /// Whether the provider tells of changes by itself.
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }
 
-    /// The provider's remarks on its remote.
     package var remarks: [String] { calls.provider.remarks }
 
     /// Begins to look for changes. Returns at once.
@@ -288,7 +286,6 @@ package final class SyncEngine: SyncPart {
         context.events.tell(.overBudget, of: number, named: name(of: number), bytes: fetched, process: process)
     }
 
-    /// The events from now on.
     package var events: AsyncStream<SyncEvent> { context.events.stream }
 
     // MARK: - What processes wait for

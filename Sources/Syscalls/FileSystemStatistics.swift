@@ -9,7 +9,6 @@ package struct FileSystemStatistics: Hashable, Sendable {
     package var availableBlocks: UInt64
     package var files: UInt64
     package var freeFiles: UInt64
-    /// Whether it is mounted read-only.
     package var isReadOnly: Bool
 
     /// Of the file system that holds a path. (statvfs)

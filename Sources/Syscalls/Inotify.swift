@@ -14,11 +14,9 @@ package final class Inotify: Sendable {
         package enum Kind: Hashable, Sendable {
             /// A name appeared, or its file changed.
             case changed
-            /// A name was removed.
             case removed
             /// A file was moved away, within the watched directories or out of them.
             case movedAway
-            /// The directory itself changed.
             case directoryChanged
             /// The directory was removed, and the watch with it.
             case ended

@@ -58,7 +58,6 @@ package enum Machine {
         if group > 1 { _ = kill(-group, SIGKILL) }
     }
 
-    /// The host name.
     package static var hostName: String { ProcessInfo.processInfo.hostName }
 
     /// Raises the limit of open files to its maximum. (setrlimit)

@@ -13,7 +13,6 @@ package struct MountTable: Sendable {
         package var device: String
         /// The directory of the file system that is mounted: `/` unless it is a part of one (a bind mount).
         package var root = "/"
-        /// The path, as bytes.
         package var path: [UInt8]
         /// The file system's type, such as `fuse.yonder`.
         package var type: String
@@ -26,7 +25,6 @@ package struct MountTable: Sendable {
             return numbers.count == 2 ? FileStatus.device(major: numbers[0], minor: numbers[1]) : nil
         }
 
-        /// The path.
         package var filePath: FilePath { FilePath(platformString: path.map(CChar.init(bitPattern:)) + [0]) }
 
         /// Whether the mount's directory is on an absolute path, or at its end.

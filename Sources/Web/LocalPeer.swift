@@ -3,7 +3,6 @@ import SystemPackage
 
 /// The user whose process has made a connection to a port of this machine.
 enum LocalPeer {
-    /// One end of a connection.
     struct End: Hashable, Sendable {
         /// An IPv4 address, as `127.0.0.1`.
         var address: String

@@ -43,7 +43,6 @@ struct PendingCommands: Sendable {
     }
 }
 
-/// Reports the events of domains.
 enum EventReporter {
     static func follow(
         _ hosts: [DomainHost], _ progress: @escaping @Sendable (ControlEvent) -> Void

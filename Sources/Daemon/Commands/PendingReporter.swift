@@ -3,7 +3,6 @@ import FileProvider
 import Replica
 import Sync
 
-/// Reports pending changes to the control socket.
 struct PendingReporter: Sendable {
     let host: DomainHost
 

@@ -4,7 +4,6 @@ import Replica
 import Sync
 import SystemPackage
 
-/// Executes the commands about the trash.
 struct TrashCommands: Sendable {
     let domains: Domains
 

@@ -75,7 +75,6 @@ package final class ServiceManager: Sendable {
         try socket?.send(["FDSTORE=1", "FDNAME=\(name)", "FDPOLL=0"], descriptors: [descriptor])
     }
 
-    /// Removes the stored descriptors with a name.
     package func remove(_ name: String) { send(["FDSTOREREMOVE=1", "FDNAME=\(name)"]) }
 
     /// Returns when all earlier messages have been handled, or after 5 seconds. Blocks.

@@ -6,7 +6,6 @@ package struct NodeID: RawRepresentable, Hashable, Sendable {
 
     package init(_ rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The root of the mount.
     package static var root: NodeID { NodeID(1) }
 
     /// No node; the node of a negative entry.

@@ -51,6 +51,5 @@ struct DirectoryContents {
         return Likeness(share: share, isProven: isProven, isExact: share == 1 && equalFiles == files)
     }
 
-    /// Some of the versions of files.
     var someVersions: [[UInt8]] { versions.values.lazy.compactMap { $0?.version }.prefix(3).map(\.self) }
 }

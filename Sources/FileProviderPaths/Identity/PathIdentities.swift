@@ -85,7 +85,6 @@ final class PathIdentities: Sendable {
         }
     }
 
-    /// The identifier of one entry.
     func identify(
         _ entry: RemoteEntry, in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true
     ) async throws -> ItemIdentifier {

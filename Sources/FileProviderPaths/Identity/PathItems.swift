@@ -94,7 +94,6 @@ extension RemoteEntry {
         return PathItems.version(ofTag: Array((attributes.symbolicLinkTarget ?? "").utf8) + [UInt8(ascii: "/")])
     }
 
-    /// Whether it has the content of a version.
     func hasContent(of version: [UInt8]) -> Bool {
         PathItems.hasTag(of: self.version, version)
             || acknowledgedTag.map { PathItems.hasTag(of: PathItems.version(ofTag: $0), version) } ?? false

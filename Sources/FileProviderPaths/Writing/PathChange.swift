@@ -1,6 +1,5 @@
 import FileProvider
 
-/// A change of one item.
 struct PathChange: Sendable {
     var item: FileProviderItem
     /// The content version that it was made on.

@@ -16,7 +16,6 @@ extension Folder {
         }
     }
 
-    /// Whether an error says that a directory denies access.
     static func isDenied(_ error: any Error) -> Bool {
         error as? Errno == .permissionDenied || (error as? FileProviderError)?.code == .fileReadNoPermission
     }

@@ -3,7 +3,6 @@ import Syscalls
 import SystemPackage
 
 extension Folder {
-    /// The places of all files in the folder.
     func walk() -> FolderIndex.Places {
         var places = FolderIndex.Places()
         if let root = try? openRoot() {

@@ -169,7 +169,6 @@ final class Folder: Sendable {
             isTrashed: parent == .trashContainer)
     }
 
-    /// Opens a directory by its identifier.
     func openDirectory(_ identifier: ItemIdentifier) throws -> FileDescriptor {
         try open(find(identifier))
     }

@@ -115,7 +115,6 @@ struct FolderChanges: FileProviderEnumerator {
         batch.updated += items
     }
 
-    /// Compares a name in the trash with the known item.
     private func compareTrash(
         _ name: String?, _ batch: inout ChangeBatch, _ vanished: inout Set<ItemIdentifier>
     ) throws {

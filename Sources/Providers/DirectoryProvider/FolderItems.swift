@@ -76,7 +76,6 @@ struct FolderItems: Sendable {
         return text
     }
 
-    /// The file of an identifier.
     static func file(of identifier: ItemIdentifier) -> String {
         String(identifier.rawValue.prefix { $0 != "+" })
     }

@@ -109,7 +109,6 @@ extension Folder {
         return before.map { !log.isRemoved($0) } ?? true
     }
 
-    /// The name of an item as last known.
     private func knownPlace(of identifier: ItemIdentifier) -> ChangeLog.Place? {
         guard let path = manager.remotePath(of: identifier), let name = path.last else { return nil }
         var directory = ItemIdentifier.rootContainer

@@ -67,12 +67,10 @@ extension Folder {
         return found
     }
 
-    /// The trashed item with a name.
     func trashedItem(named name: String) throws -> FileProviderItem? {
         try first { try item(named: name, in: $0, parent: .trashContainer) }
     }
 
-    /// All trashed items.
     func trashedItems(checking check: () throws -> Void) throws -> [FileProviderItem] {
         var items: [FileProviderItem] = []
         for trash in try openTrashes() {

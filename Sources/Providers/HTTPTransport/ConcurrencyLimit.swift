@@ -66,7 +66,6 @@ struct ConcurrencyLimit: Sendable {
         exact = min(Self.first, self.most)
     }
 
-    /// The present limit.
     var limit: Int { max(1, Int(exact)) }
 
     mutating func note(_ answer: Answer) {

@@ -26,7 +26,6 @@ package struct HTTPFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, S
         fields.append(Field(name: name, value: value))
     }
 
-    /// All values of a header.
     package func values(of name: String) -> [String] {
         fields.filter { $0.name.isSameField(as: name) }.map(\.value)
     }

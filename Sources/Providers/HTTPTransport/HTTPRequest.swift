@@ -1,6 +1,5 @@
 import FileProvider
 
-/// A request to a server.
 package struct HTTPRequest: Sendable {
     package var method: String
     package var url: HTTPURL
@@ -62,7 +61,6 @@ package protocol RequestAuthorizer: Sendable {
     func authorize(_ request: inout HTTPRequest) async throws
 }
 
-/// The body of a request.
 package enum HTTPBody: Sendable {
     case bytes([UInt8])
     /// A range of a file's content, read while it is sent. If the range includes the end, the content is confirmed before its

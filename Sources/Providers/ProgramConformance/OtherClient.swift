@@ -11,7 +11,6 @@ protocol OtherClient: Sendable {
     var program: (any ProgramReading)? { get }
     /// For files with contents.
     var directory: FilePath { get }
-    /// The names in the root.
     func names() async throws -> [String]
     func makeDirectory(_ path: String) async throws
     func write(_ bytes: [UInt8], to path: String) async throws
@@ -37,7 +36,6 @@ extension OtherClient {
     }
 }
 
-/// A client of the level paths.
 struct PathClient: OtherClient {
     let remote: any PathRemote
     let directory: FilePath
@@ -90,7 +88,6 @@ struct PathClient: OtherClient {
     }
 }
 
-/// A client of the level items.
 struct ItemClient: OtherClient {
     let session: ProviderSession
 

@@ -5,7 +5,6 @@ import ProviderDescriptors
 
 /// Runs the conformance suite against a program, over its standard input and output.
 package struct ProgramCheck: Sendable {
-    /// The result of one check.
     package struct Result: Encodable, Sendable {
         package var check: String
         /// What is wrong; nil if the check succeeded.
@@ -25,7 +24,6 @@ package struct ProgramCheck: Sendable {
         factory = ProgramProviderFactory(program: program)
     }
 
-    /// The names of all checks.
     package static var names: [String] {
         ProviderConformance.Check.allCases.map(\.rawValue) + PathCheck.allCases.map(\.rawValue)
             + ItemCheck.allCases.map(\.rawValue)

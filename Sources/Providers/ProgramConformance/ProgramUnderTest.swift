@@ -13,7 +13,6 @@ struct ProgramUnderTest: RemoteUnderTest {
     private let factory: ProgramProviderFactory
     private let settings: ProviderSettings
     private let findings: ProviderFindings?
-    /// The other client.
     private let other: any OtherClient
 
     init(_ source: String, _ factory: ProgramProviderFactory, _ settings: ProviderSettings) async throws {

@@ -28,7 +28,6 @@ struct ProgramResponse<Value: Decodable>: Decodable {
     var result: Value
 }
 
-/// An error response.
 struct ProgramFailure: Decodable, Error {
     struct Details: Decodable {
         /// The name of a ``FileProviderError/Code``.
@@ -46,7 +45,6 @@ struct ProgramFailure: Decodable, Error {
 
 /// What a program says on its own.
 enum ProgramNotice: Hashable, Sendable {
-    /// The remote has changes.
     case changed
     /// The cause of an error has been removed.
     case resolved(FileProviderError.Code)

@@ -5,9 +5,7 @@ package struct ProviderOption: Hashable, Sendable {
         case text
         /// An address, with or without a scheme.
         case url
-        /// A path of a file.
         case path
-        /// A whole number.
         case number
         case choice([String])
         /// A secret that is read from standard input.

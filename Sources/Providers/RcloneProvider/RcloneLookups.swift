@@ -29,7 +29,6 @@ actor RcloneLookups {
     private static let largestDirectory = 1024
     private static let mostSizes = 10_000
 
-    /// A directory was listed.
     func wasListed(_ directory: RemotePath, count: Int) {
         if sizes.count >= Self.mostSizes { sizes = [:] }
         sizes[directory] = count

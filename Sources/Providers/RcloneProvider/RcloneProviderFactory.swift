@@ -74,7 +74,6 @@ package struct RcloneProviderFactory: ProviderFactory {
 
     // MARK: - Features
 
-    /// The features at the last start of rclone.
     private static let features = ProviderStoreNamespace<RcloneFeatures>("rclone")
 
     private static func kept(in records: ReportingStore) -> RcloneFeatures? {

@@ -47,7 +47,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
 
     func close() async { await host.close() }
 
-    /// The features of the remote.
     func features() async throws -> RcloneFeatures { try await host.reading { try await features($0) } }
 
     /// The features of the remote, requested once from each process.
@@ -134,7 +133,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         }
     }
 
-    /// Whether a directory is at a path.
     func isDirectory(_ path: RemotePath) async throws -> Bool {
         try await host.reading { session in
             let features = try await features(session)

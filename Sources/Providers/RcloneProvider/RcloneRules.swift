@@ -1,4 +1,3 @@
-/// Rules of rclone's filters.
 enum RcloneRules {
     /// The rules that leave some items of a recursive listing out.
     static func excluding(_ items: [RcloneItem]) -> [String] {

@@ -54,7 +54,6 @@ final class SFTPRemote: PathRemote {
         await connection.close()
     }
 
-    /// The bytes of a path on the server.
     func bytes(_ path: RemotePath) -> [UInt8] {
         var bytes = root
         for name in path.names {
@@ -92,7 +91,6 @@ final class SFTPRemote: PathRemote {
         return entry
     }
 
-    /// The entry at a path, if there is one.
     func presentIfAny(_ path: RemotePath, _ session: SFTPSession) async throws -> RemoteEntry? {
         try await presentIfAny(path, lookup(path, session), session)
     }

@@ -27,7 +27,6 @@ struct ContentStore: Sendable {
         directory.appending(String(number.rawValue))
     }
 
-    /// Opens an inode's content file.
     func open(_ number: InodeNumber, _ mode: FileDescriptor.AccessMode) throws -> FileDescriptor {
         try FileDescriptor.open(path(of: number), mode, options: [.closeOnExec, .noFollow])
     }

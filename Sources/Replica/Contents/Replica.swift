@@ -14,7 +14,6 @@ protocol RecoveryWork: Sendable {
 /// effects on files are done before it returns.
 package final class Replica: Sendable {
     package let database: ReplicaDatabase
-    /// The store of the domain's provider.
     package let providerStore: ProviderDatabase
     /// The folder that holds database, contents and what was recovered.
     package let directory: FilePath
@@ -26,7 +25,6 @@ package final class Replica: Sendable {
     let contents: ContentStore
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
-    /// Orders remote changes against operations.
     package let ordering = RemoteOrdering()
 
     init(

@@ -3,7 +3,6 @@ import GRDB
 
 /// The extended attributes of inodes. A change of one is made pending by its caller.
 extension Database {
-    /// The names of an inode's extended attributes.
     func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
         try String.fetchAll(
             cachedStatement(sql: "SELECT name FROM extendedAttribute WHERE inode = ? ORDER BY name"),

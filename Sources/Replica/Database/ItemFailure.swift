@@ -44,7 +44,6 @@ extension ReplicaDatabase {
 }
 
 extension Database {
-    /// Records an item's error.
     func recordFailure(_ error: FileProviderError, of number: InodeNumber, at now: FileTimestamp) throws {
         try run(
             """

@@ -1,7 +1,6 @@
 import GRDB
 
 extension ReplicaDatabase {
-    /// The text that is stored under a key of the domain.
     package func value(of key: DomainKey) throws -> String? {
         try read { db in try key.string(in: db) }
     }

@@ -3,7 +3,6 @@ import GRDB
 
 /// Queries, answered on the calling thread.
 extension ReplicaDatabase {
-    /// The inode with this number, or nil.
     package func inode(_ number: InodeNumber) throws -> InodeRecord? {
         if let directory = newFiles.directory(number) { return directory }
         if let file = newFiles.inode(number) { return file }
@@ -92,12 +91,10 @@ extension ReplicaDatabase {
         return current == directory
     }
 
-    /// The target of a symbolic link.
     package func linkTarget(of number: InodeNumber) throws -> String? {
         try query { db in try db.linkTarget(of: number) }
     }
 
-    /// The item with a provider's identifier, or nil.
     package func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
         try query { db in try db.item(identifier) }
     }
@@ -123,7 +120,6 @@ extension ReplicaDatabase {
         }
     }
 
-    /// A directory's items.
     package func items(in directory: InodeNumber) throws -> [ItemRecord] {
         try query { db in try db.items(in: directory) }
     }
@@ -140,7 +136,6 @@ extension ReplicaDatabase {
         try query { db in try db.presentRanges(of: number) }
     }
 
-    /// The names of an inode's extended attributes.
     package func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
         try query { db in try db.extendedAttributeNames(of: number) }
     }

@@ -12,11 +12,9 @@ package enum EvictionRefusal: Error, Hashable, Sendable {
     case existsOnlyHere
     /// It stays on this machine: the remote is never asked to keep it.
     case isExcluded
-    /// A process has it open.
     case isOpen
     /// It is being downloaded, because that was asked for.
     case isDownloading
-    /// It is being listed for a process.
     case isBeingListed
     /// It was read or listed again while what it lies in was evicted.
     case isInUse

@@ -2,7 +2,6 @@ import Foundation
 import Syscalls
 import SystemPackage
 
-/// Writes a manifest, line by line.
 final class ManifestWriter {
     private let file: FileHandle
     private var buffer = Data()
@@ -27,7 +26,6 @@ final class ManifestWriter {
         if buffer.count > 1 << 18 { try flush() }
     }
 
-    /// Begins the list of removed items.
     func beginRemoved() {
         buffer += Data("\n],\"removed\":[".utf8)
         isFirst = true
@@ -47,7 +45,6 @@ final class ManifestWriter {
     }
 }
 
-/// Reads a manifest, line by line.
 struct ManifestReader {
     let header: Manifest.Header
     private let path: FilePath

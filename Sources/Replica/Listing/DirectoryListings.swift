@@ -116,7 +116,6 @@ package struct DirectoryListings: RemotePart {
         try db.beginComparing(number)
     }
 
-    /// A directory was compared.
     package func finishComparing(_ number: InodeNumber) throws {
         try db.finishComparing(number)
     }

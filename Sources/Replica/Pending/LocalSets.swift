@@ -11,7 +11,6 @@ package enum LocalSet: String, Sendable, CaseIterable {
     fileprivate var table: String { "\(rawValue)Change" }
 }
 
-/// One page of a set's members.
 package struct MemberPage: Sendable {
     package var items: [FileProviderItem]
     /// The start of the next page; nil after the last one.

@@ -22,7 +22,6 @@ extension ReplicaDatabase {
         try read { db in try db.pendingItem(row) }
     }
 
-    /// The item of a row, or nil.
     package func item(row: Int64) throws -> ItemRecord? {
         try read { db in try db.item(id: row) }
     }
@@ -126,7 +125,6 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Whether a file is open for writing.
     package func isOpenForWriting(_ number: InodeNumber) throws -> Bool {
         try read { db in try db.inode(number)?.contentStamp != nil }
     }
@@ -179,7 +177,6 @@ extension ReplicaDatabase {
     }
 }
 
-/// The holder of a name on the remote.
 package enum RemoteNameHolder: Hashable, Sendable {
     case deletion(Int64)
     case item(Int64, ItemFields)

@@ -157,7 +157,6 @@ enum ProviderSchema {
     }
 }
 
-/// A provider's view of a transaction.
 private struct ProviderTransaction: ProviderStoreTransaction {
     let db: Database
 

@@ -8,7 +8,6 @@ package struct NewInode: Hashable, Sendable {
     /// The lower twelve bits of the mode; the caller's umask is not applied yet.
     package var permissions: UInt16
     package var device: UInt32
-    /// The target of a symbolic link.
     package var linkTarget: String?
 
     package init(kind: InodeKind, permissions: UInt16, device: UInt32 = 0, linkTarget: String? = nil) {

@@ -24,7 +24,6 @@ package struct IgnoredNames: Hashable, Sendable {
         patterns.first { NamePattern.matches(name, $0) }
     }
 
-    /// Whether what has a name is sent.
     package func isSent(_ name: String) -> Bool {
         (sendsByteNames || FileNameText.isUTF8(name)) && pattern(for: name) == nil
     }

@@ -1,7 +1,6 @@
 import FileProvider
 
 extension ItemFields {
-    /// The fields of a new item that are sent to the remote.
     static func ofNewItem(_ kind: InodeKind) -> ItemFields {
         let fields: ItemFields = [
             .filename, .parentItemIdentifier, .creationDate, .contentModificationDate, .permissions, .ownership,

@@ -25,7 +25,6 @@ package struct ItemRecord: Hashable, Sendable {
     package var wasSent: Bool
     /// Whether it stays on this machine.
     package var isExcluded: Bool
-    /// The role of a directory in the trash.
     package var trashRole: TrashRole
     /// Where it was, when it lies in the trash.
     package var trash: TrashPlace?
@@ -65,7 +64,6 @@ package struct ItemBase: Hashable, Sendable {
     package var modifiedAt: FileTimestamp?
 }
 
-/// An entry of a directory listing.
 package struct DirectoryEntry: Hashable, Sendable {
     /// Where a listing goes on after this entry.
     package var cookie: Int64

@@ -40,7 +40,6 @@ package enum KernelInvalidation: Hashable, Sendable {
     case departedFile(parent: InodeNumber, name: String)
     /// A name whose item was deleted.
     case deletion(parent: InodeNumber, child: InodeNumber, name: String)
-    /// The attributes of an inode.
     case attributes(InodeNumber)
     /// The attributes and the cached bytes, or cached listing, of an inode.
     case contents(InodeNumber)
@@ -60,7 +59,6 @@ package protocol KernelCache: Sendable {
     func forget(_ effects: ReplicaEffects)
 }
 
-/// Which inodes are open.
 package protocol OpenInodes: Sendable {
     /// Whether a process has the inode open. Callable from any thread, also inside a transaction.
     func isOpen(_ number: InodeNumber) -> Bool

@@ -1,6 +1,5 @@
 import FileProvider
 
-/// The role of a directory in a user's trash.
 package enum TrashRole: Int, Hashable, Sendable {
     case none = 0
     /// `.Trash-UID` at the root.

@@ -164,7 +164,6 @@ package struct Conflicts: RemotePart {
 }
 
 extension ReplicaDatabase {
-    /// Whether an item is a conflict copy.
     package func isConflictCopy(row: Int64) throws -> Bool {
         try read { db in try db.conflictOriginal(of: row) != nil }
     }

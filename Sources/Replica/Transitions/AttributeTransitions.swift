@@ -3,7 +3,6 @@ import GRDB
 
 /// The attributes of an inode that `stat` shows, except those of its local content.
 extension Database {
-    /// Writes an inode's attributes as the record has them.
     func writeAttributes(of inode: InodeRecord) throws {
         try run(
             """

@@ -5,7 +5,6 @@ import Synchronization
 package final class ContentTraffic: Sendable {
     private let receivedBytes = Atomic<Int64>(0)
     private let sentBytes = Atomic<Int64>(0)
-    /// The rates that are allowed.
     let (receiving, sending) = (RateLimit(), RateLimit())
 
     package var received: Int64 { receivedBytes.load(ordering: .relaxed) }

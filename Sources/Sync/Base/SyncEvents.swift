@@ -71,7 +71,6 @@ final class SyncEvents: Sendable {
         for listener in listeners { listener.yield(event) }
     }
 
-    /// The events from now on.
     var stream: AsyncStream<SyncEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: SyncEvent.self, bufferingPolicy: .bufferingNewest(Self.buffer))

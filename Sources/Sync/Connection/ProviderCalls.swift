@@ -110,7 +110,6 @@ final class ProviderCalls: Sendable {
         request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
     }
 
-    /// Calls with this ticket go first from now on.
     func promote(_ ticket: CallLanes.Ticket) {
         lanes.promote(ticket)
     }

@@ -3,7 +3,6 @@ import Replica
 /// What every part of the engine uses.
 struct SyncContext: Sendable {
     let replica: Replica
-    /// Which inodes processes have open.
     let open: any OpenInodes
     let calls: ProviderCalls
     let commits: Commits
@@ -18,7 +17,6 @@ struct SyncContext: Sendable {
     var isReimporting: Bool { (try? replica.database.reimports.requests().isEmpty) == false }
 }
 
-/// A part of the engine.
 protocol SyncPart: Sendable {
     nonisolated var context: SyncContext { get }
 }

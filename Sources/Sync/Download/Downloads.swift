@@ -22,7 +22,6 @@ actor Downloads: ContentEvictor, SyncPart {
     private var running: [InodeNumber: Download] = [:]
     /// Transfers that are over and whose end is being recorded: another of the same file begins after that.
     private var closing: [InodeNumber: Task<Void, Never>] = [:]
-    /// Recordings in progress.
     private var recording: [InodeNumber: Task<Void, Never>] = [:]
     /// Lookups of items whose content changed on the remote while it was fetched.
     private var refreshes: [InodeNumber: Task<Void, Never>] = [:]

@@ -2,7 +2,6 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// The result of an eviction.
 package struct EvictionReport: Sendable {
     package var evictedFiles = 0
     package var freedBytes: Int64 = 0

@@ -18,7 +18,6 @@ struct Executor: SyncPart {
     private let lookedFor = RecentChecks(trust: .seconds(60))
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
-    /// The label of conflict copies.
     let conflictLabel: @Sendable () -> String
     let request = FileProviderRequest(reason: .synchronization)
 

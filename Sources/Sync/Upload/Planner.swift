@@ -75,7 +75,6 @@ struct Planner: Sendable {
         return plan
     }
 
-    /// The plan for what a snapshot contains.
     func plan(_ snapshot: PendingSnapshot, at now: FileTimestamp, isBusy: (Footprint) -> Bool) -> Plan {
         var plan = Plan()
         var waits = CircularWaits()

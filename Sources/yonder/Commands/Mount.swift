@@ -268,7 +268,6 @@ extension Yonder {
 
         private static let mostWarnings = 5
 
-        /// Shows the warnings of the domain and of the daemon.
         private func showWarnings(of daemon: DaemonConnection, _ domain: DomainSummary) async {
             let status = ControlCommand.status(DomainReference(text: domain.name, path: "/"))
             guard case .status(let report)? = try? await daemon.perform(status) else { return }

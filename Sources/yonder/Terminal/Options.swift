@@ -8,7 +8,6 @@ struct OutputOptions: ParsableArguments {
     var json = false
 }
 
-/// The items that a command is for.
 struct ItemArguments: ParsableArguments {
     @Argument(help: "Paths in a mount.")
     var paths: [AbsolutePath]

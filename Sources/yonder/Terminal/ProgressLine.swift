@@ -43,7 +43,6 @@ final class ProgressLine: Sendable {
         return String((done + speed + "  " + name).prefix(max(0, columns - 1)))
     }
 
-    /// Clears the line.
     func clear() {
         guard state.withLock({ $0.isShown }) else { return }
         Output.write("\r\u{1B}[K", to: .standardError)

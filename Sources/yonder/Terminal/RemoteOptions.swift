@@ -184,7 +184,6 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         ]
     }
 
-    /// The user name in a source.
     private static func user(in source: String) -> String? {
         guard let scheme = source.range(of: "://") else { return nil }
         let authority = source[scheme.upperBound...].prefix { $0 != "/" }

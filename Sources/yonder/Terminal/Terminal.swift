@@ -2,7 +2,6 @@ import Glibc
 import Syscalls
 import SystemPackage
 
-/// Properties of the terminal.
 enum Terminal {
     static var isStandardInput: Bool { isatty(STDIN_FILENO) == 1 }
     static var isStandardOutput: Bool { isatty(STDOUT_FILENO) == 1 }

@@ -104,7 +104,6 @@ struct TopModel {
     }
 }
 
-/// A key of a terminal.
 enum TopKey: Hashable {
     case character(Character)
     case up

@@ -29,7 +29,6 @@ package struct XMLElement: Sendable, Hashable {
     /// The element's own text, without that of its children.
     package var text: String = ""
 
-    /// The first child with a name.
     package func child(_ namespace: String, _ local: String) -> XMLElement? {
         children.first { $0.name.isCalled(local, in: namespace) }
     }

@@ -1,7 +1,6 @@
 import FileProvider
 import HTTPTransport
 
-/// Copies objects on the server.
 struct ObjectCopier: Sendable {
     let client: S3Client
     let preconditions: Preconditions

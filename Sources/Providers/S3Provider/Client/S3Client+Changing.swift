@@ -3,7 +3,6 @@ import FileProvider
 import Foundation
 import HTTPTransport
 
-/// An object that is to be deleted.
 struct Deletion: Sendable {
     var key: String
     /// The ETag with which it is deleted, where the server checks that; nil for any.
@@ -12,7 +11,6 @@ struct Deletion: Sendable {
 
 /// Requests that change objects.
 extension S3Client {
-    /// The key of an object as the source of a copy.
     func copySource(_ key: String) -> String {
         "/\(location.bucket)/\(PercentEncoding.encode(key, keeping: "/"))"
     }

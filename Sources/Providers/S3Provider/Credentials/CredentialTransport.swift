@@ -7,7 +7,6 @@ import Logging
 /// the credentials.
 struct CredentialTransport: Sendable {
     enum Server: Sendable {
-        /// A service on the Internet.
         case service
         /// The host of this container.
         case container

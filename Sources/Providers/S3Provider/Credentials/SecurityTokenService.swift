@@ -32,7 +32,6 @@ struct SecurityTokenService {
         HTTPURL(isSecure: true, host: "sts.\(region).amazonaws.com\(region.hasPrefix("cn-") ? ".cn" : "")")
     }
 
-    /// AssumeRole.
     func assume(_ role: Role, with credentials: S3Credentials) async throws -> S3Credentials {
         try await call("AssumeRole", role, [("ExternalId", role.externalID)], signedWith: credentials)
     }

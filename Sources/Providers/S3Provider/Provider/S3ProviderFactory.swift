@@ -1,7 +1,6 @@
 import FileProvider
 import ProviderDescriptors
 
-/// Makes the providers of `s3://` sources.
 package struct S3ProviderFactory: ProviderFactory {
     package init() {}
 

@@ -3,7 +3,6 @@ import FileProviderPaths
 
 /// Deletes what an item is in the bucket.
 extension S3Remote {
-    /// Deletes an object.
     func delete(object key: String, of path: RemotePath, if condition: RemoteCondition) async throws {
         guard case .unchanged(let content) = condition else {
             guard try await client.object(key) != nil else { return }

@@ -74,7 +74,6 @@ final class ObjectRecords: Sendable {
         for tag in [object.tag, other ?? object.tag] { sent.forget(object.key, .tag(Array(tag.utf8))) }
     }
 
-    /// The metadata of an object has these attributes.
     func noteMetadata(_ attributes: RemoteAttributes, of object: S3Object) {
         var note = note(of: object) ?? Note(tag: object.tag)
         note.date = attributes.contentModificationDate?.nanosecondsSince1970 ?? note.date

@@ -20,7 +20,6 @@ enum KeyNames {
     static let literal = "%yonder-name-"
     static let literalDirectory = "%yonder-directory-name-"
 
-    /// The name of a part of a key.
     static func name(of part: String) -> String {
         switch part {
         case "": empty

@@ -6,7 +6,6 @@ import SystemPackage
 /// Lists directories, part by part.
 struct DirectoryListings: Sendable {
     let server: WebDAVServer
-    /// The directory of the spools.
     let spoolDirectory: FilePath
     /// Shows the user a message.
     let report: @Sendable (String) -> Void

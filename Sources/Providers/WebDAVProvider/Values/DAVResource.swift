@@ -110,7 +110,6 @@ enum DAVNamespace {
     static let yonder = "urn:yonder"
 }
 
-/// The properties that a PROPFIND requests.
 struct PropertyRequest: Sendable {
     private var properties: [(namespace: String, name: String)]
 
@@ -139,7 +138,6 @@ struct PropertyRequest: Sendable {
         return sum
     }
 
-    /// The body of the PROPFIND.
     var body: [UInt8] {
         let names = properties.map {
             $0.namespace == "DAV:" ? "<D:\($0.name)/>" : "<p:\($0.name) xmlns:p=\"\($0.namespace)\"/>"

@@ -114,7 +114,6 @@ struct DigestAnswer: Sendable {
         guard hasQuality || qualities.isEmpty else { return nil }
     }
 
-    /// The value of `Authorization`.
     func authorization(
         _ method: String, _ target: String, _ credentials: WebDAVCredentials, count: Int, clientNonce: String
     ) -> String {

@@ -8,7 +8,6 @@ struct ServerCapabilities: Codable, Hashable, Sendable {
         case none
         /// In `If` with the resource's URL (RFC 4918, 10.4).
         case tagged
-        /// In `If-Match`.
         case match
     }
 
