@@ -6,11 +6,6 @@ package struct InheritedDescriptor: Hashable, Sendable {
     package var name: String
     package var descriptor: FileDescriptor
 
-    package init(name: String, descriptor: FileDescriptor) {
-        self.name = name
-        self.descriptor = descriptor
-    }
-
     /// The descriptors of this process that its environment names, in order; they become close-on-exec. Must be
     /// called once, before the process opens descriptors of its own.
     package static func take(environment: [String: String]) -> [InheritedDescriptor] {

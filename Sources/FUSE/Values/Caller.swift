@@ -5,12 +5,5 @@ package struct Caller: Hashable, Sendable {
     package var userID: UInt32
     package var groupID: UInt32
     /// Only set for requests that create a node. Already applied unless the session has `keepsUmask`.
-    package var umask: UInt32
-
-    package init(processID: Int32, userID: UInt32, groupID: UInt32, umask: UInt32 = 0) {
-        self.processID = processID
-        self.userID = userID
-        self.groupID = groupID
-        self.umask = umask
-    }
+    package var umask: UInt32 = 0
 }

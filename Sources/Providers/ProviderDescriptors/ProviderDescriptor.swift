@@ -71,15 +71,9 @@ package struct IdentityVariables: Hashable, Sendable {
     /// last. All groups replace each other as a whole, because a key is useless with the secret of another.
     package var groups: [[String]]
     /// The variables whose values are paths, which are made absolute.
-    package var paths: Set<String>
+    package var paths: Set<String> = []
     /// The option that names stored credentials instead. With a value for it no variable is used.
     package var option: String?
-
-    package init(groups: [[String]], paths: Set<String> = [], option: String? = nil) {
-        self.groups = groups
-        self.paths = paths
-        self.option = option
-    }
 
     package var all: Set<String> { Set(groups.joined()) }
 }

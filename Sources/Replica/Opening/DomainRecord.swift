@@ -16,7 +16,9 @@ package struct DomainRecord: Hashable, Sendable {
     package var isToBeMounted = false
     /// The number of changes that the remote does not have, as far as the database can be read.
     package var pending = 0
+}
 
+extension DomainRecord {
     /// Reads the record of the replica in a folder; nil where there is none, or one that was never mounted.
     ///
     /// - Throws: ``ReplicaDamage`` for a file that is damaged.
@@ -58,17 +60,5 @@ package struct DomainRecord: Hashable, Sendable {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         defer { try? queue.close() }
         return try queue.read(body)
-    }
-
-    private init(
-        source: String, mountpoint: String?, options: String?, importedFrom: String?, isToBeMounted: Bool,
-        pending: Int
-    ) {
-        self.pending = pending
-        self.importedFrom = importedFrom
-        self.isToBeMounted = isToBeMounted
-        self.source = source
-        self.mountpoint = mountpoint
-        self.options = options
     }
 }

@@ -91,13 +91,8 @@ extension ReplicaDatabase {
 private struct PendingSearch {
     let db: Database
     let top: InodeNumber
-    private var known: [InodeNumber: Bool] = [:]
+    var known: [InodeNumber: Bool] = [:]
     private static let mostKnown = 10_000
-
-    init(db: Database, top: InodeNumber) {
-        self.db = db
-        self.top = top
-    }
 
     mutating func item(after row: Int64, since time: FileTimestamp) throws -> PendingMark? {
         guard row < .max else { return nil }

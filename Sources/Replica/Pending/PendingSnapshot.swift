@@ -194,14 +194,9 @@ private struct PendingReader {
     let contents: ContentStore
     let now = FileTimestamp.now
     /// By directory: files come many to a directory.
-    private var ancestors: [ItemIdentifier: Set<ItemIdentifier>] = [:]
+    var ancestors: [ItemIdentifier: Set<ItemIdentifier>] = [:]
     /// The directory that holds another; nil for one that is not known. The levels of a deep tree have their ancestors in common.
-    private var parents: [ItemIdentifier: ItemIdentifier?] = [:]
-
-    init(db: Database, contents: ContentStore) {
-        self.db = db
-        self.contents = contents
-    }
+    var parents: [ItemIdentifier: ItemIdentifier?] = [:]
 
     mutating func removal(_ deletion: PendingDeletion) throws -> PendingRemoval {
         var removal = PendingRemoval(deletion)

@@ -6,8 +6,6 @@ package struct EvictionReport: Sendable {
     package var evictedFiles = 0
     package var freedBytes: Int64 = 0
     package var refusals: [(number: InodeNumber, refusal: EvictionRefusal)] = []
-
-    package init() {}
 }
 
 /// Makes items dataless, directories with all below them: children first, then the listing.

@@ -12,12 +12,6 @@ package enum S3Provider {
         package var region: String?
         /// In `~/.aws`.
         package var profile: String?
-
-        package init(endpoint: String? = nil, region: String? = nil, profile: String? = nil) {
-            self.endpoint = endpoint
-            self.region = region
-            self.profile = profile
-        }
     }
 
     /// Makes the provider. Sends no request.
