@@ -73,8 +73,7 @@ import Testing
             let file = try await session.find("listed/file")
             let other = try await session.find("other")
             let anchor = try await session.anchor()
-            let moved = try await Command.run("mv", remote["listed/file"], remote["other/file"])
-            #expect(moved.status == 0, "\(moved.errors)")
+            try await Command.run("mv", remote["listed/file"], remote["other/file"]).expectSuccess()
             let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
             for _ in 0..<2 {
                 let changes = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
@@ -111,8 +110,7 @@ import Testing
             // The system holds the removal, and still has the directory.
             let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
             #expect(gone.deleted == [directory.itemIdentifier])
-            let back = try await Command.shell("cd \"$1\" && mv ../aside d", remote.root.string)
-            #expect(back.status == 0, "\(back.errors)")
+            try await Command.shell("cd \"$1\" && mv ../aside d", remote.root.string).expectSuccess()
             // The second time as if the first answer had not been taken in.
             for _ in 0..<2 {
                 let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
@@ -187,8 +185,7 @@ import Testing
             let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
             let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
             let index = try Self.indexAfterASlowWalk(of: session)
-            let moved = try await Command.shell("cd \"$1\" && mv a/file b/file", remote.root.string)
-            #expect(moved.status == 0, "\(moved.errors)")
+            try await Command.shell("cd \"$1\" && mv a/file b/file", remote.root.string).expectSuccess()
             let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
             let item = changes.updated.first { $0.itemIdentifier == file.itemIdentifier }
             #expect(item?.parentItemIdentifier == other.itemIdentifier)
@@ -225,8 +222,7 @@ import Testing
             let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
             let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
             _ = try Self.indexAfterASlowWalk(of: session)
-            let back = try await Command.shell("cd \"$1\" && mv ../aside d && mv d never/d", remote.root.string)
-            #expect(back.status == 0, "\(back.errors)")
+            try await Command.shell("cd \"$1\" && mv ../aside d && mv d never/d", remote.root.string).expectSuccess()
             let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)
             #expect(
                 changes.updated.contains {

@@ -291,11 +291,10 @@ extension RealMount {
                 #expect(try await refusal("tar:///no/such.tar", unmade).contains("there is no '/no/such.tar'"))
                 #expect(!FileManager.default.fileExists(atPath: unmade))
                 let line = "echo secret | \"$1\" mount \"$2\" \"$3\" --password-stdin"
-                let password = try await Command(
+                try await Command(
                     ["sh", "-c", line, "sh", Installation.program, yonder.source.string, unmade],
                     environment: yonder.environment
-                ).run()
-                #expect(password.status == 1 && password.errors.contains("--password-stdin is for"))
+                ).run().expectFailure(saying: "--password-stdin is for")
                 #expect(try await yonder.json([DomainSummary].self, "domains") == [])
                 try await yonder.mountSource()
                 let other = try yonder.directory.makeDirectory("other source")

@@ -170,7 +170,6 @@ import Testing
 
     @Test("wrong usage has a status of its own") func usage() async throws {
         let folder = URL(fileURLWithPath: Installation.program).deletingLastPathComponent().path
-        let outcome = try await Command.run("\(folder)/yonder-keeper", "--nonsense")
-        #expect(outcome.status == 64 && outcome.errors.contains("usage:"))
+        try await Command.run("\(folder)/yonder-keeper", "--nonsense").expectFailure(64, saying: "usage:")
     }
 }

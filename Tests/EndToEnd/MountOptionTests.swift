@@ -186,8 +186,7 @@ extension RealMount {
         @Test("CMD-7: the log is printed, all of it or its last lines, and followed")
         func log() async throws {
             try await Installation.run { yonder in
-                let none = try await yonder.yonder("log")
-                #expect(none.status == 1 && none.errors.contains("there is no log"), "\(none.errors)")
+                try await yonder.yonder("log").expectFailure(saying: "there is no log")
                 try await yonder.mountSource()
                 let all = try await yonder.yonder("log").output.split(separator: "\n")
                 #expect(all.contains { $0.contains("listens on") })

@@ -80,11 +80,10 @@ extension RealMount {
                     for fd in fds: assert os.fstat(fd).st_nlink == 0, os.fstat(fd)
                     assert os.listdir(f'/proc/self/fd/{fds[0]}') == []
                     """
-                let outcome = try await Command(
+                try await Command(
                     ["python3", "-c", program, yonder.mount.string, Installation.program],
                     environment: yonder.environment, seconds: 60
-                ).run()
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                ).run().expectSuccess()
                 // With the process the last use has ended.
                 #expect(await eventually { yonder.contentFiles.count == 2 }, "\(yonder.contentFiles)")
                 try await yonder.expectSent()

@@ -133,11 +133,10 @@ extension RealMount {
                         # The watcher of the folder may lag behind.
                         assert got in texts, (number, len(text), got)
                     """
-                let outcome = try await Command(
+                try await Command(
                     ["python3", "-c", program, yonder["file"], yonder.source.appending("file").string],
                     environment: yonder.environment
-                ).run()
-                #expect(outcome.status == 0, "\(outcome.errors)")
+                ).run().expectSuccess()
             }
         }
 

@@ -149,8 +149,7 @@ extension RealMount {
                     #expect(one.options.map(\.flag) == ["--password-stdin"] && one.options.allSatisfy(\.isSecret))
                 }
                 #expect(try await yonder.yonder("providers", "s3").output.contains("--region <region>"))
-                let unknown = try await yonder.yonder("providers", "gopher")
-                #expect(unknown.status == 1 && unknown.errors.contains("'yonder providers' lists all"))
+                try await yonder.yonder("providers", "gopher").expectFailure(saying: "'yonder providers' lists all")
                 #expect(yonder.daemon == nil)
             }
         }

@@ -54,11 +54,10 @@ extension RealMount {
         func work() async throws {
             try await Self.mounted { yonder in
                 let scratch = try yonder.directory.makeDirectory("scratch")
-                let worked = try await Command(
+                try await Command(
                     ["bash", "-euo", "pipefail", "-c", Self.work, "bash", scratch.string, yonder.mount.string],
                     environment: yonder.environment, seconds: 120
-                ).run()
-                #expect(worked.status == 0, "\(worked.output)\(worked.errors)")
+                ).run().expectSuccess()
                 if let daemon = yonder.daemon { Foundation.kill(daemon, SIGKILL) }
                 #expect(
                     try await eventually(within: .seconds(60)) {
