@@ -11,11 +11,6 @@ extension EngineTests {
     @Suite struct FaultTests {
         private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
 
-        private func expectSettled(_ machine: Machine) async throws {
-            let complaints = try await machine.complaints()
-            #expect(complaints == [])
-        }
-
         // MARK: - Lost answers
 
         private func sendWithoutAnswer(_ kind: ProviderCallKind, _ machine: Machine) async throws {
@@ -38,8 +33,7 @@ extension EngineTests {
                 }
                 try await machine.send(passes: 2)
                 machine.provider.faults.clear()
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 let applied = machine.provider.tree.applied
                 #expect(applied.filter { $0.kind == .create }.count == 2)
                 #expect(applied.filter { $0.kind == .modify && $0.fields.contains(.contents) }.count == 1)
@@ -72,7 +66,7 @@ extension EngineTests {
                 #expect(!entries.keys.contains("a"))
                 #expect(entries.keys.contains("z") == !isRemoved)
                 #expect(await machine.exists("taken"))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -108,8 +102,7 @@ extension EngineTests {
                     _ = try? await sending.value
                 }
                 machine.provider.faults.clear()
-                try await next.drain()
-                try await expectSettled(next)
+                try await next.settle()
                 if what == "create" { #expect(try await next.read("n") == "new") }
                 if what == "edit" { #expect(try await next.read("a") == "other") }
                 let applied = machine.provider.tree.applied
@@ -129,8 +122,7 @@ extension EngineTests {
                 gate.open()
                 try await sending.value
                 try await next.write("third", to: "a")
-                try await next.drain()
-                try await expectSettled(next)
+                try await next.settle()
                 let entries = next.provider.tree.entries()
                 #expect(entries["a"]?.content == "third" || entries.values.contains { $0.content == "other" })
                 #expect(entries.values.contains { $0.content == "third" })
@@ -149,7 +141,7 @@ extension EngineTests {
                 #expect(await !machine.exists("n"))
                 try await machine.drain()
                 #expect(machine.provider.tree.entries()["n"] == nil)
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -171,7 +163,7 @@ extension EngineTests {
                 try await machine.drain()
                 #expect(machine.provider.tree.entries()["n"] == nil)
                 #expect(machine.provider.tree.entries()["d/m"]?.content == (isRemoved ? nil : "newer"))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -185,7 +177,7 @@ extension EngineTests {
                 try await machine.remove("d/moved")
                 try await machine.drain()
                 #expect(machine.provider.tree.entries()["d/moved"] == nil)
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -209,8 +201,7 @@ extension EngineTests {
                 try await machine.write("here", to: "n.txt")
                 machine.provider.change { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
                 try await machine.send()
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("n.txt") == "there")
                 #expect(try await machine.read("n (conflicted copy).txt") == "here")
             }
@@ -232,7 +223,7 @@ extension EngineTests {
                 machine.provider.faults.clear()
                 try await machine.engine.retry()
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -251,7 +242,7 @@ extension EngineTests {
                 machine.provider.faults.clear()
                 try await machine.engine.retry()
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -268,8 +259,7 @@ extension EngineTests {
                 #expect(machine.provider.tree.identifier(at: "good") != nil)
                 #expect(machine.provider.tree.identifier(at: "bad") == nil)
                 machine.provider.faults.clear()
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -282,7 +272,7 @@ extension EngineTests {
                 #expect(machine.provider.log.count(of: .create) <= 16)
                 machine.provider.faults.clear()
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -292,8 +282,7 @@ extension EngineTests {
             try await Machine.run(fill: fill) { machine in
                 try await machine.remove("d")
                 machine.provider.change { _ = $0.addFile("late", in: "d", content: RemoteContent("late")) }
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("d/late") == "late")
                 #expect(await !machine.exists("d/x"))
             }
@@ -351,7 +340,7 @@ extension EngineTests {
                 machine.provider.faults.clear()
                 try await machine.engine.retry()
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
                 let content = field == .contents ? "other" : "first a"
                 #expect(machine.provider.tree.entries()[name]?.content == content)
             }
@@ -362,13 +351,11 @@ extension EngineTests {
                 machine.provider.faults.add(.answerIdentifier("a, second"), to: .modify, of: "a", times: 1)
                 try await machine.rename("a", to: "n")
                 let number = try await machine.number("n")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.number("n") == number)
                 #expect(try await machine.item("n").identifier == "a, second")
                 try await machine.write("again", to: "n")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -378,8 +365,7 @@ extension EngineTests {
                 try await machine.rename("d", to: "n")
                 try await machine.write("other", to: "n/x")
                 try await machine.write("new", to: "n/new")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("n/new") == "new")
                 #expect(machine.provider.tree.entries().count == 8)
             }
@@ -391,8 +377,7 @@ extension EngineTests {
             try await Machine.run(fill: fill) { machine in
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
                 try await machine.write("as it was sent", to: "n")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("n") == "as it is kept")
             }
         }
@@ -416,8 +401,7 @@ extension EngineTests {
                 try await sending.value
                 #expect(machine.provider.tree.entries()["a"]?.content == "first a")
                 try await machine.close(number)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(machine.provider.tree.entries()["a"]?.content == "22222222")
             }
         }
@@ -425,7 +409,7 @@ extension EngineTests {
         @Test func writeAfterLastReadOfUploadIsSentAgain() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.write("11111111", to: "n", thenWhileItIsSent: "22222222", by: .create)
-                try await expectSettled(machine)
+                try await machine.expectSettled()
                 #expect(machine.provider.tree.entries()["n"]?.content == "22222222")
                 #expect(machine.provider.tree.applied.filter { $0.size != nil }.map(\.kind) == [.create, .modify])
             }
@@ -441,8 +425,7 @@ extension EngineTests {
                 try await machine.remove("d/m")
                 gate.open()
                 try await sending.value
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(machine.provider.tree.entries().count == 7)
             }
         }

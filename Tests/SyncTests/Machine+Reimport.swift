@@ -16,8 +16,7 @@ extension Machine {
         await engine.continueReimport()
         try await drain()
         await engine.continueReimport()
-        let complaints = try await complaints()
-        #expect(complaints == [], sourceLocation: sourceLocation)
+        try await expectSettled(sourceLocation: sourceLocation)
         #expect(try replica.database.reimports.requests().isEmpty, sourceLocation: sourceLocation)
     }
 

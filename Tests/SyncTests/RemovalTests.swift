@@ -9,19 +9,13 @@ import Testing
 extension EngineTests {
     /// Items that the remote has removed, and that have to stay.
     @Suite struct RemovalTests {
-        private func expectSettled(_ machine: Machine) async throws {
-            let complaints = try await machine.complaints()
-            #expect(complaints == [])
-        }
-
         @Test("CONFLICT-2: what was written here is offered again") func locallyWrittenFilesAreOfferedAgain()
             async throws
         {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.write("here", to: "d/x")
                 machine.provider.change { $0.delete("d") }
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("d/x") == "here")
                 #expect(await !machine.exists("d/y"))
             }
@@ -44,8 +38,7 @@ extension EngineTests {
                 machine.provider.change { $0.delete("x") }
                 // The order in which one batch removes them is not the same each time.
                 if isTold { try await machine.ingest() }
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(machine.provider.tree.identifier(at: path) == "f")
                 #expect(machine.provider.tree.entries()[path]?.content == (isWritten ? "written" : "text"))
             }
@@ -67,8 +60,7 @@ extension EngineTests {
                 #expect(machine.provider.tree.entries()["outer/inner/a"]?.content == "here")
                 #expect(machine.provider.tree.identifier(at: "outer/inner/a") == "a")
                 #expect(machine.provider.log.calls.allSatisfy { $0.kind != .create && $0.kind != .delete })
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 let after = try await machine.item("outer/inner/a")
                 #expect(after.identifier == before.identifier && after.inode.number == before.inode.number)
             }
@@ -113,7 +105,7 @@ extension EngineTests {
                 #expect(await !machine.exists("big"))
                 #expect(try machine.replica.database.counts().knownItems == 201)
                 #expect(machine.engine.warnings.texts == [])
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -133,7 +125,7 @@ extension EngineTests {
                 }
                 try await machine.ingest()
                 #expect(machine.engine.warnings.texts == [])
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -170,8 +162,7 @@ extension EngineTests {
                 gate.open()
                 try await ingestion.value
                 #expect(try await machine.read("a") == "there")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -254,8 +245,7 @@ extension EngineTests {
                 }
                 #expect(!moved)
                 #expect(await machine.exists("e/x"))
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -269,8 +259,7 @@ extension EngineTests {
                 try await machine.write("here", to: "a")
                 gate.open()
                 try await sending.value
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 let contents = Set(machine.provider.tree.entries().values.compactMap(\.content))
                 #expect(contents.isSuperset(of: ["here", "there"]))
             }

@@ -9,11 +9,6 @@ import Testing
 extension EngineTests {
     /// In which order changes are sent, and how many calls they take.
     @Suite struct SendingOrderTests {
-        private func expectSettled(_ machine: Machine) async throws {
-            let complaints = try await machine.complaints()
-            #expect(complaints == [])
-        }
-
         private func kinds(_ machine: Machine) -> [ProviderCallKind] { machine.provider.tree.applied.map(\.kind) }
 
         // MARK: - Names that wait for each other
@@ -37,8 +32,7 @@ extension EngineTests {
                 let wanted = try await machine.entries().mapValues(\.content)
                 try await machine.send()
                 #expect(machine.provider.tree.entries().mapValues(\.content) == wanted)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(Set(kinds(machine)) == [.modify])
             }
         }
@@ -65,7 +59,7 @@ extension EngineTests {
                 machine.engine.pause(nil)
                 for task in waiting { #expect(try await task.value) }
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -85,7 +79,7 @@ extension EngineTests {
                 #expect(gate.waiting == 1)
                 gate.open()
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -109,7 +103,7 @@ extension EngineTests {
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
                 // One rename: it was not moved aside.
                 #expect(machine.provider.log.count(of: .modify, "a") == 1)
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -141,8 +135,7 @@ extension EngineTests {
                 try await machine.send()
                 #expect(machine.provider.tree.entries().mapValues(\.content) == wanted)
                 #expect(try await machine.operations().isEmpty)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -153,8 +146,7 @@ extension EngineTests {
                 try await machine.rename("t", to: "d")
                 try await machine.send()
                 #expect(try await machine.operations().isEmpty)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(machine.provider.tree.entries()["d"]?.content == "first x")
             }
         }
@@ -175,8 +167,7 @@ extension EngineTests {
                 #expect(machine.provider.tree["x"] == nil)
                 #expect(machine.provider.log.count(of: .delete, "e") == 1)
                 #expect(machine.engine.warnings.texts == [])
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -185,8 +176,7 @@ extension EngineTests {
                 try await machine.rename("a", to: "b", .exchange)
                 try await machine.rename("d", to: "e", .exchange)
                 try await machine.rename("d/f", to: "e/x", .exchange)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(machine.provider.tree["a"]?.filename == "b")
                 #expect(machine.provider.tree["x"]?.filename == "f")
             }
@@ -207,8 +197,7 @@ extension EngineTests {
                 #expect(kinds(machine).filter { $0 != .modify } == [])
                 #expect(machine.provider.log.calls(of: .modify).filter { $0.size != nil }.count == 1)
                 #expect(machine.provider.tree["a"]?.filename == "a")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(machine.provider.tree.entries()["a"]?.content == "saved")
             }
         }
@@ -221,8 +210,7 @@ extension EngineTests {
                 try await machine.send()
                 #expect(machine.provider.log.count(of: .create) == 0)
                 #expect(machine.provider.log.count(of: .delete) == 0)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -231,7 +219,7 @@ extension EngineTests {
                 for number in 0..<10 { try await machine.write("text \(number)", to: "a") }
                 try await machine.drain()
                 #expect(machine.provider.log.calls(of: .modify).filter { $0.size != nil }.count == 1)
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -245,7 +233,7 @@ extension EngineTests {
                 #expect(try #require(deleted.firstIndex(of: "d")) > deleted.firstIndex(of: "y") ?? .max)
                 #expect(try #require(deleted.firstIndex(of: "e")) > deleted.firstIndex(of: "f") ?? .max)
                 #expect(machine.provider.log.calls(of: .delete).allSatisfy { !$0.isFailed })
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -261,7 +249,7 @@ extension EngineTests {
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(20)))
                 #expect(machine.provider.log.calls(of: .create).allSatisfy { !$0.isFailed })
                 #expect(machine.provider.log.count(of: .create) == 21)
-                try await expectSettled(machine)
+                try await machine.expectSettled()
             }
         }
 
@@ -273,8 +261,7 @@ extension EngineTests {
                 try await machine.setTime(of: "m", to: time)
                 try await machine.remove("d/x")
                 try await machine.setTime(of: "d", to: time)
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.record("m").modifiedAt == time)
                 let applied = machine.provider.tree.applied
                 let last = applied.lastIndex { $0.kind == .create } ?? .max
@@ -325,8 +312,7 @@ extension EngineTests {
                 gate.open()
                 await renaming.value
                 machine.provider.faults.clear()
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
             }
         }
 
@@ -345,8 +331,7 @@ extension EngineTests {
                 #expect(entries["d/link"]?.content == "both")
                 #expect(try machine.replica.database.defects() == [])
                 try await machine.remove("a")
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("d/link") == "both")
             }
         }
@@ -356,8 +341,7 @@ extension EngineTests {
                 try await machine.link("a", as: "link")
                 try await machine.drain()
                 machine.provider.change { $0.write(RemoteContent("there"), to: "a") }
-                try await machine.drain()
-                try await expectSettled(machine)
+                try await machine.settle()
                 #expect(try await machine.read("a") == "there")
                 #expect(try await machine.read("link") == "first a")
             }

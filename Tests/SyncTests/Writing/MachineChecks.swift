@@ -3,6 +3,7 @@ import FileProviderTesting
 import Foundation
 import Replica
 import SystemPackage
+import Testing
 
 /// What is at a path, on either side.
 struct TreeEntry: Hashable, CustomStringConvertible {
@@ -55,6 +56,18 @@ extension Machine {
             }
         }
         return entries
+    }
+
+    /// Drains the machine, and fails the test unless it is settled after it.
+    func settle(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await drain()
+        try await expectSettled(sourceLocation: sourceLocation)
+    }
+
+    /// Fails the test unless both sides are the same and nothing is left to do.
+    func expectSettled(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let complaints = try await complaints()
+        #expect(complaints == [], sourceLocation: sourceLocation)
     }
 
     /// Looks whether both sides are the same and nothing is left to do; says in words what is not so.
