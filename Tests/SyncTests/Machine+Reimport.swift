@@ -12,6 +12,12 @@ extension Machine {
         tree.addFile("deep", in: "f", content: RemoteContent("first deep"), identifier: "deep")
     }
 
+    /// The remote loses its identifiers, and the machine reimports everything.
+    func reimport(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await loseIdentifiers()
+        try await expectReimported(sourceLocation: sourceLocation)
+    }
+
     func expectReimported(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         await engine.continueReimport()
         try await drain()

@@ -16,8 +16,7 @@ extension EngineTests {
                 try await machine.rename("d/y", to: "e/z")
                 try await machine.setPermissions(of: "b", to: 0o600)
                 try await machine.remove("d/x")
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 let remote = machine.provider.tree.entries()
                 #expect(remote["a"]?.content == "here")
                 #expect(remote["d/new"]?.content == "new")
@@ -116,8 +115,7 @@ extension EngineTests {
                 let known = try #require(try await machine.item("d").identifier)
                 let removed = try machine.replica.database.pendingDeletions()
                 #expect(removed.map(\.parent) == [known] && removed.map(\.isToBeFound) == [true])
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 let paths = machine.provider.tree.entries().keys.sorted()
                 #expect(paths == ["a", "b", "d", "d/y", "e", "e/f", "e/f/deep"])
                 #expect(await !machine.exists("d/x"))
@@ -137,8 +135,7 @@ extension EngineTests {
                     await machine.engine.runAlone(operation)
                 }
                 #expect(try found() == ["e"])
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(machine.provider.tree.entries().keys.sorted() == ["a", "b", "d", "d/x", "d/y"])
                 #expect(await !machine.exists("e"))
             }
@@ -149,8 +146,7 @@ extension EngineTests {
             try await Machine.run(fill: Machine.fillForReimport) { machine in
                 try await machine.rename("d/y", to: "z")
                 try await machine.remove("d")
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 let remote = machine.provider.tree.entries()
                 #expect(remote.keys.sorted() == ["a", "b", "e", "e/f", "e/f/deep", "z"])
                 #expect(remote["z"]?.content == "first y")
@@ -171,8 +167,7 @@ extension EngineTests {
                 machine.provider.change { tree in
                     tree.edit("x") { $0.itemVersion.contentVersion = Array("settled".utf8) }
                 }
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(machine.provider.tree.entries()["d/x"] == nil)
                 #expect(await !machine.exists("d/x"))
             }
@@ -183,8 +178,7 @@ extension EngineTests {
             try await Machine.run(fill: Machine.fillForReimport) { machine in
                 try await machine.remove("d/x")
                 machine.provider.change { $0.write(RemoteContent("newer x"), to: "x") }
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(machine.provider.tree.entries()["d/x"]?.content == "newer x")
                 #expect(try await machine.read("d/x") == "newer x")
                 #expect(try machine.replica.database.pendingDeletions().isEmpty)
@@ -199,8 +193,7 @@ extension EngineTests {
                     tree.delete("d")
                     tree.delete("deep")
                 }
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(machine.provider.tree.entries()["d/x"]?.content == "first x")
                 #expect(try await machine.number("d/x") == number)
                 #expect(await !machine.exists("d/y"))
@@ -233,8 +226,7 @@ extension EngineTests {
                     tree.write(RemoteContent("newer b"), to: "b")
                     tree.addFile("came", in: "d", content: RemoteContent("came"))
                 }
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(try await machine.read("a") == "there")
                 #expect(try await machine.read("a (conflicted copy)") == "here")
                 #expect(try await machine.read("b") == "newer b")
@@ -253,8 +245,7 @@ extension EngineTests {
                     tree.write(RemoteContent("first b"), to: "b")
                     tree.edit("b") { $0.contentModificationDate = FileTimestamp(seconds: 1000, nanoseconds: 0) }
                 }
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 let contents = Set(machine.provider.tree.entries().values.compactMap(\.content))
                 #expect(contents.isSuperset(of: ["first b", "second b"]))
             }
@@ -268,8 +259,7 @@ extension EngineTests {
                     tree.edit("a") { $0.permissions = 0o711 }
                     tree.edit("b") { $0.extendedAttributes = ["k": [1]] }
                 }
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(try await machine.record("a").permissions == 0o711)
                 #expect(machine.provider.tree.entries()["b"]?.permissions == 0o640)
                 let number = try await machine.number("b")

@@ -23,8 +23,7 @@ extension EngineTests {
                     before[path] = try await machine.record(path)
                 }
                 machine.provider.log.clear()
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 for (path, inode) in before {
                     let item = try await machine.item(path)
                     #expect(item.inode.number == inode.number, "\(path)")
@@ -159,8 +158,7 @@ extension EngineTests {
             try await Machine.run(fill: Machine.fillForReimport) { machine in
                 let number = try await machine.number("d")
                 _ = try machine.replica.setPolicy(.keepDownloaded, of: number)
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 let item = try #require(try machine.replica.database.item(ofInode: number))
                 #expect(item.policy == .keepDownloaded)
             }
@@ -254,8 +252,7 @@ extension EngineTests {
 
         @Test func emptyFilesHaveNoContentFile() async throws {
             try await Machine.run(fill: { $0.addFile("empty", content: RemoteContent("")) }) { machine in
-                try await machine.loseIdentifiers()
-                try await machine.expectReimported()
+                try await machine.reimport()
                 #expect(try await machine.item("empty").identifier == machine.provider.tree.identifier(at: "empty"))
             }
         }
