@@ -201,8 +201,7 @@ extension EngineTests {
         }
 
         @Test func missingContentIsFetchedAfterRestart() async throws {
-            try await EngineFixture.run(fill: tree) { fixture in
-                try await fixture.list("d")
+            try await EngineFixture.run(fill: tree, listing: "d") { fixture async throws in
                 try fixture.replica.setPolicy(.keepDownloaded, of: fixture.number("d"))
                 // Only now is the materializer started.
                 fixture.engine.start()

@@ -21,8 +21,7 @@ extension EngineTests {
         private func run(
             options: InMemoryProvider.Options = .init(), _ test: (EngineFixture) async throws -> Void
         ) async throws {
-            try await EngineFixture.run(options: options, fill: tree) { fixture in
-                try await fixture.list("d")
+            try await EngineFixture.run(options: options, fill: tree, listing: "d") { fixture async throws in
                 try await fixture.engine.refresh()
                 fixture.kernel.clear()
                 fixture.provider.log.clear()
@@ -330,8 +329,8 @@ extension EngineTests {
                     tree.addFile("\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
                 }
             }
-            try await EngineFixture.run(options: options, fill: { add(0..<200, to: &$0) }) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(options: options, fill: { add(0..<200, to: &$0) }, listing: "/") {
+                fixture async throws in
                 fixture.provider.change { tree in (0..<150).forEach { tree.delete(ItemIdentifier("f\($0)")) } }
                 _ = await failure { try await fixture.engine.refresh() }
                 #expect(fixture.engine.heldRemovals != nil)

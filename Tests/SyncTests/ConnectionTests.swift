@@ -24,8 +24,7 @@ extension EngineTests {
             (.providerNotFound, .offline),
         ])
         func oneFailureStopsTheCallsOfAll(code: FileProviderError.Code, state: Connection.State) async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 #expect(fixture.engine.connection.state == .online)
                 fixture.provider.faults.failEverything(with: FileProviderError(code))
                 let start = ContinuousClock.now
@@ -45,8 +44,7 @@ extension EngineTests {
         @Test func queuedCallsFailWithoutACallOfTheirOwn() async throws {
             var options = InMemoryProvider.Options()
             options.concurrentCalls = 4
-            try await EngineFixture.run(options: options, fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(options: options, fill: files, listing: "/") { fixture async throws in
                 let gate = fixture.provider.faults.hold(.fetch)
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)
                 fixture.provider.faults.fail(.item, with: FileProviderError(.serverUnreachable), times: nil)
@@ -68,8 +66,7 @@ extension EngineTests {
 
         @Test(arguments: [FileProviderError.Code.serverUnreachable, .notAuthenticated, .providerNotFound])
         func theLatchLiftsByItself(code: FileProviderError.Code) async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 fixture.engine.start()
                 #expect(await fixture.provider.log.waits(.anchor))
                 fixture.provider.faults.failEverything(with: FileProviderError(code))
@@ -122,8 +119,7 @@ extension EngineTests {
 
         @Test("ERROR-9: a provider that says it is resolved is asked at once")
         func aProviderThatSaysItIsResolvedIsAskedAtOnce() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.notAuthenticated))
                 fixture.provider.faults.fail(.item, with: FileProviderError(.notAuthenticated))
                 #expect(await failure { _ = try await fixture.read("f1") }?.code == .notAuthenticated)
@@ -133,8 +129,7 @@ extension EngineTests {
         }
 
         @Test func localContentIsReadableWhileOffline() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 _ = try await fixture.read("f1")
                 #expect(try await eventually { try fixture.inode("f1").content == .materialized })
                 fixture.provider.faults.failEverything(with: FileProviderError(.serverUnreachable))
@@ -145,8 +140,7 @@ extension EngineTests {
         }
 
         @Test func anErrorOfNoKnownKindIsTriedAgain() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 fixture.provider.faults.fail(.fetch, with: Odd(), times: 2)
                 #expect(try await fixture.read("f1") == Array("x".utf8))
                 #expect(fixture.provider.log.count(of: .fetch) == 3)
@@ -159,8 +153,7 @@ extension EngineTests {
         }
 
         @Test func anErrorOfTheItemsOwnDoesNotLatch() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 fixture.provider.faults.fail(.fetch, of: "f1", with: FileProviderError(.fileReadNoPermission))
                 #expect(await failure { _ = try await fixture.read("f1") }?.code == .fileReadNoPermission)
                 #expect(fixture.engine.connection.state == .online)

@@ -28,15 +28,20 @@ final class EngineFixture: Sendable {
     /// - Parameters:
     ///   - patience: how long a call may make no progress.
     ///   - fill: makes the remote what it is before anybody looks.
+    ///   - listed: the path of a directory that is listed before the test, with those on the way to it; `/` for the root alone.
     static func run(
         options: InMemoryProvider.Options = .init(), patience: Duration = .seconds(30),
-        fill: (inout RemoteTree) -> Void = { _ in }, _ test: (EngineFixture) async throws -> Void
+        fill: (inout RemoteTree) -> Void = { _ in }, listing listed: String? = nil,
+        _ test: (EngineFixture) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let fixture = try EngineFixture(in: directory, options: options, patience: patience)
         fixture.provider.change(fill)
-        try await withCleanUp({ await fixture.end() }) { try await test(fixture) }
+        try await withCleanUp({ await fixture.end() }) {
+            if let listed { try await fixture.list(listed) }
+            try await test(fixture)
+        }
     }
 
     private init(in directory: TemporaryDirectory, options: InMemoryProvider.Options, patience: Duration) throws {

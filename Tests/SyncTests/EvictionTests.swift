@@ -23,8 +23,7 @@ extension EngineTests {
         }
 
         private func run(_ test: (EngineFixture) async throws -> Void) async throws {
-            try await EngineFixture.run(fill: tree) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: tree, listing: "/") { fixture async throws in
                 try await test(fixture)
             }
         }

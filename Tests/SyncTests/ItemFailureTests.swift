@@ -22,8 +22,7 @@ extension EngineTests {
 
         @Test("ERROR-5: a file that cannot be fetched does not take the domain offline", arguments: codes)
         func aFileDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 let error = FileProviderError(code, "not this one")
                 fixture.provider.faults.fail(.fetch, of: "f0", with: error, times: nil)
                 for number in 1..<40 {
@@ -97,8 +96,7 @@ extension EngineTests {
 
         @Test("ERROR-5: the domain goes offline when its root cannot be asked for either", arguments: codes)
         func theRootLatches(code: FileProviderError.Code, errno: Errno) async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 fixture.provider.faults.fail(.fetch, of: "f0", with: FileProviderError(code), times: nil)
                 fixture.provider.faults.fail(.item, of: .rootContainer, with: FileProviderError(code), times: nil)
                 #expect(await failure { _ = try await fixture.read("f0") }?.code == code)
@@ -109,8 +107,7 @@ extension EngineTests {
         }
 
         @Test("ERROR-5: calls that fail together ask for the root once") func oneProbe() async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 fixture.provider.log.clear()
                 let gate = fixture.provider.faults.hold(.item, of: .rootContainer)
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)

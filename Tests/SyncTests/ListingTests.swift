@@ -213,8 +213,8 @@ extension EngineTests {
         }
 
         @Test func aMissingDirectoryIsLookedUpBeforeItGoes() async throws {
-            try await EngineFixture.run(fill: { $0.addDirectory("d", identifier: "d") }) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: { $0.addDirectory("d", identifier: "d") }, listing: "/") {
+                fixture async throws in
                 let number = try fixture.number("d")
                 fixture.provider.faults.fail(.enumerate, of: "d", with: FileProviderError.noSuchItem("d"), times: nil)
                 #expect(await failure { try await fixture.list("d") }?.code == .cannotSynchronize)

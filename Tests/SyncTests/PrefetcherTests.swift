@@ -23,8 +23,7 @@ extension EngineTests {
         @Test func aWalkIsListedAhead() async throws {
             // Three quarters of the places that the provider has, and as many again that wait for one.
             let window = DirectoryPrefetcher.window(atOnce: 24)
-            try await EngineFixture.run(fill: tree) { fixture in
-                try await fixture.list("d0")
+            try await EngineFixture.run(fill: tree, listing: "d0") { fixture async throws in
                 #expect(ahead(fixture) == 0)
                 try await fixture.engine.list(fixture.number("below0"), request: fixture.request)
                 #expect(try await eventually { try fixture.inode("d9").content == .materialized })
@@ -39,8 +38,7 @@ extension EngineTests {
         }
 
         @Test func aLookHereAndThereIsNoWalk() async throws {
-            try await EngineFixture.run(fill: tree) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: tree, listing: "/") { fixture async throws in
                 try await fixture.list("d3")
                 #expect(ahead(fixture) == 0)
                 #expect(fixture.provider.log.count(of: .enumerate) == 2)
@@ -50,8 +48,7 @@ extension EngineTests {
         @Test func aForegroundListingNeverWaitsForThoseAhead() async throws {
             var options = InMemoryProvider.Options()
             options.concurrentCalls = 4
-            try await EngineFixture.run(options: options, fill: tree) { fixture in
-                try await fixture.list("d0")
+            try await EngineFixture.run(options: options, fill: tree, listing: "d0") { fixture async throws in
                 let gates = (1..<9).map { fixture.provider.faults.hold(.enumerate, of: ItemIdentifier("d\($0)")) }
                 try await fixture.engine.list(fixture.number("below0"), request: fixture.request)
                 #expect(await eventually { gates.reduce(0) { $0 + $1.waiting } >= 3 })
@@ -109,8 +106,7 @@ extension EngineTests {
         }
 
         @Test func theNextSmallFilesAreFetchedAhead() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 for number in 0..<3 { try await read(number, fixture) }
                 #expect(await eventually { ahead(fixture, of: "f") >= ReadPredictor.smallestWindow })
                 for number in 3..<Self.count {
@@ -127,8 +123,7 @@ extension EngineTests {
         }
 
         @Test func readingHereAndThereFetchesNothingAhead() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 for number in [3, 30, 12] { try await read(number, fixture) }
                 #expect(try await prefetches(in: "other", fixture))
                 #expect(ahead(fixture, of: "f") == 0)
@@ -136,8 +131,7 @@ extension EngineTests {
         }
 
         @Test func readingInAnyOrderFetchesTheDirectoryAhead() async throws {
-            try await EngineFixture.run(fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
                 // Files before the last one that was read come, too.
                 for number in [3, 30, 12, 38, 21, 35, 25] { try await read(number, fixture) }
                 for number in [0, 39] {
@@ -152,8 +146,7 @@ extension EngineTests {
             var options = InMemoryProvider.Options()
             // One file is prefetched at a time.
             options.concurrentCalls = 2
-            try await EngineFixture.run(options: options, fill: files) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(options: options, fill: files, listing: "/") { fixture async throws in
                 for number in 3..<Self.count {
                     fixture.provider.faults.fail(
                         .fetch, of: ItemIdentifier(Self.name(number)), with: FileProviderError(.cannotSynchronize))

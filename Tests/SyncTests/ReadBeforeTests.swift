@@ -36,8 +36,7 @@ extension EngineTests {
         func comparedAfterItsListing(hasChangeFeed: Bool) async throws {
             var options = InMemoryProvider.Options()
             options.changeFeed = hasChangeFeed
-            try await EngineFixture.run(options: options, fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(options: options, fill: fill, listing: "/") { fixture async throws in
                 fixture.engine.start()
                 // The round that this begins with is over.
                 #expect(await fixture.provider.log.waits(for: 2, .enumerate, .rootContainer))
@@ -174,8 +173,7 @@ extension EngineTests {
 
         @Test("CHANGE-6: two files of one name are both shown, also where one is reported while they are listed")
         func twinReportedWhileItIsListed() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.change { _ = $0.addFile("f", in: "d", content: RemoteContent("1"), identifier: "1") }
                 try await fixture.engine.refresh()
                 let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)
@@ -193,8 +191,7 @@ extension EngineTests {
 
         @Test("CHANGE-1: news that a reader has asked for and does not wait for are taken in all the same")
         func newsThatAReaderGivesUp() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list("d")
+            try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
                 try await fixture.engine.refresh()
                 fixture.engine.start()
                 // The round that this begins with is over.
@@ -215,8 +212,7 @@ extension EngineTests {
 
         @Test("CHANGE-1: a reader that gives up while it waits for a round has no other round made")
         func newsThatAReaderGivesUpBefore() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list("d")
+            try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
                 try await fixture.engine.refresh()
                 fixture.engine.start()
                 // The round that this begins with is over.
@@ -240,8 +236,7 @@ extension EngineTests {
 
         @Test("CHANGE-1: a comparison that is asked for sees what was there by then, also while another is under way")
         func comparedOnceMore() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list("d")
+            try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
                 let number = try fixture.number("d")
                 let (listings, request) = (fixture.engine.listings, fixture.request)
                 let gate = fixture.provider.faults.holdAnswer(.enumerate, of: "d", times: 1)

@@ -202,8 +202,7 @@ extension EngineTests {
         }
 
         @Test func anUnlistedDirectoryIsNotCreatedAgain() async throws {
-            try await EngineFixture.run(fill: Machine.fillForReimport) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: Machine.fillForReimport, listing: "/") { fixture async throws in
                 fixture.provider.change { tree in
                     tree.delete("d")
                     tree.loseIdentifiers()

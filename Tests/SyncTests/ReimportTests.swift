@@ -180,8 +180,7 @@ extension EngineTests {
         }
 
         @Test func aReaderComesFirst() async throws {
-            try await EngineFixture.run(fill: Machine.fillForReimport) { fixture in
-                try await fixture.list("d")
+            try await EngineFixture.run(fill: Machine.fillForReimport, listing: "d") { fixture async throws in
                 let number = try fixture.number("x")
                 let version = try fixture.inode("x").contentVersion
                 fixture.provider.change { $0.loseIdentifiers() }

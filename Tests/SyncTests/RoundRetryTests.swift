@@ -120,8 +120,7 @@ extension EngineTests {
                 tree.addDirectory("d", identifier: "d")
                 tree.addFile("f", in: "d", content: RemoteContent("f"))
             }
-            try await EngineFixture.run(fill: fill) { fixture async throws in
-                try await fixture.list("d")
+            try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
                 fixture.engine.start()
                 #expect(await fixture.provider.log.waits(.anchor))
                 try await fixture.engine.refresh()
@@ -154,8 +153,7 @@ extension EngineTests {
             }
             var options = InMemoryProvider.Options()
             options.changeFeed = false
-            try await EngineFixture.run(options: options, fill: fill) { fixture async throws in
-                try await fixture.list("d")
+            try await EngineFixture.run(options: options, fill: fill, listing: "d") { fixture async throws in
                 let error = FileProviderError(.malformedResponse, "no listing")
                 fixture.provider.faults.fail(.enumerate, of: "d", with: error, times: nil)
                 for _ in 0..<2 {

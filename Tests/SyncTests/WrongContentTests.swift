@@ -17,8 +17,7 @@ extension EngineTests {
         }
 
         @Test func tooFewBytesAreAnError() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.cutFetch(10), to: .fetch, times: 1)
                 let failure = await failure { _ = try await fixture.read("f") }
                 #expect(failure?.code == .malformedResponse)
@@ -33,8 +32,7 @@ extension EngineTests {
         }
 
         @Test func tooManyBytesAreAnError() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)
                 let failure = await failure { _ = try await fixture.read("f") }
                 #expect(failure?.code == .malformedResponse)
@@ -47,8 +45,7 @@ extension EngineTests {
         }
 
         @Test func tooManyBytesAreReportedWithoutAWaitingReader() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.surplus(5), to: .fetch, times: 1)
                 // As long as he has it open, who reads keeps the content file that he reads from.
                 let number = try fixture.number("f")
@@ -62,8 +59,7 @@ extension EngineTests {
         }
 
         @Test func readDuringCleanupOfFailedTransferSucceeds() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 for _ in 0..<20 {
                     fixture.provider.faults.add(.surplus(1), to: .fetch, times: 1)
                     _ = await failure { _ = try await fixture.read("f") }
@@ -77,8 +73,7 @@ extension EngineTests {
 
         @Test("READ-1: a file that could not be read can be read again at once, also after its state was asked for")
         func askingBetweenReads() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.fail(FileProviderError.posix(.ioError, "500")), to: .fetch, times: 1)
                 #expect((await failure { _ = try await fixture.read("f") }) != nil)
                 await fixture.engine.settleIdleDownloads()
@@ -88,8 +83,7 @@ extension EngineTests {
         }
 
         @Test func bytesOfAnotherVersionAreNotKept() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.contentVersion(Array("other".utf8)), to: .fetch, times: 1)
                 let failure = await failure { _ = try await fixture.read("f") }
                 #expect(failure?.code == .versionNoLongerAvailable)
@@ -99,8 +93,7 @@ extension EngineTests {
         }
 
         @Test func aDownloadIsDoneOnlyOnceItsVersionIsKnown() async throws {
-            try await EngineFixture.run(fill: fill) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.contentVersion(Array("other".utf8)), to: .fetch, times: 1)
                 let failures = try await fixture.engine.download(
                     fixture.number("f"), request: fixture.request, progress: { _, _ in })
@@ -112,8 +105,8 @@ extension EngineTests {
         @Test func theRemoteMovesOnInTheMiddle() async throws {
             let old = RemoteContent.pattern(size: 8 << 20, seed: 1)
             let new = RemoteContent.pattern(size: 6 << 20, seed: 2)
-            try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }, listing: "/") {
+                fixture in
                 let opened = try fixture.inode("f")
                 #expect(try await fixture.read("f", 0..<100) == old[0..<100])
                 fixture.provider.change { $0.write(new, to: "f") }
@@ -130,8 +123,8 @@ extension EngineTests {
 
         @Test func openFileKeepsLocalContentOfOldVersion() async throws {
             let old = RemoteContent.pattern(size: 8 << 20, seed: 1)
-            try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }) { fixture in
-                try await fixture.list()
+            try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }, listing: "/") {
+                fixture in
                 let opened = try fixture.inode("f")
                 fixture.open.insert(opened.number)
                 _ = try await fixture.read("f", 0..<100)
