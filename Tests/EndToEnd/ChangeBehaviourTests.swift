@@ -48,7 +48,7 @@ extension RealMount {
 
         @Test("READ-8: while hundreds of files come in the background, one that is read comes at once")
         func row30() async throws {
-            try await ProvidedMount.run { tree in
+            try await ProvidedMount.run(listing: .root) { tree in
                 tree.addDirectory("kept", identifier: "kept")
                 for number in 0..<400 {
                     tree.addFile(
@@ -56,7 +56,6 @@ extension RealMount {
                 }
                 tree.addFile("wanted", content: RemoteContent("wanted"), identifier: "wanted")
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.delay(.fetch, by: .milliseconds(200))
                 #expect(
                     try await Command.run(
@@ -75,8 +74,7 @@ extension RealMount {
         func rows52And53() async throws {
             var options = InMemoryProvider.Options()
             options.holds = [.contents, .filename, .parentItemIdentifier]
-            try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
+            try await ProvidedMount.run(options: options, listing: .everything, Self.tree) { mount async throws in
                 let show = "stat -c '%a %Y' file; getfattr --only-values -n user.own file"
                 let set = try await bash(
                     "cd \"$1\"; cat file; chmod 640 file; setfattr -n user.own -v mine file; touch -d @1000000000 file; "
@@ -101,8 +99,7 @@ extension RealMount {
         }
 
         @Test("SEND-15: what the remote made of a file is what the mount shows then") func row54() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
                 #expect(try await bash("echo as it was sent > \"$1\"", mount["new"]).status == 0)
                 #expect(try await sent(mount))
@@ -115,8 +112,7 @@ extension RealMount {
             "ERROR-5 and ERROR-6: what is refused stays here and is listed with the reason; others go, and so does it later"
         )
         func rows55And77() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.add(.refuse(reason: "no such names here"), to: .create, times: 1)
                 #expect(try await bash("echo bad > \"$1\"", mount["bad"]).status == 0)
                 #expect(await eventually { mount.provider.log.count(of: .create) == 1 })
@@ -138,8 +134,7 @@ extension RealMount {
             "ERROR-5: what the provider excludes stays here, a directory with all that is made in it, and nothing is pending"
         )
         func row55Excluded() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.fail(.create, with: FileProviderError(.excludedFromSync), times: 1)
                 #expect(try await bash("mkdir \"$1\"; echo 1 > \"$1/a\"", mount["own"]).status == 0)
                 #expect(try await sent(mount))
@@ -216,8 +211,7 @@ extension RealMount {
 
         @Test("CHANGE-1: changes below a directory that no process has listed cost no listing, no row and no content")
         func row63() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 let known = try mount.host.replica.database.counts().knownItems
                 mount.provider.log.clear()
                 mount.provider.change { tree in
@@ -311,8 +305,7 @@ extension RealMount {
         @Test(
             "CONFLICT-7: a name that is taken on the remote: both are shown, the one that was made here under another")
         func row73() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.host.engine.pause(.user)
                 #expect(try await bash("echo here > \"$1\"", mount["n.txt"]).status == 0)
                 mount.provider.changeSilently { _ = $0.addFile("n.txt", content: RemoteContent("there")) }

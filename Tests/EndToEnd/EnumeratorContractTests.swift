@@ -61,8 +61,7 @@ extension RealMount {
         @Test("N4 (CHANGE-1) the working set is followed in the background, on behalf of no process") func n4()
             async throws
         {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 #expect(await mount.provider.log.waits(.enumerator, .workingSet))
                 mount.provider.change { $0.addFile("news", content: RemoteContent("x")) }
                 #expect(
@@ -125,8 +124,7 @@ extension RealMount {
         func n5Gone() async throws {
             var options = InMemoryProvider.Options()
             options.documentEnumeration = true
-            try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(options: options, listing: .root, Self.tree) { mount async throws in
                 let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
                 mount.provider.faults.fail(.changes, of: "file", with: FileProviderError.noSuchItem("file"))
@@ -142,11 +140,10 @@ extension RealMount {
         func n6() async throws {
             var options = InMemoryProvider.Options()
             options.trash = true
-            try await ProvidedMount.run(options: options) { tree in
+            try await ProvidedMount.run(options: options, listing: .root) { tree in
                 Self.tree(&tree)
                 tree.edit("file") { $0.capabilities.insert(.allowsTrashing) }
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 #expect(await mount.provider.log.waits(.enumerator, .trashContainer))
                 mount.provider.change { $0.trash("file") }
                 let trash = ".Trash-\(getuid())/files"
@@ -169,8 +166,7 @@ extension RealMount {
         @Test("N7 the error that the provider throws instead of an enumerator reaches the process that lists") func n7()
             async throws
         {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.fail(.enumerator, of: "d", with: FileProviderError(.fileReadNoPermission))
                 let refused = try await Command.run("ls", mount["d"])
                 #expect(refused.errors.contains("Permission denied"), "\(refused.errors)")
@@ -179,8 +175,7 @@ extension RealMount {
         }
 
         @Test("N8 noSuchItem removes nothing before a lookup has confirmed it") func n8() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.fail(.enumerator, of: "d", with: FileProviderError.noSuchItem("d"), times: nil)
                 mount.provider.faults.fail(.fetch, of: "file", with: FileProviderError.noSuchItem("file"), times: nil)
                 #expect(try await Command.run("ls", mount["d"]).status != 0)
@@ -195,8 +190,7 @@ extension RealMount {
         }
 
         @Test("N8 what a lookup does not find either is deleted here") func n8Gone() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.changeSilently { tree in
                     tree.delete("d")
                     tree.delete("file")
@@ -218,8 +212,7 @@ extension RealMount {
                 (.serverUnreachable, "No route to host", .offline),
             ])
         func n9(code: FileProviderError.Code, words: String, state: Connection.State) async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 #expect(await mount.provider.log.waits(.anchor, .workingSet))
                 let told = Task { [events = mount.host.engine.events] in
                     for await event in events where event.kind == .offline { return true }
@@ -244,8 +237,7 @@ extension RealMount {
 
         @Test("N10 after any other error the call is made again by itself") func n10() async throws {
             struct Hiccup: Error {}
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.fail(.enumerator, of: "d", with: Hiccup())
                 mount.provider.faults.fail(.enumerate, of: "d", with: Hiccup())
                 mount.provider.log.clear()
@@ -275,8 +267,7 @@ extension RealMount {
             "N mistakes (NAME-8) in a listing are reported and not looped on",
             arguments: ListingMistake.allCases)
         func mistakes(_ mistake: ListingMistake) async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 mount.provider.faults.add(mistake.effect, to: .enumerate, of: "d")
                 let refused = try await Command.run("ls", mount["d"])
                 #expect(refused.errors.contains("Input/output error"), "\(refused.errors)")
@@ -294,8 +285,7 @@ extension RealMount {
         }
 
         @Test("N an anchor of more than 500 bytes is reported and not kept") func longAnchor() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 let anchor = SyncAnchor(rawValue: Array(repeating: 7, count: 501))
                 mount.provider.faults.add(.anchor(anchor), to: .changes)
                 mount.provider.faults.add(.anchor(anchor), to: .anchor)

@@ -93,8 +93,7 @@ extension RealMount {
         }
 
         @Test("E8 (EVICT-3) an open file refuses with EBUSY") func e8() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
+            try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
                 let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
                 let number = try #require(try mount.host.replica.database.item("file")).inode.number
@@ -141,11 +140,10 @@ extension RealMount {
 
         @Test("E11 the siblings work: a download, whole and in part, and a modification on request")
         func e11() async throws {
-            try await ProvidedMount.run { tree in
+            try await ProvidedMount.run(listing: .root) { tree in
                 Self.tree(&tree)
                 tree.addFile("big", content: .pattern(size: 64 << 20, seed: 1), identifier: "big")
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 try await mount.host.requestDownloadForItem(withIdentifier: "file")
                 #expect(try contents(mount, "file") == .materialized)
                 try await mount.host.requestDownloadForItem(withIdentifier: "big", requestedRange: 0..<4096)

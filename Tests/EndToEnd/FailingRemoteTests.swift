@@ -32,11 +32,10 @@ extension RealMount {
         @Test("each code has its errno on read", arguments: words) func errnoOnRead(
             code: FileProviderError.Code, words: String
         ) async throws {
-            try await ProvidedMount.run { tree in
+            try await ProvidedMount.run(listing: .root) { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
                 tree.addDirectory("dir", identifier: "dir")
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.fail(.fetch, with: FileProviderError(code), times: nil)
                 mount.provider.faults.fail(.enumerate, with: FileProviderError(code), times: nil)
                 try await Command.run("cat", mount["file"]).expectFailure(saying: words)
@@ -84,10 +83,9 @@ extension RealMount {
                 .surplus(1),
             ])
         func goesOn(after effect: FaultScript.Effect) async throws {
-            try await ProvidedMount.run { tree in
+            try await ProvidedMount.run(listing: .root) { tree in
                 tree.addFile("file", content: Self.ones, identifier: "file")
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.add(effect, to: .fetch, times: 1)
                 let read = try await Command.run("python3", "-c", Self.patientReader, mount["file"])
                 #expect(read.status == 0, "\(read.errors)")
@@ -97,10 +95,9 @@ extension RealMount {
         }
 
         @Test("OPEN-1: what never came of an open file is given up when that is closed") func givenUp() async throws {
-            try await ProvidedMount.run { tree in
+            try await ProvidedMount.run(listing: .root) { tree in
                 tree.addFile("file", content: Self.ones, identifier: "file")
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 mount.provider.faults.add(
                     .failTransfer(after: 300_000, FileProviderError(.versionNoLongerAvailable)), to: .fetch, times: nil)
                 #expect(try await Command.run("cat", mount["file"]).status == 1)
@@ -239,10 +236,9 @@ extension RealMount {
         }
 
         @Test("NAME-8: the same anchor with more to come is reported, not looped on") func sameAnchor() async throws {
-            try await ProvidedMount.run { tree in
+            try await ProvidedMount.run(listing: .root) { tree in
                 tree.addFile("file", content: RemoteContent("x"), identifier: "file")
             } _: { mount async throws in
-                _ = try await Command.run("ls", mount.path.string)
                 mount.provider.log.clear()
                 mount.provider.faults.add(.sameAnchorMoreComing, to: .changes)
                 mount.provider.change { $0.addFile("new", content: RemoteContent("x")) }

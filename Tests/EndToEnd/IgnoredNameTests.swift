@@ -25,8 +25,7 @@ extension RealMount {
 
         @Test("SEND-17: locks and swap files of programs work here, are excluded, and no call is made for them")
         func neverSent() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
+            try await ProvidedMount.run(listing: .everything, Self.tree) { mount async throws in
                 let done = try await Command.shell(
                     """
                     cd "$1/d" && echo lock > '.~lock.text#' && echo swap > .text.swp && echo word > '~$text' &&
@@ -67,8 +66,7 @@ extension RealMount {
 
         @Test("SEND-17: what gets another name is sent or stays by that; a save by way of such a name is one change")
         func renamed() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
+            try await ProvidedMount.run(listing: .everything, Self.tree) { mount async throws in
                 func sent() async throws -> [ProviderCall] {
                     #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
                     defer { mount.provider.log.clear() }

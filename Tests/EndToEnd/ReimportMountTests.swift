@@ -134,8 +134,7 @@ extension RealMount {
 
         @Test("R5 the old identifier is noSuchItem after the call, and so is one that never was")
         func unknownItems() async throws {
-            try await ProvidedMount.run(Self.fill) { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
+            try await ProvidedMount.run(listing: .everything, Self.fill) { mount async throws in
                 func code(_ identifier: ItemIdentifier) async -> FileProviderError.Code? {
                     await failureCode { try await mount.host.reimportItems(below: identifier) }
                 }

@@ -12,12 +12,11 @@ extension RealMount {
     /// The trash and the remote's changes, and what reaches the remote.
     @Suite struct TrashAndRemote {
         private static func run(_ test: (ProvidedMount) async throws -> Void) async throws {
-            try await ProvidedMount.run(options: ProvidedMount.trashing) { tree in
+            try await ProvidedMount.run(options: ProvidedMount.trashing, listing: .everything) { tree in
                 tree.addDirectory("d", identifier: "d")
                 tree.addFile("inner", in: "d", content: RemoteContent("inner"), identifier: "inner")
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
             } _: { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
                 try await test(mount)
             }
         }

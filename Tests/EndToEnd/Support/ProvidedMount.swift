@@ -13,6 +13,8 @@ struct ProvidedMount {
     let host: DomainHost
     let path: FilePath
 
+    enum Listed { case root, everything }
+
     /// A path in the mount.
     subscript(_ name: String) -> String { path.appending(name).string }
 
@@ -20,17 +22,25 @@ struct ProvidedMount {
     ///
     /// - Parameters:
     ///   - mounted: how it is mounted.
+    ///   - listed: what a process lists before the test.
     ///   - build: makes the remote.
     static func run(
         options: InMemoryProvider.Options = InMemoryProvider.Options(),
-        mounted: DomainOptions = DomainOptions(), _ build: (inout RemoteTree) -> Void,
+        mounted: DomainOptions = DomainOptions(), listing listed: Listed? = nil, _ build: (inout RemoteTree) -> Void,
         _ test: (ProvidedMount) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let provider = InMemoryProvider(options: options)
         provider.change(build)
-        try await run(provider: provider, mounted: mounted, in: directory, test)
+        try await run(provider: provider, mounted: mounted, in: directory) { mount in
+            switch listed {
+            case .root: _ = try await Command.run("ls", mount.path.string)
+            case .everything: _ = try await Command.run("ls", "-R", mount.path.string)
+            case nil: break
+            }
+            try await test(mount)
+        }
     }
 
     /// Mounts a provider with the replica that a directory holds.
