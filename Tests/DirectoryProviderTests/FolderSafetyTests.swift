@@ -62,8 +62,7 @@ import Testing
                 _ = try await session.create(ProviderSession.template("fifo"), content: [1])
             }
             #expect(made == .cannotSynchronize)
-            var file = try await session.create(ProviderSession.template("file"), content: [1]).item
-            file.filename = "fifo"
+            let file = try await session.create(ProviderSession.template("file"), content: [1]).item.renamed("fifo")
             #expect(await failureCode { _ = try await session.modify(file, .filename) } == .cannotSynchronize)
             #expect(try names(remote.root.string) == ["fifo", "file"])
         }

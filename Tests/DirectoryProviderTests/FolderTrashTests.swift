@@ -17,8 +17,7 @@ import Testing
     }
 
     private func trash(_ path: String, _ session: ProviderSession) async throws -> FileProviderItem {
-        var item = try await session.find(path)
-        item.parentItemIdentifier = .trashContainer
+        let item = try await session.find(path).moved(to: .trashContainer)
         return try await session.modify(item, .parentItemIdentifier).item
     }
 
@@ -45,8 +44,7 @@ import Testing
     @Test func aFailedTrashingLeavesNothing() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1], to: "file")
-            var item = try await session.find("file")
-            item.parentItemIdentifier = .trashContainer
+            let item = try await session.find("file").moved(to: .trashContainer)
             try await remote.write([1, 2], to: "file")
             await #expect(throws: FileProviderError.self) {
                 try await session.modify(item, .parentItemIdentifier, content: [3])

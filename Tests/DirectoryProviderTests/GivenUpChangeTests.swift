@@ -17,12 +17,6 @@ import Testing
         return cancellation
     }
 
-    private func renaming(_ item: FileProviderItem, to name: String) -> FileProviderItem {
-        var item = item
-        item.filename = name
-        return item
-    }
-
     private func content(_ remote: FolderRemote, _ name: String) throws -> String {
         try String(contentsOfFile: remote[name], encoding: .utf8)
     }
@@ -85,8 +79,7 @@ import Testing
             let provider = try #require(session.provider as? DirectoryProvider)
             try await remote.write(Array("theirs".utf8), to: "there")
             let item = try await session.find("there")
-            var renamed = item
-            renamed.filename = "renamed"
+            let renamed = item.renamed("renamed")
             let writer = FolderWriter(folder: provider.folder, cancellation: givenUp())
             for template in [renamed, ProviderSession.template("made", kind: .directory)] {
                 do {
@@ -162,7 +155,7 @@ import Testing
     @Test("FOLDER-4: a link whose write cannot be recorded has its old name, too")
     func unrecordedWriteAfterARename() async throws {
         try await withLinkedFile { remote, store, session, item in
-            let renamed = renaming(item, to: "renamed")
+            let renamed = item.renamed("renamed")
             // The renaming is recorded, and nothing after it.
             store.room.withLock { $0 = 1 }
             let code = await failureCode {

@@ -19,8 +19,7 @@ import Testing
     private func renameUnanswered(_ session: ProviderSession, _ item: FileProviderItem, _ name: String) async throws
         -> FileProviderItem
     {
-        var renamed = item
-        renamed.filename = name
+        let renamed = item.renamed(name)
         _ = try await session.provider.modifyItem(
             renamed, baseVersion: item.itemVersion, changedFields: .filename, contents: nil, options: .failOnConflict,
             request: session.request)

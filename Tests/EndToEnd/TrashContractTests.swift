@@ -81,8 +81,7 @@ extension RealMount {
         @Test("T3 the item is as it was, but for being trashed") func t3() async throws {
             try await Self.run { mount async throws in
                 for identifier in ["file", "d"] as [ItemIdentifier] {
-                    var expected = try mount.host.item(for: identifier)
-                    expected.parentItemIdentifier = .trashContainer
+                    let expected = try mount.host.item(for: identifier).moved(to: .trashContainer)
                     let trashed = try mount.host.trashItem(withIdentifier: identifier)
                     #expect(trashed.isTrashed)
                     #expect(trashed == expected)

@@ -72,8 +72,7 @@ import Testing
         try await run { remote, start async throws in
             let session = start()
             remote.change { $0.make(path("old"), kind: .file, [1]) }
-            var item = try await session.find("old")
-            item.filename = "new"
+            let item = try await session.find("old").renamed("new")
             remote.duringWrite.withLock { $0 = { throw FileProviderError(.insufficientQuota) } }
             await #expect(throws: FileProviderError.self) {
                 try await session.modify(item, .filename, content: [2, 2])
@@ -93,8 +92,7 @@ import Testing
             let session = start()
             func rename(_ name: String, to newName: String) async throws -> FileProviderItem {
                 let base = try await session.find(name)
-                var item = base
-                item.filename = newName
+                let item = base.renamed(newName)
                 if how == "lost" { remote.duringMove.withLock { $0 = { throw unreachable } } }
                 let change = try? await session.provider.modifyItem(
                     item, baseVersion: base.itemVersion, changedFields: .filename, contents: nil, options: [],
@@ -128,9 +126,7 @@ import Testing
     ) async throws -> (base: FileProviderItem, sent: FileProviderItem) {
         remote.change { $0.make(path("old"), kind: .file, [1]) }
         let base = try await session.find("old")
-        var renamed = base
-        renamed.filename = "new"
-        let sent = renamed
+        let sent = base.renamed("new")
         remote.duringWrite.withLock { $0 = { throw unreachable } }
         await #expect(throws: FileProviderError.self) {
             _ = try await session.modify(sent, .filename, content: [2, 2])

@@ -19,8 +19,7 @@ import Testing
             #expect(stored.item.documentSize == 3)
             // So did the rename.
             remote.change { $0.move(path("file"), to: path("renamed")) }
-            var renamed = stored.item
-            renamed.filename = "renamed"
+            let renamed = stored.item.renamed("renamed")
             let moved = try await session.modify(renamed, .filename)
             #expect(moved.item.itemIdentifier == base.itemIdentifier)
             #expect(remote.names(in: .root) == ["renamed"])
@@ -34,8 +33,7 @@ import Testing
         afterMove: @escaping @Sendable (MemoryPathRemote) -> Void = { _ in }
     ) async throws -> FileProviderItem {
         let base = try await session.find(name)
-        var renamed = base
-        renamed.filename = newName
+        let renamed = base.renamed(newName)
         remote.duringMove.withLock {
             $0 = {
                 afterMove(remote)
@@ -58,8 +56,7 @@ import Testing
             }
             let inner = try await session.list(try await session.find("three").itemIdentifier)[0]
             // Renamed again before it is known.
-            var one = try await renameUnanswered(remote, session, "one", to: "uno")
-            one.filename = "eins"
+            let one = try await renameUnanswered(remote, session, "one", to: "uno").renamed("eins")
             let moved = try await session.modify(one, .filename)
             #expect(moved.item.itemIdentifier == one.itemIdentifier)
             #expect(remote.names(in: .root) == ["eins", "three", "two"])
@@ -178,9 +175,7 @@ import Testing
             }
             let folder = try await session.find("folder")
             let one = try await session.find("one")
-            var moved = one
-            moved.parentItemIdentifier = folder.itemIdentifier
-            let change = moved
+            let change = one.moved(to: folder.itemIdentifier)
             remote.duringMove.withLock { $0 = { throw FileProviderError(.serverUnreachable) } }
             await #expect(throws: FileProviderError.self) { try await session.modify(change, .parentItemIdentifier) }
             remote.duringMove.withLock { $0 = nil }

@@ -26,8 +26,7 @@ import Testing
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("file"), kind: .file, [1]) }
             let known = try await session.find("file")
-            var item = known
-            item.filename = "new"
+            let item = known.renamed("new")
             writeBeforeMove(remote, "file", isUnsettled: true)
             let moved = try await session.modify(item, .filename).item
             #expect(remote.names(in: .root) == ["new"])

@@ -113,8 +113,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
     @Test("PATH-8: and before a directory that holds it is renamed")
     func finishedBelow() async throws {
         try await withInterruptedMove { remote, session, _ async throws in
-            var above = try #require(try await session.list().first)
-            above.filename = "elsewhere"
+            let above = try #require(try await session.list().first).renamed("elsewhere")
             _ = try await session.modify(above, .filename)
             #expect(remote.memory.names(in: path("elsewhere")) == ["new"])
             #expect(remote.memory.names(in: path("elsewhere/new")) == ["1", "2"])
@@ -141,8 +140,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
         try await withInterruptedMove { remote, session, item async throws in
             remote.refused.withLock { $0 = path("above/new") }
             await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
-            var renamed = item
-            renamed.filename = name
+            let renamed = item.renamed(name)
             let moved = try await session.modify(renamed, .filename).item
             #expect(moved.filename == name && moved.itemIdentifier == item.itemIdentifier)
             #expect(remote.memory.names(in: path("above")) == ["new", name].sorted())
@@ -160,9 +158,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
             remote.memory.change { $0.make(path("above/taken"), kind: .directory) }
             remote.refused.withLock { $0 = path("above/new") }
             await #expect(throws: FileProviderError.self) { try await session.item(item.itemIdentifier) }
-            var other = item
-            other.filename = "taken"
-            let taken = other
+            let taken = item.renamed("taken")
             let error = await #expect(throws: FileProviderError.self) { try await session.modify(taken, .filename) }
             #expect(error?.code == .filenameCollision)
             remote.refused.withLock { $0 = nil }
@@ -314,9 +310,7 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
         let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory, store: FullStore())
         let provider = PathAddressedProvider(remote: remote, manager: manager)
         let session = ProviderSession(provider: provider, manager: manager)
-        var item = try await session.find("old")
-        item.filename = "new"
-        let renamed = item
+        let renamed = try await session.find("old").renamed("new")
         let error = await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
         #expect(error?.code == .posix)
         #expect(remote.memory.names(in: .root) == ["old"])

@@ -63,8 +63,7 @@ struct PathAddressedProviderTests {
             let to = try await session.find("to").itemIdentifier
             let before = try await session.find("from/file")
             let listings = remote.listDuringMove([from, to], by: session)
-            var item = before
-            item.parentItemIdentifier = to
+            let item = before.moved(to: to)
             let request = FileProviderRequest(reason: .synchronization)
             _ = try await session.provider.modifyItem(
                 item, baseVersion: before.itemVersion, changedFields: .parentItemIdentifier, contents: nil,
@@ -107,8 +106,7 @@ struct PathAddressedProviderTests {
     func writtenBeforeTheMove() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("file"), kind: .file, [1]) }
-            var item = try await session.find("file")
-            item.filename = "new"
+            let item = try await session.find("file").renamed("new")
             remote.beforeMove.withLock { hook in
                 hook = {
                     remote.beforeMove.withLock { $0 = nil }
@@ -313,8 +311,7 @@ struct PathAddressedProviderTests {
                     try? await Task.sleep(for: .milliseconds(50))
                 }
             }
-            var item = from
-            item.parentItemIdentifier = to
+            let item = from.moved(to: to)
             _ = try await provider.modifyItem(
                 item, baseVersion: from.itemVersion, changedFields: .parentItemIdentifier, contents: nil,
                 options: [], request: FileProviderRequest(reason: .synchronization))

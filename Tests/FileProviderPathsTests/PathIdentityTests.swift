@@ -275,8 +275,7 @@ import Testing
     func succeeded() async throws {
         try await MemoryPathRemote.run { remote, session async throws in
             remote.change { $0.make(path("name"), kind: .file, [1]) }
-            var item = try await session.find("name")
-            item.filename = "other"
+            let item = try await session.find("name").renamed("other")
             let moved = try await session.modify(item, .filename)
             remote.change { $0.make(path("name"), kind: .file, [2]) }
             #expect(try await session.find("name").itemIdentifier != moved.item.itemIdentifier)

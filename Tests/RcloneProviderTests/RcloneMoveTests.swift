@@ -20,12 +20,6 @@ import Testing
         try #require(try await folder.makeProvider(for: manager) as? PathAddressedProvider)
     }
 
-    private static func renamed(_ item: FileProviderItem) -> FileProviderItem {
-        var item = item
-        item.filename = "new"
-        return item
-    }
-
     /// Calls a closure with a directory whose renaming an earlier process has begun.
     private static func withInterruptedMove(
         _ body: (RcloneFolder, ProviderSession, FileProviderItem) async throws -> Void
@@ -69,7 +63,7 @@ import Testing
             try await folder.makeDirectory("old")
             for name in Self.names { try await folder.write([UInt8](repeating: 1, count: 300_000), to: "old/" + name) }
             let item = try await session.find("old")
-            let renamed = Self.renamed(item)
+            let renamed = item.renamed("new")
             let moving = Task { try await session.modify(renamed, .filename) }
             let isTorn = await eventually { !Self.list(folder, "new").isEmpty && Self.list(folder, "old").count < 5 }
             try #require(isTorn)
@@ -89,7 +83,7 @@ import Testing
     func begunMoves(isAskedFor: Bool) async throws {
         try await Self.withInterruptedMove { folder, session, item in
             if isAskedFor {
-                let moved = try await session.modify(Self.renamed(item), .filename).item
+                let moved = try await session.modify(item.renamed("new"), .filename).item
                 #expect(moved.filename == "new" && moved.itemIdentifier == item.itemIdentifier)
             } else {
                 #expect(try await session.item(item.itemIdentifier).filename == "new")
@@ -97,7 +91,7 @@ import Testing
             #expect(Self.list(folder, "new") == Self.names && !FileManager.default.fileExists(atPath: folder["old"]))
             // What another client has made there is a collision.
             try await folder.makeDirectory("other")
-            let other = Self.renamed(try await session.find("other"))
+            let other = try await session.find("other").renamed("new")
             let error = await #expect(throws: FileProviderError.self) { try await session.modify(other, .filename) }
             #expect(error?.code == .filenameCollision)
         }

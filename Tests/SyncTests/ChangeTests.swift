@@ -163,9 +163,7 @@ extension EngineTests {
             options.changeFeed = false
             try await run(options: options) { fixture in
                 // The remote moves it into a directory that is gone when it is looked up.
-                var moved = try #require(fixture.provider.tree["a"])
-                moved.parentItemIdentifier = "gone"
-                let report = moved
+                let report = try #require(fixture.provider.tree["a"]).moved(to: "gone")
                 _ = try await fixture.replica.ingest(open: fixture.open) { try $0.changes.move(report) }
                 #expect(try fixture.replica.database.item("a")?.parent == nil)
                 fixture.provider.change { isGone ? $0.delete("a") : $0.move("a", to: "unlisted") }

@@ -117,17 +117,14 @@ final class BinnedRemote: RequestedRemote {
 extension ProviderSession {
     /// Throws an item away.
     func trash(_ item: FileProviderItem) async throws -> FileProviderItem {
-        var item = item
-        item.parentItemIdentifier = .trashContainer
-        return try await modify(item, .parentItemIdentifier).item
+        try await modify(item.moved(to: .trashContainer), .parentItemIdentifier).item
     }
 
     /// Brings an item back to a place.
     func restore(
         _ item: FileProviderItem, to parent: ItemIdentifier, as name: String, content: [UInt8]? = nil
     ) async throws -> FileProviderItem {
-        var item = item
-        (item.parentItemIdentifier, item.filename) = (parent, name)
+        let item = item.renamed(name).moved(to: parent)
         return try await modify(item, [.parentItemIdentifier, .filename], content: content).item
     }
 }

@@ -53,8 +53,7 @@ struct LostResponseTests {
     func refusedLookUp(_ status: Int) async throws {
         try await PlainServer.withSession(attempts: 1) { server, session async throws in
             let made = try await session.create(ProviderSession.template("old", kind: .directory))
-            var item = made.item
-            item.filename = "new"
+            let item = made.item.renamed("new")
             try await server.request(".refuse=\(status)")
             do {
                 _ = try await session.provider.modifyItem(

@@ -259,8 +259,7 @@ struct ServerTests {
             #expect(set.stillPending == [])
             #expect(set.item.itemVersion.contentVersion == written.item.itemVersion.contentVersion)
             #expect(try await session.find("script").permissions == 0o640)
-            var renamed = set.item
-            renamed.filename = "renamed"
+            let renamed = set.item.renamed("renamed")
             #expect(try await session.modify(renamed, .filename).item.permissions == 0o640)
             #expect(try await session.find("renamed").permissions == 0o640)
 

@@ -75,8 +75,7 @@ struct TrashBinFaultTests {
             let to = try await session.find("to").itemIdentifier
             let file = try await session.find("file")
             try await settleTrial(remote, session)
-            var thrown = file
-            thrown.parentItemIdentifier = .trashContainer
+            let thrown = file.moved(to: .trashContainer)
             try await remote.fault(fault, "DELETE")
             let first = await failureCode { [thrown] in
                 _ = try await session.modify(thrown, .parentItemIdentifier, content: Array("two".utf8))

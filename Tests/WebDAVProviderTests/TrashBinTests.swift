@@ -32,8 +32,7 @@ struct TrashBinTests {
             let (a, b) = (try await session.find("a").itemIdentifier, try await session.find("b").itemIdentifier)
             let trashed = try await session.trash(file)
             // But for where it is, it is what it was.
-            var expected = file
-            expected.parentItemIdentifier = .trashContainer
+            let expected = file.moved(to: .trashContainer)
             #expect(trashed == expected)
             #expect(try await remote.listing(of: "a") == ["sub"])
             #expect(try await remote.binnedNames() == ["file"])

@@ -25,8 +25,7 @@ extension ProviderConformance.Subject {
             var changed = before
             set(&changed)
             // The provider must ignore fields that are not in the change.
-            var sent = changed
-            sent.filename = "not this one"
+            let sent = changed.renamed("not this one")
             let stored = try await session.modify(sent, field)
             try expect(stored.item.filename == "file", "a change of \(field.names) renames the item")
             try expectField(field, set, stored, over: before)

@@ -39,8 +39,7 @@ extension ProviderConformance.Subject {
         try await expectContent(
             Array("theirs, meanwhile".utf8), of: theirs.itemIdentifier, "after an upload with an old base version")
         // A field that has no version cannot conflict.
-        var renamed = base
-        renamed.filename = "renamed"
+        let renamed = base.renamed("renamed")
         let stored = try await session.modify(renamed, .filename)
         try expect(
             stored.item.itemVersion.contentVersion == theirs.itemVersion.contentVersion, "a rename changes the content")
@@ -53,8 +52,7 @@ extension ProviderConformance.Subject {
         let bytes = RemoteContent.pattern(size: 3 << 20, seed: 1)[0..<3 << 20]
         let content = try TestContent(bytes) { throw Broken() }
         try await expectBroken("an upload") { _ = try await session.modify(before, .contents, source: content.source) }
-        var renamed = before
-        renamed.filename = "renamed"
+        let renamed = before.renamed("renamed")
         try await expectBroken("an upload with a rename") {
             _ = try await session.modify(renamed, .filename, source: content.source)
         }
@@ -113,13 +111,11 @@ extension ProviderConformance.Subject {
             "a descendant has another identifier after a move of its directory")
         try await expectNames([], in: session.find("from").itemIdentifier, "after a move to another directory")
 
-        var above = try await session.find("to")
-        above.parentItemIdentifier = moved.item.itemIdentifier
+        let above = try await session.find("to").moved(to: moved.item.itemIdentifier)
         try await expect(.cannotSynchronize, from: "moving a directory below itself") {
             _ = try await session.modify(above, .parentItemIdentifier)
         }
-        var lost = moved.item
-        lost.parentItemIdentifier = "there-is-no-such-item"
+        let lost = moved.item.moved(to: "there-is-no-such-item")
         try await expect(.noSuchItem, from: "moving something into an unknown directory") {
             _ = try await session.modify(lost, .parentItemIdentifier)
         }

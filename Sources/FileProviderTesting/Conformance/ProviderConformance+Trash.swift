@@ -113,9 +113,7 @@ extension ProviderConformance.Subject {
     }
 
     private func trash(_ item: FileProviderItem) async throws -> FileProviderItem {
-        var item = item
-        item.parentItemIdentifier = .trashContainer
-        let stored = try await session.modify(item, .parentItemIdentifier)
+        let stored = try await session.modify(item.moved(to: .trashContainer), .parentItemIdentifier)
         try expect(
             stored.item.isTrashed, "'\(item.filename)' was trashed and is in '\(stored.item.parentItemIdentifier)'")
         try expect(
