@@ -102,6 +102,18 @@ extension Replica {
         return effects
     }
 
+    /// Lists a directory with these items.
+    ///
+    /// - Returns: the inode of the first.
+    package func list(
+        _ first: FileProviderItem, _ others: FileProviderItem..., in directory: InodeNumber = .root,
+        open: any OpenInodes
+    ) async throws -> InodeNumber {
+        try await list([first] + others, in: directory, open: open)
+        guard let number = try self.number(first.itemIdentifier.rawValue) else { throw FileProviderError(.noSuchItem) }
+        return number
+    }
+
     @discardableResult
     package func change(
         _ updated: [FileProviderItem] = [], deleted: [ItemIdentifier] = [], open: any OpenInodes

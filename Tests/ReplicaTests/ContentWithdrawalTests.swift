@@ -60,8 +60,7 @@ import Testing
     }
 
     @Test("a local change that fails puts back the content that it has withdrawn") func localFailure() async throws {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
         try await replica.fill(number)
         #expect(throws: Failure.self) {
             _ = try replica.change(open: fixture.open) { changes in

@@ -27,8 +27,7 @@ import Testing
 
     @Test("E10: an eviction whose unlink fails says which error, and the item stays materialized")
     func failedUnlinkKeepsTheItem() async throws {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
         try await replica.fill(number)
         // A directory in its place cannot be unlinked (EISDIR).
         let path = fixture.directory.appending("contents").appending(number.description).string
@@ -73,8 +72,7 @@ import Testing
 
     @Test("SEND-8: a file with a pending chmod is not evicted, and no candidate for making room")
     func pendingChmodIsNotEvicted() async throws {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
         try await replica.fill(number)
         #expect(try replica.database.evictionCandidates(after: nil, limit: 10).map(\.number) == [number])
         _ = try replica.change(open: fixture.open) {
@@ -93,8 +91,7 @@ import Testing
         directory.capabilities.insert(.allowsTrashing)
         try await replica.list([directory], open: fixture.open)
         let number = try #require(try replica.number("d"))
-        try await replica.list([.file("below", in: "d", size: 10)], in: number, open: fixture.open)
-        let below = try #require(try replica.number("below"))
+        let below = try await replica.list(.file("below", in: "d", size: 10), in: number, open: fixture.open)
         try await replica.fill(below)
         _ = try replica.change(open: fixture.open) { try $0.items.trash("d", user: 0, group: 0) }
         // As it is once the remote has heard of it.

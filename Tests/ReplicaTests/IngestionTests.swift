@@ -43,8 +43,7 @@ import Testing
     }
 
     @Test func aRenameKeepsInodeAndContent() async throws {
-        try await replica.list([.file("a"), .directory("d")], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a"), .directory("d"), open: fixture.open)
         try await replica.fill(number)
         let directory = try #require(try replica.number("d"))
         try await replica.list([], in: directory, open: fixture.open)
@@ -57,10 +56,8 @@ import Testing
     }
 
     @Test func movedItemOutlivesItsOldDirectory() async throws {
-        try await replica.list([.directory("d")], open: fixture.open)
-        let directory = try #require(try replica.number("d"))
-        try await replica.list([.file("a", in: "d")], in: directory, open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try await replica.list(.file("a", in: "d"), in: directory, open: fixture.open)
         try await replica.fill(number)
         try await replica.change([.file("a")], deleted: ["d"], open: fixture.open)
         #expect(try replica.names() == ["a"])
@@ -159,8 +156,7 @@ import Testing
     }
 
     @Test func parentsInACircleAreReportedAndChangeNothing() async throws {
-        try await replica.list([.directory("a")], open: fixture.open)
-        let a = try #require(try replica.number("a"))
+        let a = try await replica.list(.directory("a"), open: fixture.open)
         try await replica.list([.directory("b", in: "a")], in: a, open: fixture.open)
         let effects = try await replica.change([.directory("a", in: "b")], open: fixture.open)
         #expect(effects.defects.count == 1)
@@ -169,11 +165,9 @@ import Testing
 
     @Test("CHANGE-2: directories that change their nesting are placed in any order", arguments: [false, true])
     func directoriesThatChangeTheirNestingArePlaced(isReversed: Bool) async throws {
-        try await replica.list([.directory("a"), .directory("d")], open: fixture.open)
-        let a = try #require(try replica.number("a"))
+        let a = try await replica.list(.directory("a"), .directory("d"), open: fixture.open)
         let d = try #require(try replica.number("d"))
-        try await replica.list([.directory("b", in: "a"), .file("fa", in: "a")], in: a, open: fixture.open)
-        let b = try #require(try replica.number("b"))
+        let b = try await replica.list(.directory("b", in: "a"), .file("fa", in: "a"), in: a, open: fixture.open)
         // The remote moves a below b, and d takes the name of a.
         let batch: [FileProviderItem] = [
             .directory("a", in: "b"), .directory("a", id: "d"), .directory("c", id: "b"),
@@ -188,10 +182,8 @@ import Testing
 
     @Test("CHANGE-2: a directory whose new parent still lies below it stays shown, and both directories are compared")
     func aDirectoryThatWouldLieBelowItselfStaysShown() async throws {
-        try await replica.list([.directory("a"), .directory("d")], open: fixture.open)
-        let a = try #require(try replica.number("a"))
-        try await replica.list([.directory("b", in: "a")], in: a, open: fixture.open)
-        let b = try #require(try replica.number("b"))
+        let a = try await replica.list(.directory("a"), .directory("d"), open: fixture.open)
+        let b = try await replica.list(.directory("b", in: "a"), in: a, open: fixture.open)
         try await replica.list([], in: b, open: fixture.open)
         let moved = FileProviderItem.directory("a", in: "b")
         let effects = try await replica.change([moved, .directory("a", id: "d")], open: fixture.open)
@@ -221,8 +213,7 @@ import Testing
     }
 
     @Test func aListingRemovesWhatIsGone() async throws {
-        try await replica.list([.file("a"), .file("b")], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a"), .file("b"), open: fixture.open)
         let effects = try await replica.list([.file("b")], open: fixture.open)
         #expect(try replica.names() == ["b"])
         #expect(try replica.database.inode(number) == nil)

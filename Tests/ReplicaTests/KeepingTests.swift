@@ -46,8 +46,7 @@ import Testing
     @Test("REMOVE-1: what was written below a directory that lies in no other is kept") func withoutDirectory()
         async throws
     {
-        try await replica.list([.directory("d")], open: fixture.open)
-        let outer = try #require(try replica.number("d"))
+        let outer = try await replica.list(.directory("d"), open: fixture.open)
         try await replica.list([.directory("e", in: "d"), .file("there", in: "d")], in: outer, open: fixture.open)
         let inner = try #require(try replica.number("e"))
         try await replica.list([], in: inner, open: fixture.open)
@@ -80,8 +79,7 @@ import Testing
 
     @Test("REMOVE-1: a FIFO below a directory that lies in no other is kept, and what cannot be kept is named")
     func special() async throws {
-        try await replica.list([.directory("d")], open: fixture.open)
-        let outer = try #require(try replica.number("d"))
+        let outer = try await replica.list(.directory("d"), open: fixture.open)
         try await replica.list([], in: outer, open: fixture.open)
         let link = try replica.change(open: NothingOpen()) { changes in
             for new in [

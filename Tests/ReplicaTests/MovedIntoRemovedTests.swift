@@ -11,12 +11,9 @@ import Testing
         arguments: [["z", "y", "x"], ["y", "x", "z"], ["x", "y", "z"]], [false, true])
     func staysWhatItWas(order: [String], isWritten: Bool) async throws {
         let (fixture, replica) = try ReplicaFixture.opened()
-        try await replica.list([.directory("x"), .file("f", size: 0)], open: fixture.open)
-        let outer = try #require(try replica.number("x"))
-        try await replica.list([.directory("y", in: "x")], in: outer, open: fixture.open)
-        let middle = try #require(try replica.number("y"))
-        try await replica.list([.directory("z", in: "y")], in: middle, open: fixture.open)
-        let inner = try #require(try replica.number("z"))
+        let outer = try await replica.list(.directory("x"), .file("f", size: 0), open: fixture.open)
+        let middle = try await replica.list(.directory("y", in: "x"), in: outer, open: fixture.open)
+        let inner = try await replica.list(.directory("z", in: "y"), in: middle, open: fixture.open)
         try await replica.list([], in: inner, open: fixture.open)
         let number = try #require(try replica.number("f"))
         _ = try replica.change(open: fixture.open) {

@@ -43,8 +43,7 @@ import Testing
     /// Makes a replica with a file whose content is here, and lets go of it as a crash does.
     private func leave(_ body: (Replica, InodeNumber) async throws -> Void) async throws -> InodeNumber {
         let replica = try fixture.replica()
-        try await replica.list([.file("a", size: 100), .directory("d")], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), .directory("d"), open: fixture.open)
         try await replica.fill(number)
         try await body(replica, number)
         return number
@@ -101,8 +100,7 @@ import Testing
         arguments: [true, false])
     func removalWaits(isOpen: Bool) async throws {
         let replica = try fixture.replica()
-        try await replica.list([.file("a", id: "A", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("A"))
+        let number = try await replica.list(.file("a", id: "A", size: 100), open: fixture.open)
         let open = isOpen ? Opened(reading: [number]) : Opened(known: [number])
         _ = try replica.change(open: open) { try $0.names.unlink("a", in: .root) }
         let removed = Replica.now.seconds

@@ -19,8 +19,7 @@ import Testing
         answering version: String, isWrittenAgain: Bool = false, _ fixture: ReplicaFixture, _ replica: Replica,
         meanwhile change: (LocalChanges, InodeNumber) throws -> Void = { _, _ in }
     ) async throws -> (item: ItemRecord, number: InodeNumber) {
-        try await replica.list([.file("file", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("file"))
+        let number = try await replica.list(.file("file", size: 100), open: fixture.open)
         let row = try #require(try replica.database.item(ofInode: number)).id
         _ = try replica.change(open: fixture.open) {
             try $0.contents.beginWriting(number, truncating: true, caller: Self.caller)

@@ -48,8 +48,7 @@ import Testing
 
     /// A file whose content is here.
     private func filled() async throws -> InodeRecord {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
         try await replica.fill(number)
         return try #require(try replica.database.inode(number))
     }
@@ -103,8 +102,7 @@ import Testing
             "UPDATE inode SET localBytes = 7 WHERE number =", "UPDATE item SET name = '..' WHERE inode =",
         ])
     func violation(damage: String) async throws {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
         try await replica.fill(number, 0..<10)
         try await fixture.sabotage("\(damage) \(number)")
         let found = try replica.check(open: OpenedMeanwhile(fixture), isRepairing: true).findings
@@ -151,8 +149,7 @@ import Testing
 
     @Test("CHECK-2: a content file that a transaction makes during the repair stays")
     func madeMeanwhile() async throws {
-        try await replica.list([.file("a", size: 100)], open: fixture.open)
-        let number = try #require(try replica.number("a"))
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
         let (replica, made, checked) = (replica, DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         async let making: Void = replica.database.write(async: { db in
             try db.beginContent(of: number)

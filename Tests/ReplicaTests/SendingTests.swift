@@ -75,8 +75,7 @@ import Testing
 
     @Test("SEND-13: a new file that was renamed before it was sent is not sent under its old name")
     func renamedBeforeItIsSent() async throws {
-        try await replica.list([.directory("d")], open: fixture.open)
-        let directory = try #require(try replica.number("d"))
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
         try await replica.list([], in: directory, open: fixture.open)
         let row = try make("old")
         func prepared() throws -> SentChange {
@@ -227,8 +226,7 @@ import Testing
 
     @Test("SEND-5: a date that is set while a file is open for writing hides no store through a mapping")
     func datedWhileOpen() async throws {
-        try await replica.list([.file("file", size: 0, version: "1")], open: fixture.open)
-        let number = try #require(try replica.number("file"))
+        let number = try await replica.list(.file("file", size: 0, version: "1"), open: fixture.open)
         _ = try replica.change(open: fixture.open) {
             try $0.contents.beginWriting(number, truncating: false, caller: Self.caller)
         }

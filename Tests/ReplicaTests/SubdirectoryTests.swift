@@ -37,8 +37,7 @@ import Testing
             #expect(try replica.database.readCommitted { try SchemaComparison.differences(in: $0) } == [])
         }
         func count(_ number: InodeNumber) throws -> Int? { try replica.database.inode(number)?.subdirectories }
-        try await replica.list([.directory("a"), .directory("b"), .file("f")], open: fixture.open)
-        let a = try #require(try replica.number("a"))
+        let a = try await replica.list(.directory("a"), .directory("b"), .file("f"), open: fixture.open)
         try await replica.list([], in: a, open: fixture.open)
         #expect(try count(.root) == 2)
         for isFollowed in [false, true] {

@@ -9,8 +9,7 @@ import Testing
     @Test("a displaced item that becomes new is shown again, under a name that is free")
     func becomingNewShowsADisplacedItem() async throws {
         let (fixture, replica) = try ReplicaFixture.opened()
-        try await replica.list([.file("a", id: "1"), .file("b", id: "2")], open: fixture.open)
-        let number = try #require(try replica.number("1"))
+        let number = try await replica.list(.file("a", id: "1"), .file("b", id: "2"), open: fixture.open)
         try await replica.fill(number)
         let row = try #require(try replica.database.item(ofInode: number)?.id)
         try replica.database.write(.everything) { db in
@@ -35,8 +34,7 @@ import Testing
     @Test("what was to be found in a directory that becomes new is not pending any more")
     func becomingNewForgetsDeletionsToBeFound() async throws {
         let (fixture, replica) = try ReplicaFixture.opened()
-        try await replica.list([.directory("d", id: "d")], open: fixture.open)
-        let directory = try #require(try replica.number("d"))
+        let directory = try await replica.list(.directory("d", id: "d"), open: fixture.open)
         try await replica.list([.file("f", id: "f", in: "d")], in: directory, open: fixture.open)
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("f", in: directory) }
         try await replica.beginReimport(below: directory)
@@ -50,8 +48,7 @@ import Testing
     @Test("what was sent of an item without an answer stays known when it becomes new")
     func becomingNewKeepsWhatWasSent() async throws {
         let (fixture, replica) = try ReplicaFixture.opened()
-        try await replica.list([.file("a", id: "1")], open: fixture.open)
-        let number = try #require(try replica.number("1"))
+        let number = try await replica.list(.file("a", id: "1"), open: fixture.open)
         try await replica.fill(number)
         let item = try #require(try replica.database.item(ofInode: number))
         try await fixture.sabotage("INSERT INTO unanswered (item, size, modifiedAt) VALUES (\(item.id), 100, 5)")
