@@ -77,9 +77,7 @@ extension RealMount {
 
         @Test("WRITE-17: what a capability does not allow fails on the system call", arguments: cases)
         func isEnforced(on test: Case) async throws {
-            var options = InMemoryProvider.Options()
-            options.trash = true
-            try await ProvidedMount.run(options: options) { tree in
+            try await ProvidedMount.run(options: .with(\.trash, true)) { tree in
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
                 tree.addDirectory("d", identifier: "d")
                 tree.addDirectory("empty", identifier: "empty")

@@ -72,9 +72,9 @@ extension RealMount {
 
         @Test("WRITE-12: what the remote cannot hold stays as it was set, is not pending, and not sent again")
         func rows52And53() async throws {
-            var options = InMemoryProvider.Options()
-            options.holds = [.contents, .filename, .parentItemIdentifier]
-            try await ProvidedMount.run(options: options, listing: .everything, Self.tree) { mount async throws in
+            try await ProvidedMount.run(
+                options: .with(\.holds, [.contents, .filename, .parentItemIdentifier]), listing: .everything, Self.tree
+            ) { mount async throws in
                 let show = "stat -c '%a %Y' file; getfattr --only-values -n user.own file"
                 let set = try await bash(
                     "cd \"$1\"; cat file; chmod 640 file; setfattr -n user.own -v mine file; touch -d @1000000000 file; "

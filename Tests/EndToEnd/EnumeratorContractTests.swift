@@ -77,9 +77,7 @@ extension RealMount {
         }
 
         @Test("N5 a document that is open is followed live, and only as long as it is") func n5() async throws {
-            var options = InMemoryProvider.Options()
-            options.documentEnumeration = true
-            try await ProvidedMount.run(options: options, Self.tree) { mount async throws in
+            try await ProvidedMount.run(options: .with(\.documentEnumeration, true), Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["file"]).output == "text")
                 #expect(await mount.provider.log.waits(.anchor, .workingSet))
                 let rounds = mount.provider.log.count(of: .changes, .workingSet)
@@ -122,9 +120,8 @@ extension RealMount {
 
         @Test("N5 a document that goes while it is open goes here, once a lookup has confirmed it")
         func n5Gone() async throws {
-            var options = InMemoryProvider.Options()
-            options.documentEnumeration = true
-            try await ProvidedMount.run(options: options, listing: .root, Self.tree) { mount async throws in
+            try await ProvidedMount.run(options: .with(\.documentEnumeration, true), listing: .root, Self.tree) {
+                mount async throws in
                 let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
                 mount.provider.faults.fail(.changes, of: "file", with: FileProviderError.noSuchItem("file"))
@@ -138,9 +135,7 @@ extension RealMount {
 
         @Test("N6 the trash is listed where there is one, and nothing allows trashing where there is none")
         func n6() async throws {
-            var options = InMemoryProvider.Options()
-            options.trash = true
-            try await ProvidedMount.run(options: options, listing: .root) { tree in
+            try await ProvidedMount.run(options: .with(\.trash, true), listing: .root) { tree in
                 Self.tree(&tree)
                 tree.edit("file") { $0.capabilities.insert(.allowsTrashing) }
             } _: { mount async throws in

@@ -219,9 +219,7 @@ extension RealMount {
         }
 
         @Test("NAME-8: page tokens that loop end the listing with EIO") func loopingTokens() async throws {
-            var options = InMemoryProvider.Options()
-            options.pageSize = 2
-            try await ProvidedMount.run(options: options) { tree in
+            try await ProvidedMount.run(options: .with(\.pageSize, 2)) { tree in
                 for number in 0..<6 { tree.addFile("file\(number)", content: RemoteContent("x")) }
             } _: { mount async throws in
                 mount.provider.faults.add(.pageToken(nil), to: .enumerate)

@@ -92,9 +92,7 @@ extension RealMount {
         }
 
         @Test("a reader gets bytes as they arrive") func streams() async throws {
-            var options = InMemoryProvider.Options()
-            options.chunkSize = 64 << 10
-            try await ProvidedMount.run(options: options) { tree in
+            try await ProvidedMount.run(options: .with(\.chunkSize, 64 << 10)) { tree in
                 tree.addFile("file", content: .pattern(size: 4 << 20, seed: 3), identifier: "file")
             } _: { mount async throws in
                 let gate = Gate()

@@ -52,9 +52,9 @@ extension RealMount {
         }
 
         @Test("MOUNT-6: df shows the room that the remote has, and asks it seldom") func remoteRoom() async throws {
-            var options = InMemoryProvider.Options()
-            options.quota = RemoteQuota(free: 300 << 20, total: 1000 << 20)
-            try await ProvidedMount.run(options: options, { _ in }) { mount async throws in
+            try await ProvidedMount.run(
+                options: .with(\.quota, RemoteQuota(free: 300 << 20, total: 1000 << 20)), { _ in }
+            ) { mount async throws in
                 func df() async throws -> String {
                     try await Command.run("df", "-BM", "--output=size,avail", mount.path.string).output
                 }

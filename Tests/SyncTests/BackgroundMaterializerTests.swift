@@ -129,10 +129,8 @@ extension EngineTests {
         }
 
         @Test("READ-8: four at once and a reader goes first") func fourAtOnceAndAReaderGoesFirst() async throws {
-            var options = InMemoryProvider.Options()
-            options.concurrentCalls = 4
             try await EngineFixture.run(
-                options: options,
+                options: .with(\.concurrentCalls, 4),
                 fill: { tree in
                     tree.addDirectory("d", identifier: "d")
                     for number in 0..<12 {

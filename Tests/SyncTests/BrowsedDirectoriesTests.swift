@@ -106,9 +106,7 @@ extension EngineTests {
     @Suite("comparisons of single directories") struct BrowsedDirectoryComparisonTests {
         @Test("CHANGE-9: one directory alone shows what is new in it, and what went is looked for everywhere")
         func oneDirectory() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await EngineFixture.run(options: options) { tree in
+            try await EngineFixture.run(options: .with(\.changeFeed, false)) { tree in
                 tree.addDirectory("one", identifier: "one")
                 tree.addDirectory("two", identifier: "two")
                 tree.addFile("file", in: "one", content: RemoteContent("x"), identifier: "file")

@@ -44,9 +44,7 @@ extension EngineTests {
 
         @Test("SEND-11: what a caller waits for is sent before all others, and its directory before it")
         func whatIsWaitedForIsFirst() async throws {
-            var options = InMemoryProvider.Options()
-            options.concurrentCalls = 1
-            try await Machine.run(options: options, isInteractive: false) { machine async throws in
+            try await Machine.run(options: .with(\.concurrentCalls, 1), isInteractive: false) { machine async throws in
                 machine.provider.faults.delay(.create, by: .milliseconds(50))
                 machine.engine.pause(.user)
                 for number in 0..<100 { try await machine.write("\(number)", to: "n\(number)") }

@@ -138,9 +138,7 @@ extension EngineTests {
 
         @Test("CHANGE-2: a directory whose new parent moves in a later batch is placed in the same round")
         func newParentMovesInALaterBatch() async throws {
-            var options = InMemoryProvider.Options()
-            options.pageSize = 1
-            try await EngineFixture.run(options: options) { tree in
+            try await EngineFixture.run(options: .with(\.pageSize, 1)) { tree in
                 tree.addDirectory("a", identifier: "a")
                 tree.addDirectory("b", in: "a", identifier: "b")
             } _: { fixture in
@@ -159,9 +157,7 @@ extension EngineTests {
 
         @Test("CHANGE-1: an item in no directory is looked up", arguments: [false, true])
         func itemInNoDirectoryIsLookedUp(isGone: Bool) async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await run(options: options) { fixture in
+            try await run(options: .with(\.changeFeed, false)) { fixture in
                 // The remote moves it into a directory that is gone when it is looked up.
                 let report = try #require(fixture.provider.tree["a"]).moved(to: "gone")
                 _ = try await fixture.replica.ingest(open: fixture.open) { try $0.changes.move(report) }
@@ -189,9 +185,7 @@ extension EngineTests {
         }
 
         @Test("CHANGE-8: changes come in batches") func changesComeInBatches() async throws {
-            var options = InMemoryProvider.Options()
-            options.pageSize = 7
-            try await run(options: options) { fixture in
+            try await run(options: .with(\.pageSize, 7)) { fixture in
                 fixture.provider.change { tree in
                     for number in 0..<50 { tree.addFile("new\(number)", content: RemoteContent("x")) }
                 }
@@ -320,15 +314,14 @@ extension EngineTests {
 
         @Test("CHANGE-4: a hold ends also in a round in which a lookup cannot tell anything of one item")
         func holdBesideAnUnclearItem() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
             func add(_ numbers: Range<Int>, to tree: inout RemoteTree) {
                 for number in numbers {
                     tree.addFile("\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
                 }
             }
-            try await EngineFixture.run(options: options, fill: { add(0..<200, to: &$0) }, listing: "/") {
-                fixture async throws in
+            try await EngineFixture.run(
+                options: .with(\.changeFeed, false), fill: { add(0..<200, to: &$0) }, listing: "/"
+            ) { fixture in
                 fixture.provider.change { tree in (0..<150).forEach { tree.delete(ItemIdentifier("f\($0)")) } }
                 _ = await failure { try await fixture.engine.refresh() }
                 #expect(fixture.engine.heldRemovals != nil)
@@ -342,9 +335,7 @@ extension EngineTests {
 
         @Test("NAME-6: a missing item that a lookup cannot tell anything of stays, and the others are removed")
         func unclearItems() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await run(options: options) { fixture in
+            try await run(options: .with(\.changeFeed, false)) { fixture in
                 fixture.provider.faults.fail(.item, of: "a", with: FileProviderError(.malformedResponse), times: nil)
                 fixture.provider.change {
                     $0.delete("a")
@@ -419,9 +410,7 @@ extension EngineTests {
         }
 
         @Test func withoutAHistoryEverythingIsCompared() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await run(options: options) { fixture in
+            try await run(options: .with(\.changeFeed, false)) { fixture in
                 fixture.provider.change {
                     $0.delete("a")
                     $0.write(RemoteContent("longer"), to: "b")

@@ -250,10 +250,9 @@ extension EngineTests {
 
         @Test("CONFLICT-3: what both sides wrote alike is no conflict")
         func alike() async throws {
-            var options = InMemoryProvider.Options()
-            options.recognizesEqualUploads = false
             try await Machine.run(
-                options: options, fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }
+                options: .with(\.recognizesEqualUploads, false),
+                fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }
             ) { machine in
                 _ = try await machine.read("a")
                 machine.provider.changeSilently { tree in

@@ -42,9 +42,8 @@ extension EngineTests {
         }
 
         @Test func queuedCallsFailWithoutACallOfTheirOwn() async throws {
-            var options = InMemoryProvider.Options()
-            options.concurrentCalls = 4
-            try await EngineFixture.run(options: options, fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(options: .with(\.concurrentCalls, 4), fill: files, listing: "/") {
+                fixture async throws in
                 let gate = fixture.provider.faults.hold(.fetch)
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)
                 fixture.provider.faults.fail(.item, with: FileProviderError(.serverUnreachable), times: nil)

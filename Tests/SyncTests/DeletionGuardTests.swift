@@ -108,9 +108,7 @@ extension EngineTests {
                     }
                 }
             }
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await Machine.run(options: options, fill: fill) { machine async throws in
+            try await Machine.run(options: .with(\.changeFeed, false), fill: fill) { machine async throws in
                 machine.provider.changeSilently { tree in
                     for path in tree.entries().keys where path.contains("/") {
                         tree.identifier(at: path).map { tree.delete($0) }
@@ -258,9 +256,7 @@ extension EngineTests {
 
         @Test("CHANGE-4: what waits for what is held is tried after an hour, then after two, also after a restart")
         func triedOnce() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await Machine.run(options: options, fill: fillThree) { machine async throws in
+            try await Machine.run(options: .with(\.changeFeed, false), fill: fillThree) { machine async throws in
                 let before = machine.provider.tree
                 machine.provider.changeSilently { tree in
                     tree.delete("one")
@@ -392,9 +388,7 @@ extension EngineTests {
         private static func runOnDirectory(
             changeFeed: Bool = false, _ test: (Machine) async throws -> Void
         ) async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = changeFeed
-            try await Machine.run(options: options) { tree in
+            try await Machine.run(options: .with(\.changeFeed, changeFeed)) { tree in
                 tree.addDirectory("doc", identifier: "doc")
                 for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
             } _: { machine async throws in

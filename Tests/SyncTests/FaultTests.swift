@@ -293,9 +293,8 @@ extension EngineTests {
         @Test("WRITE-12: what the remote cannot hold is kept here") func unsupportedFieldsAreKeptLocally()
             async throws
         {
-            var options = InMemoryProvider.Options()
-            options.holds = [.contents, .filename, .parentItemIdentifier]
-            try await Machine.run(options: options, fill: fill) { machine in
+            try await Machine.run(options: .with(\.holds, [.contents, .filename, .parentItemIdentifier]), fill: fill) {
+                machine in
                 let time = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 5)
                 try await machine.write("new", to: "n")
                 try await machine.setTime(of: "n", to: time)
@@ -386,9 +385,7 @@ extension EngineTests {
 
         @Test("SEND-3: what is written during an upload is not mixed and sent again")
         func writeDuringUploadIsNotMixedAndIsSentAgain() async throws {
-            var options = InMemoryProvider.Options()
-            options.uploadChunkSize = 4
-            try await Machine.run(options: options, fill: fill) { machine in
+            try await Machine.run(options: .with(\.uploadChunkSize, 4), fill: fill) { machine in
                 let gate = Gate()
                 machine.provider.faults.add(.holdTransfer(after: 4, gate), to: .modify, times: 1)
                 let number = try await machine.open("a")

@@ -233,10 +233,8 @@ extension EngineTests {
 
         @Test("CHANGE-7: a directory that is not found while it moves is listed again, and its listing compared")
         func aDirectoryThatMovesMeanwhile() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
             try await EngineFixture.run(
-                options: options,
+                options: .with(\.changeFeed, false),
                 fill: { tree in
                     let directory = tree.addDirectory("d", identifier: "d")
                     tree.addFile("one", in: directory, content: RemoteContent("1"))

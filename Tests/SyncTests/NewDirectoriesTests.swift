@@ -11,9 +11,7 @@ extension EngineTests {
     @Suite struct NewDirectoriesTests {
         /// A remote with files in a directory, and others beside it.
         private func run(files: Int, others: Int, _ test: (Machine) async throws -> Void) async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await Machine.run(options: options) { tree in
+            try await Machine.run(options: .with(\.changeFeed, false)) { tree in
                 tree.addDirectory("doc", identifier: "doc")
                 for number in 0..<files { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
                 for number in 0..<others { tree.addFile("o\(number)", content: RemoteContent("\(number)")) }

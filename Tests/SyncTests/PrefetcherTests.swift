@@ -46,9 +46,8 @@ extension EngineTests {
         }
 
         @Test func aForegroundListingNeverWaitsForThoseAhead() async throws {
-            var options = InMemoryProvider.Options()
-            options.concurrentCalls = 4
-            try await EngineFixture.run(options: options, fill: tree, listing: "d0") { fixture async throws in
+            try await EngineFixture.run(options: .with(\.concurrentCalls, 4), fill: tree, listing: "d0") {
+                fixture async throws in
                 let gates = (1..<9).map { fixture.provider.faults.hold(.enumerate, of: ItemIdentifier("d\($0)")) }
                 try await fixture.engine.list(fixture.number("below0"), request: fixture.request)
                 #expect(await eventually { gates.reduce(0) { $0 + $1.waiting } >= 3 })

@@ -34,9 +34,8 @@ extension EngineTests {
             "CHANGE-1: a directory that became incomplete while it was listed is compared without being asked for, and alone",
             arguments: [true, false])
         func comparedAfterItsListing(hasChangeFeed: Bool) async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = hasChangeFeed
-            try await EngineFixture.run(options: options, fill: fill, listing: "/") { fixture async throws in
+            try await EngineFixture.run(options: .with(\.changeFeed, hasChangeFeed), fill: fill, listing: "/") {
+                fixture in
                 fixture.engine.start()
                 // The round that this begins with is over.
                 #expect(await fixture.provider.log.waits(for: 2, .enumerate, .rootContainer))

@@ -33,10 +33,9 @@ extension EngineTests {
         }
 
         @Test func theFirstBytesArriveBeforeTheLast() async throws {
-            var options = InMemoryProvider.Options()
-            options.chunkSize = 65_536
             try await EngineFixture.run(
-                options: options, fill: { $0.addFile("f", content: .pattern(size: 500_000, seed: 2), identifier: "f") }
+                options: .with(\.chunkSize, 65_536),
+                fill: { $0.addFile("f", content: .pattern(size: 500_000, seed: 2), identifier: "f") }
             ) { fixture in
                 try await fixture.list()
                 let gate = Gate()
@@ -109,10 +108,9 @@ extension EngineTests {
         }
 
         @Test func withoutRangesEverythingComesInOneFetch() async throws {
-            var options = InMemoryProvider.Options()
-            options.partialContentFetching = false
             try await EngineFixture.run(
-                options: options, fill: { $0.addFile("f", content: .pattern(size: 3 << 20, seed: 5), identifier: "f") }
+                options: .with(\.partialContentFetching, false),
+                fill: { $0.addFile("f", content: .pattern(size: 3 << 20, seed: 5), identifier: "f") }
             ) { fixture in
                 try await fixture.list()
                 _ = try await fixture.read("f", (2 << 20)..<(2 << 20) + 10)

@@ -77,9 +77,8 @@ extension EngineTests {
             "REIMPORT-6: a round after a reimport lists a directory once, whether it compares all or a few",
             arguments: [false, true])
         func listedOnceAfterReimport(hasChangeFeed: Bool) async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = hasChangeFeed
-            try await Machine.run(options: options, fill: Machine.fillForReimport) { machine in
+            try await Machine.run(options: .with(\.changeFeed, hasChangeFeed), fill: Machine.fillForReimport) {
+                machine in
                 let directory = try await machine.number("d")
                 try await machine.engine.reimport(below: .root)
                 await machine.engine.continueReimport()
@@ -156,13 +155,11 @@ extension EngineTests {
 
         @Test("REIMPORT-2: a file whose version was settled after it was removed stays removed")
         func aRemovedFileHasASettledVersion() async throws {
-            var options = InMemoryProvider.Options()
-            options.settlesVersions = true
             let fill: (inout RemoteTree) -> Void = { tree in
                 Machine.fillForReimport(&tree)
                 tree.edit("x") { $0.itemVersion.contentVersion = Array("settled?".utf8) }
             }
-            try await Machine.run(options: options, fill: fill) { machine in
+            try await Machine.run(options: .with(\.settlesVersions, true), fill: fill) { machine in
                 try await machine.remove("d/x")
                 machine.provider.change { tree in
                     tree.edit("x") { $0.itemVersion.contentVersion = Array("settled".utf8) }

@@ -241,9 +241,7 @@ extension EngineTests {
         }
 
         @Test func aReadOnlyRemoteIsOfferedNothing() async throws {
-            var options = InMemoryProvider.Options()
-            options.writing = false
-            try await EngineFixture.run(options: options, fill: Machine.fillForReimport) { fixture in
+            try await EngineFixture.run(options: .with(\.writing, false), fill: Machine.fillForReimport) { fixture in
                 let failure = await failure { try await fixture.engine.reimport(below: .root) }
                 #expect(failure?.code == .featureUnsupported)
             }

@@ -187,10 +187,8 @@ extension EngineTests {
 
         @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
             try await Machine.run(
-                options: options,
+                options: .with(\.changeFeed, false),
                 fill: { tree in
                     tree.addDirectory("from", identifier: "from")
                     tree.addDirectory("to", identifier: "to")
@@ -222,9 +220,7 @@ extension EngineTests {
 
         @Test("CHANGE-6: a lookup that is older than an answer moves nothing back")
         func staleLookupDoesNotUndoAcknowledgedMove() async throws {
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await Machine.run(options: options, fill: { ScriptRun.fill(&$0) }) { machine in
+            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) { machine in
                 try await machine.listAll()
                 try await machine.rename("d/x", to: "e/x")
                 try await machine.rename("d/y", to: "e/y")

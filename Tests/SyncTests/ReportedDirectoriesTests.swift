@@ -15,9 +15,7 @@ extension EngineTests {
         func listedWhileARemoteReports() async throws {
             let directory = try TemporaryDirectory()
             defer { directory.remove() }
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            let remote = InMemoryProvider(options: options)
+            let remote = InMemoryProvider(options: .with(\.changeFeed, false))
             remote.change { _ = $0.addDirectory("d", identifier: "d") }
             let reporter = Reporter(remote: remote)
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

@@ -151,9 +151,8 @@ extension EngineTests {
                 tree.addDirectory("d", identifier: "d")
                 tree.addFile("f", in: "d", content: RemoteContent("f"))
             }
-            var options = InMemoryProvider.Options()
-            options.changeFeed = false
-            try await EngineFixture.run(options: options, fill: fill, listing: "d") { fixture async throws in
+            try await EngineFixture.run(options: .with(\.changeFeed, false), fill: fill, listing: "d") {
+                fixture async throws in
                 let error = FileProviderError(.malformedResponse, "no listing")
                 fixture.provider.faults.fail(.enumerate, of: "d", with: error, times: nil)
                 for _ in 0..<2 {

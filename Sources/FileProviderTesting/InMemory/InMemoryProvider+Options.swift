@@ -44,5 +44,12 @@ extension InMemoryProvider {
 
         /// A remote that can be written, and has no trash.
         public init() {}
+
+        /// The usual options but for one.
+        package static func with<Value>(_ option: WritableKeyPath<Options, Value>, _ value: Value) -> Options {
+            var options = Options()
+            options[keyPath: option] = value
+            return options
+        }
     }
 }
