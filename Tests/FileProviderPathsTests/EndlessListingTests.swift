@@ -23,9 +23,7 @@ import Testing
 
     @Test("NAME-8: a directory whose listing goes round in a cycle is not searched for ever before it is deleted")
     func deletingEnds() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.listsTrees = true
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(listsTrees: true)) { remote, session async throws in
             remote.change { $0.make(RemotePath(["d"]), kind: .directory) }
             let directory = try await session.find("d")
             remote.cycle.withLock { $0 = ["A", "B"] }

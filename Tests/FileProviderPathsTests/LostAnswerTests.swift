@@ -318,9 +318,7 @@ import Testing
 
     @Test("PATH-4: what was made here while its directory was listed is not taken for renamed to what looks like it")
     func madeDuringAListing() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = true
-        try await run(habits) { remote, start async throws in
+        try await run(.init(hasTagsOfContent: true)) { remote, start async throws in
             let session = start()
             try await session.list()
             remote.change { $0.make(path("alike"), kind: .file, [7]) }
@@ -341,10 +339,7 @@ import Testing
 
     @Test("PATH-4: what is in another part of a listing is not gone")
     func inAnotherPart() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = true
-        habits.part = 2
-        try await run(habits) { remote, start async throws in
+        try await run(.init(hasTagsOfContent: true, part: 2)) { remote, start async throws in
             let session = start()
             for name in ["b", "c", "d"] { remote.change { $0.make(path(name), kind: .file, Array(name.utf8)) } }
             let before = try await session.list()

@@ -36,9 +36,7 @@ struct PathAddressedProviderTests {
 
     @Test("ACCESS-10: set-ID bits of another user's file are not sent, and stay here")
     func setIDOfOthers() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.storesEverything = true
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(storesEverything: true)) { remote, session async throws in
             for (name, owner, mode) in [("others", geteuid() + 1, 0o2755), ("own", geteuid(), 0o6755)] {
                 var template = ProviderSession.template(name)
                 (template.permissions, template.owner, template.group) = (0o6755, owner, getegid())
@@ -204,9 +202,7 @@ struct PathAddressedProviderTests {
 
     @Test("CONFLICT-2: a symbolic link that another client has replaced is not deleted", arguments: [true, false])
     func replacedLinks(isTagStrong: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.isTagStrong = isTagStrong
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(isTagStrong: isTagStrong)) { remote, session async throws in
             remote.change { $0.makeLink(path("link"), to: "here") }
             let known = try await session.find("link")
             remote.change { $0.makeLink(path("link"), to: "there") }
@@ -246,9 +242,7 @@ struct PathAddressedProviderTests {
 
     @Test("PATH-7: a walk is answered out of one listing of the tree, and not about what was changed here since")
     func trees() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.listsTrees = true
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(listsTrees: true)) { remote, session async throws in
             remote.change { contents in
                 for directory in ["a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/e"] {
                     contents.make(path(directory), kind: .directory)
@@ -351,9 +345,7 @@ struct PathAddressedProviderTests {
 
     @Test("PATH-6: what was made here under a name that the remote does not list is there when it is listed again")
     func unlistedNames() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.listsHiddenNames = false
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(listsHiddenNames: false)) { remote, session async throws in
             remote.change { $0.make(path("shown"), kind: .file, [1]) }
             try await session.list()
             let made = try await session.create(

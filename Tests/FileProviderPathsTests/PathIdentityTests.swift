@@ -32,9 +32,7 @@ import Testing
         "PATH-2: a directory that another client moved keeps its identifier, and so do all items below it",
         arguments: [false, true])
     func directories(hasNoTag: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = hasNoTag
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(hasTagsOfContent: hasNoTag)) { remote, session async throws in
             remote.change {
                 $0.make(path("a"), kind: .directory)
                 $0.make(path("a/b"), kind: .directory)
@@ -53,9 +51,7 @@ import Testing
         "PATH-2: a directory that another client moved and changed keeps its identifier, if half of it is as it was",
         arguments: [false, true])
     func changedDirectories(hasNoTag: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = hasNoTag
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(hasTagsOfContent: hasNoTag)) { remote, session async throws in
             remote.change { contents in
                 for directory in ["a", "b", "c"] { contents.make(path(directory), kind: .directory) }
                 for name in ["a/a1", "a/a2", "b/b1", "b/b2", "b/b3", "c/c1"] {
@@ -87,8 +83,7 @@ import Testing
         "PATH-3: a directory whose files have weak versions is not taken for a removed one that had as many of them",
         arguments: [true, false])
     func weaklyAlikeDirectories(isRemovalListedFirst: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        (habits.hasTagsOfContent, habits.isTagStrong) = (true, false)
+        let habits = MemoryPathRemote.Habits(isTagStrong: false, hasTagsOfContent: true)
         try await MemoryPathRemote.run(habits) { remote, session async throws in
             // As two versions of a package, whose files have one date.
             remote.change { contents in
@@ -117,8 +112,7 @@ import Testing
 
     @Test("PATH-3: a directory of weak versions that appears below another parent, and changed, is another one")
     func weaklyAlikeElsewhere() async throws {
-        var habits = MemoryPathRemote.Habits()
-        (habits.hasTagsOfContent, habits.isTagStrong) = (true, false)
+        let habits = MemoryPathRemote.Habits(isTagStrong: false, hasTagsOfContent: true)
         try await MemoryPathRemote.run(habits) { remote, session async throws in
             remote.change { contents in
                 for directory in ["one", "one/p", "two"] { contents.make(path(directory), kind: .directory) }
@@ -142,10 +136,8 @@ import Testing
         "PATH-2: a directory that was renamed is not taken for another one of the same names that was removed",
         arguments: [false, true])
     func alikeDirectories(hasNoTag: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = hasNoTag
         for size in [1, 2] {
-            try await MemoryPathRemote.run(habits) { remote, session async throws in
+            try await MemoryPathRemote.run(.init(hasTagsOfContent: hasNoTag)) { remote, session async throws in
                 remote.change { contents in
                     for parent in ["a", "b"] {
                         contents.make(path(parent), kind: .directory)
@@ -172,9 +164,7 @@ import Testing
         "PATH-2: of a copied tree each directory costs one look at the original, and nothing of it is taken for moved")
     func copies() async throws {
         for isStrong in [true, false] {
-            var habits = MemoryPathRemote.Habits()
-            habits.isTagStrong = isStrong
-            try await MemoryPathRemote.run(habits) { remote, session async throws in
+            try await MemoryPathRemote.run(.init(isTagStrong: isStrong)) { remote, session async throws in
                 remote.change { contents in
                     contents.make(path("original"), kind: .directory)
                     for number in 0..<50 { contents.make(path("original/\(number)"), kind: .file, [1]) }
@@ -303,9 +293,7 @@ import Testing
 
     @Test("PATH-3: what is seen for the first time is no other file of the same length and time that has gone")
     func weakTags() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.isTagStrong = false
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(isTagStrong: false)) { remote, session async throws in
             remote.change {
                 $0.make(path("one"), kind: .file, Array("1".utf8))
                 $0.make(path("kept"), kind: .file, Array("2".utf8))
@@ -332,9 +320,7 @@ import Testing
 
     @Test("PATH-3: of two files of one length and time that were renamed neither takes the identifier of the other")
     func alikeAndRenamed() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.isTagStrong = false
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(isTagStrong: false)) { remote, session async throws in
             remote.change { contents in
                 for number in ["1", "2"] {
                     contents.make(path("x" + number), kind: .directory)
@@ -357,9 +343,7 @@ import Testing
         "PATH-3: a file that was renamed there and removed here is not taken for another of its length and time",
         arguments: [true, false])
     func removedHereAndRenamedThere(isSent: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.isTagStrong = false
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(isTagStrong: false)) { remote, session async throws in
             remote.change { contents in
                 contents.make(path("removed"), kind: .file, Array("1".utf8))
                 contents.make(path("other"), kind: .file, Array("2".utf8))
@@ -383,9 +367,7 @@ import Testing
 
     @Test("PATH-3: what holds nothing is not taken for something else that is gone, where no tag says so")
     func nothingIsLikeNothing() async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = true
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(hasTagsOfContent: true)) { remote, session async throws in
             remote.change { contents in
                 contents.make(path("there"), kind: .directory)
                 contents.make(path("empty"), kind: .directory)

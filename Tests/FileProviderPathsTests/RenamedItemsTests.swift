@@ -18,9 +18,7 @@ import Testing
         "PATH-2: an item in a directory that was renamed since the last listing is found, written and made",
         arguments: [false, true])
     func renamedAbove(hasNoTag: Bool) async throws {
-        var habits = MemoryPathRemote.Habits()
-        habits.hasTagsOfContent = hasNoTag
-        try await MemoryPathRemote.run(habits) { remote, session async throws in
+        try await MemoryPathRemote.run(.init(hasTagsOfContent: hasNoTag)) { remote, session async throws in
             let files = try await makeTree(remote, session)
             let file = try #require(files.first { $0.filename == "7" })
             let d = file.parentItemIdentifier

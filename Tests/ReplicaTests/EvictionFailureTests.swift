@@ -76,8 +76,7 @@ import Testing
         try await replica.fill(number)
         #expect(try replica.database.evictionCandidates(after: nil, limit: 10).map(\.number) == [number])
         _ = try replica.change(open: fixture.open) {
-            var attributes = LocalAttributes()
-            attributes.permissions = 0o600
+            let attributes = LocalAttributes(permissions: 0o600)
             return try $0.attributes.setAttributes(of: number, to: attributes, caller: caller)
         }
         #expect(await refusal(number) == .unsyncedEdits)

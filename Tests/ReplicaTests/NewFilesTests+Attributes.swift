@@ -41,12 +41,9 @@ extension NewFilesTests {
 
     @Test("WRITE-8: what is set on a new file is what a transaction sets") func sameAsInATransaction() async throws {
         let replica = try await prepared()
-        var setID = LocalAttributes()
-        setID.permissions = 0o6771
-        var group = LocalAttributes()
-        group.group = 90
-        var time = LocalAttributes()
-        time.accessedAt = .at(FileTimestamp(seconds: 3_000, nanoseconds: 0))
+        let setID = LocalAttributes(permissions: 0o6771)
+        let group = LocalAttributes(group: 90)
+        let time = LocalAttributes(accessedAt: .at(FileTimestamp(seconds: 3_000, nanoseconds: 0)))
         for (name, steps) in [
             ("s", [setID, group]), ("g", [group, setID]), ("t", [time, changes]), ("c", [changes, time]),
         ] {
@@ -120,9 +117,7 @@ extension NewFilesTests {
         let directory = try #require(try replica.number("d"))
         try await replica.list([], in: directory, open: fixture.open)
         _ = try #require(try make("x", in: replica, directory: directory))
-        var changes = LocalAttributes()
-        changes.permissions = 0o2775
-        changes.group = 77
+        let changes = LocalAttributes(permissions: 0o2775, group: 77)
         _ = try replica.change(open: fixture.open, changingNames: false) {
             try $0.attributes.setAttributes(of: directory, to: changes, caller: LocalCaller(user: 0, group: 0))
         }

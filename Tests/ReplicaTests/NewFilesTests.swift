@@ -380,9 +380,7 @@ import Testing
     @Test("what group and mode a directory gives on is kept") func setGroup() async throws {
         let replica = try await prepared()
         _ = try replica.change(open: fixture.open) { changes in
-            var wish = LocalAttributes()
-            wish.permissions = 0o2775
-            wish.group = 55
+            let wish = LocalAttributes(permissions: 0o2775, group: 55)
             _ = try changes.attributes.setAttributes(of: .root, to: wish, caller: LocalCaller(user: 0, group: 0))
         }
         let made = try #require(try make("a", in: replica))

@@ -45,8 +45,7 @@ import Testing
         let (fixture, replica) = try ReplicaFixture.opened()
         let (item, _) = try await send(answering: version, fixture, replica) { changes, number in
             guard isChangedMeanwhile else { return }
-            var attributes = LocalAttributes()
-            attributes.permissions = 0o600
+            let attributes = LocalAttributes(permissions: 0o600)
             _ = try changes.attributes.setAttributes(of: number, to: attributes, caller: Self.caller)
         }
         #expect(item.inode.content == .dataless && item.inode.size == 70)

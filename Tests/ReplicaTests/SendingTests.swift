@@ -42,8 +42,7 @@ import Testing
     }
 
     private func setDate(of number: InodeNumber) throws {
-        var dated = LocalAttributes()
-        dated.modifiedAt = .at(Self.earlier)
+        let dated = LocalAttributes(modifiedAt: .at(Self.earlier))
         _ = try replica.change(open: fixture.open) {
             try $0.attributes.setAttributes(of: number, to: dated, caller: Self.caller)
         }

@@ -276,8 +276,7 @@ import Testing
                             try changes.names.rename(name, in: directory, to: other, in: target, .replace)
                         case 7: try changes.names.rename(name, in: directory, to: other, in: target, .exchange)
                         case 8:
-                            var attributes = LocalAttributes()
-                            attributes.permissions = bits
+                            let attributes = LocalAttributes(permissions: bits)
                             _ = try changes.attributes.setAttributes(
                                 of: number ?? .root, to: attributes, caller: LocalCaller(user: 0, group: 0))
                         case 9:

@@ -255,8 +255,7 @@ import Testing
 
     @Test("S3-7: what a listing does not show yet is not taken for deleted", arguments: [1, 3], [true, false])
     func unlistedObjectIsCompared(width: Int, isWanted: Bool) async throws {
-        var settings = S3Settings()
-        settings.width = width
+        let settings = S3Settings(width: width)
         try await StrictStoreProgram.withRemote(["ignores", "unlisted=top/2"], settings: settings) { store, remote, _ in
             for number in 1...3 { try await store.put("text", to: "top/\(number)") }
             await remote.preconditions.support()

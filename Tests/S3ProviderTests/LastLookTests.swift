@@ -32,9 +32,7 @@ import Testing
 
     @Test("S3-5: what is larger is written so, and over nothing that is newer")
     func largerContentIsWritten() async throws {
-        var settings = S3Settings()
-        settings.largestUnwatched = 1000
-        try await withBucket(settings: settings) { bucket, remote in
+        try await withBucket(settings: .init(largestUnwatched: 1000)) { bucket, remote in
             let path = RemotePath("file")
             let content = [UInt8](repeating: 7, count: 300_000)
             try await withContent(content) { source in

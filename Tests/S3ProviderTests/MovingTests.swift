@@ -44,9 +44,7 @@ import Testing
         "a directory into which more and more comes is not renamed, and its copies go: another client may be copying them"
     )
     func growingDirectoryStays() async throws {
-        var settings = S3Settings()
-        (settings.usualGrowth, settings.pauseAfterGrowth) = (0, 0.5...0.6)
-        try await withBucket(settings: settings) { bucket, remote in
+        try await withBucket(settings: .init(usualGrowth: 0, pauseAfterGrowth: 0.5...0.6)) { bucket, remote in
             try await fill(bucket)
             let writers = (1...3).map { writer in
                 Task {
@@ -258,9 +256,7 @@ import Testing
     }
 
     @Test func largeObjectsAreCopiedInParts() async throws {
-        var settings = S3Settings()
-        settings.largestCopy = 10_000
-        try await withBucket(settings: settings) { bucket, remote in
+        try await withBucket(settings: .init(largestCopy: 10_000)) { bucket, remote in
             let text = String(repeating: "0123456789", count: 2500)
             try await bucket.put(bucket.prefix + "large", text, fields: ["x-amz-meta-own": "kept"])
             let moved = try await remote.move(RemotePath("large"), to: RemotePath("moved"), kind: .file)
@@ -273,10 +269,7 @@ import Testing
     }
 
     @Test func renamedMultipartObjectKeepsItsContent() async throws {
-        var settings = S3Settings()
-        settings.multipartThreshold = 100_000
-        settings.partSize = 1 << 20
-        try await withBucket(settings: settings) { bucket, remote in
+        try await withBucket(settings: .init(multipartThreshold: 100_000, partSize: 1 << 20)) { bucket, remote in
             try await bucket.put(bucket.prefix + "a/", "")
             var sent: RemoteEntry?
             try await withContent([UInt8](repeating: 7, count: 3 << 20)) {

@@ -78,9 +78,7 @@ import Testing
         "S3-7: a copy in parts is the rename's own by its mark, because servers may not check that its key is free",
         arguments: [true, false])
     func undoneCopyInParts(isOwn: Bool) async throws {
-        var settings = S3Settings()
-        settings.largestCopy = 3
-        try await StrictStoreProgram.withRemote(["plain"], settings: settings) { store, remote, _ in
+        try await StrictStoreProgram.withRemote(["plain"], settings: .init(largestCopy: 3)) { store, remote, _ in
             let own = rename("top/a/", "top/b/", .copying)
             var other = own
             other.identifier = "other"

@@ -10,10 +10,7 @@ import Testing
 
 @Suite(.tags(.server)) struct WritingTests {
     private static let small = { () -> S3Settings in
-        var settings = S3Settings()
-        settings.multipartThreshold = 100_000
-        settings.partSize = 1 << 20
-        settings.width = 2
+        let settings = S3Settings(multipartThreshold: 100_000, partSize: 1 << 20, width: 2)
         return settings
     }()
 

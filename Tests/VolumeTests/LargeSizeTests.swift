@@ -25,11 +25,8 @@ import Testing
             "a", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil)
         let (node, limit) = (attributes.node, FileProviderItem.maximumDocumentSize)
         for size in [limit + 1, Int64.max] {
-            var wish = LocalAttributes()
-            wish.size = size
-            let changes = wish
             #expect(
-                errno { try volume.setAttributes(of: node, to: changes, caller: caller) }
+                errno { try volume.setAttributes(of: node, to: LocalAttributes(size: size), caller: caller) }
                     == .fileTooLarge)
             #expect(
                 errno { try volume.writing(node, at: size, count: 1, caller: caller) }

@@ -156,9 +156,7 @@ import Testing
     }
 
     @Test("attributes and extended attributes") func attributes() async throws {
-        var changes = LocalAttributes()
-        changes.permissions = 0o600
-        changes.modifiedAt = .now
+        let changes = LocalAttributes(permissions: 0o600, modifiedAt: .now)
         try await expectSame { volume, request in
             try volume.setAttributes(of: try node("a", volume), to: changes, caller: caller, request: request)
                 .permissions

@@ -139,9 +139,7 @@ import Volume
             "a", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil, isListed: false)
         let writing = try volume.writing(made.attributes.node, caller: nil)
         let file = try FileStatus(of: writing.descriptor)
-        var truncation = LocalAttributes()
-        truncation.size = 0
-        _ = try volume.setAttributes(of: made.attributes.node, to: truncation, caller: caller)
+        _ = try volume.setAttributes(of: made.attributes.node, to: LocalAttributes(size: 0), caller: caller)
         // A descriptor that was closed would get the next file's number.
         let next = try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec)
         defer { try? next.close() }

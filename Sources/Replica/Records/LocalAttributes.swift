@@ -16,7 +16,13 @@ package struct LocalAttributes: Hashable, Sendable {
     package var accessedAt: Time?
     package var modifiedAt: Time?
 
-    package init() {}
+    package init(
+        permissions: UInt16? = nil, owner: UInt32? = nil, group: UInt32? = nil, size: Int64? = nil,
+        accessedAt: Time? = nil, modifiedAt: Time? = nil
+    ) {
+        (self.permissions, self.owner, self.group) = (permissions, owner, group)
+        (self.size, self.accessedAt, self.modifiedAt) = (size, accessedAt, modifiedAt)
+    }
 
     /// Whether more is changed than when it was read.
     var changesWhatTheRemoteHas: Bool { permissions != nil || owner != nil || group != nil || modifiedAt != nil }

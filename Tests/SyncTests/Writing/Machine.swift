@@ -265,15 +265,13 @@ extension Machine {
 
     func setTime(of path: String, to time: FileTimestamp) async throws {
         let number = try await number(path)
-        var attributes = LocalAttributes()
-        attributes.modifiedAt = .at(time)
+        let attributes = LocalAttributes(modifiedAt: .at(time))
         try await change { _ = try $0.attributes.setAttributes(of: number, to: attributes, caller: Self.caller) }
     }
 
     func setPermissions(of path: String, to permissions: UInt16) async throws {
         let number = try await number(path)
-        var attributes = LocalAttributes()
-        attributes.permissions = permissions
+        let attributes = LocalAttributes(permissions: permissions)
         try await change { _ = try $0.attributes.setAttributes(of: number, to: attributes, caller: Self.caller) }
     }
 
