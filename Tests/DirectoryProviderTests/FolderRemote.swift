@@ -1,6 +1,7 @@
 import DirectoryProvider
 import FileProvider
 import FileProviderTesting
+import Foundation
 import SystemPackage
 import TestSupport
 
@@ -20,6 +21,16 @@ struct FolderRemote: RemoteUnderTest, TestFolder {
 
     /// A path in the folder.
     subscript(_ path: String) -> String { root.string + "/" + path }
+
+    /// Gives a file of the folder another name.
+    func link(_ name: String, as other: String) throws {
+        try FileManager.default.linkItem(atPath: self[name], toPath: self[other])
+    }
+
+    /// The content of a file of the folder; empty for none.
+    func text(_ path: String) -> String {
+        String(decoding: FileManager.default.contents(atPath: self[path]) ?? Data(), as: UTF8.self)
+    }
 
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
         try DirectoryProvider(root: root, manager: manager)

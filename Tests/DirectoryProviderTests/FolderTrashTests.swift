@@ -12,10 +12,6 @@ import Testing
 @Suite struct FolderTrashTests {
     private let top = ".Trash-\(getuid())"
 
-    private func text(_ remote: FolderRemote, _ path: String) -> String {
-        String(decoding: FileManager.default.contents(atPath: remote[path]) ?? Data(), as: UTF8.self)
-    }
-
     private func trash(_ path: String, _ session: ProviderSession) async throws -> FileProviderItem {
         let item = try await session.find(path).moved(to: .trashContainer)
         return try await session.modify(item, .parentItemIdentifier).item
@@ -31,7 +27,7 @@ import Testing
             #expect(second.filename == "é 2.txt")
             #expect(FileManager.default.contents(atPath: remote["\(top)/files/é.txt"]) == Data([1]))
             #expect(FileManager.default.contents(atPath: remote["\(top)/files/é 2.txt"]) == Data([2]))
-            let information = text(remote, "\(top)/info/é.txt.trashinfo")
+            let information = remote.text("\(top)/info/é.txt.trashinfo")
             #expect(information.hasPrefix("[Trash Info]\nPath=a%20b/%C3%A9.txt\nDeletionDate=20"))
             #expect(try await session.list().map(\.filename) == ["a b"])
             // For good.
@@ -49,7 +45,7 @@ import Testing
             await #expect(throws: FileProviderError.self) {
                 try await session.modify(item, .parentItemIdentifier, content: [3])
             }
-            #expect(text(remote, "file") == "\u{1}\u{2}")
+            #expect(remote.text("file") == "\u{1}\u{2}")
             #expect(!FileManager.default.fileExists(atPath: remote["\(top)/info/file.trashinfo"]))
             #expect(!FileManager.default.fileExists(atPath: remote["\(top)/files/file"]))
         }
@@ -93,7 +89,7 @@ import Testing
                 }
                 #expect(failure == .deletionRejected)
             }
-            #expect(text(remote, "back/file") == "\u{1}")
+            #expect(remote.text("back/file") == "\u{1}")
         }
     }
 
@@ -119,7 +115,7 @@ import Testing
             #expect(await eventually { hasBegun.load(ordering: .relaxed) })
             deletion.cancel()
             #expect(await eventually { hasEnded.load(ordering: .relaxed) })
-            #expect(text(remote, "\(top)/files/d/file") == "\u{1}")
+            #expect(remote.text("\(top)/files/d/file") == "\u{1}")
         }
     }
 

@@ -14,10 +14,6 @@ import Testing
         Set(try FileManager.default.contentsOfDirectory(atPath: remote[path]))
     }
 
-    private func text(_ remote: FolderRemote, _ path: String) -> String {
-        String(decoding: FileManager.default.contents(atPath: remote[path]) ?? Data(), as: UTF8.self)
-    }
-
     @Test func uploadKeepsAttributesThatTheItemDoesNotHave() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1, 2, 3], to: "file")
@@ -70,7 +66,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            #expect(text(remote, "directory/three") == "\u{2}\u{3}")
+            #expect(remote.text("directory/three") == "\u{2}\u{3}")
             let attributes = try FileManager.default.attributesOfItem(atPath: remote["directory"])
             #expect(attributes[.modificationDate] as? Date == date)
         }
@@ -132,7 +128,7 @@ import Testing
             #expect(error?.code == (isGone ? .noSuchItem : .localVersionConflictingWithServer))
             if !isGone { #expect(error?.item?.documentSize == 6) }
             #expect(try names(remote) == ["file"])
-            #expect(text(remote, "file") == "theirs")
+            #expect(remote.text("file") == "theirs")
         }
     }
 
@@ -148,7 +144,7 @@ import Testing
             #expect(error?.code == .filenameCollision)
             #expect(error?.item?.documentSize == 6)
             #expect(try names(remote) == ["file"])
-            #expect(text(remote, "file") == "theirs")
+            #expect(remote.text("file") == "theirs")
         }
     }
 
@@ -202,7 +198,7 @@ import Testing
                 #expect(try names(remote) == ["to"])
                 #expect(try names(remote, "to") == ["renamed"])
             }
-            #expect(text(remote, "to/renamed") == "new")
+            #expect(remote.text("to/renamed") == "new")
         }
     }
 

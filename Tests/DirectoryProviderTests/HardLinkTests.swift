@@ -10,10 +10,6 @@ import Testing
 
 /// Files of the source that have several names.
 @Suite struct HardLinkTests {
-    private func link(_ remote: FolderRemote, _ name: String, as other: String) throws {
-        try FileManager.default.linkItem(atPath: remote[name], toPath: remote[other])
-    }
-
     private func inode(_ path: String) throws -> UInt64? {
         try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? UInt64
     }
@@ -22,7 +18,7 @@ import Testing
     func theSiblingOfAReplacedLinkStays() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let before = try await session.list()
             #expect(Set(before.map(\.itemIdentifier)).count == 2)
             let sibling = try #require(before.first { $0.filename == "two" })
@@ -41,7 +37,7 @@ import Testing
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")
             let before = try await session.find("one")
-            try link(remote, "one", as: "a-link")
+            try remote.link("one", as: "a-link")
             let items = try await session.list()
             #expect(items.first { $0.filename == "one" }?.itemIdentifier == before.itemIdentifier)
             #expect(Set(items.map(\.itemIdentifier)).count == 2)
@@ -57,7 +53,7 @@ import Testing
     func aLinkThatWent() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let one = try await session.find("one")
             let two = try await session.find("two")
             let anchor = try await session.anchor()
@@ -77,7 +73,7 @@ import Testing
     func deletingALinkThatWent() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let one = try await session.find("one")
             _ = try await session.find("two")
             try await remote.delete("one")
@@ -126,7 +122,7 @@ import Testing
             try await FolderRemote.run { remote, session in
                 for directory in ["docs", "never"] { try await remote.makeDirectory(directory) }
                 try await remote.write(Array("shared".utf8), to: "docs/f")
-                if isLinked { try link(remote, "docs/f", as: "two") }
+                if isLinked { try remote.link("docs/f", as: "two") }
                 let item = try await session.find("docs/f")
                 try await remote.rename("docs/f", to: "never/f")
                 #expect(try await session.item(item.itemIdentifier).itemIdentifier == item.itemIdentifier)
@@ -142,7 +138,7 @@ import Testing
         try await FolderRemote.run { remote, session in
             for directory in ["docs", "never", "snapshot"] { try await remote.makeDirectory(directory) }
             try await remote.write(Array("shared".utf8), to: "docs/f")
-            try link(remote, "docs/f", as: "snapshot/f")
+            try remote.link("docs/f", as: "snapshot/f")
             let item = try await session.find("docs/f")
             try await remote.rename("docs", to: "never/docs")
             try await session.delete(item)
@@ -154,7 +150,7 @@ import Testing
     @Test("a link that is renamed in the source is the same item") func aRenamedLinkIsTheSameItem() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             for name in ["one", "two"] {
                 let before = try await session.find(name)
                 let anchor = try await session.anchor()
@@ -175,7 +171,7 @@ import Testing
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
             try await remote.write(Array("shared".utf8), to: "one")
-            try link(remote, "one", as: "directory/two")
+            try remote.link("one", as: "directory/two")
             let sibling = try await session.find("directory/two")
             let anchor = try await session.anchor()
             try await remote.write(Array("changed".utf8), to: "one")
@@ -193,7 +189,7 @@ import Testing
     func anEditKeepsTheInode() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("a longer first content".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let inode = try inode(remote["one"])
             for content in ["short", "and longer again than it has been before"] {
                 let item = try await session.find("one")
@@ -220,7 +216,7 @@ import Testing
         try #require(try await Command.run("mount", "-t", "ramfs", "none", remote.root.string).status == 0)
         try await withCleanUp({ _ = try await Command.run("umount", "-q", "-l", remote.root.string) }) {
             try await remote.write(Array("short".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let manager = TestManager(domain: remote.domain, stateDirectory: remote.stateDirectory)
             let folder = try Folder(path: remote.root, manager: manager, leftoverAge: 1)
             let root = try folder.openRoot()
@@ -255,7 +251,7 @@ import Testing
     func aFileInUseIsReplaced() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("first".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let reader = try FileHandle(forReadingFrom: URL(fileURLWithPath: remote["two"]))
             defer { try? reader.close() }
             let item = try await session.find("one")
@@ -280,7 +276,7 @@ import Testing
     func aCrashIsCompleted() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("old content".utf8), to: "one")
-            try link(remote, "one", as: "two")
+            try remote.link("one", as: "two")
             let item = try await session.find("one")
             // As the crash leaves it: the beginning is new.
             let copy = HiddenName.make()

@@ -11,10 +11,6 @@ import Testing
 
 /// Files with several names that were renamed here, and whose answers were lost.
 @Suite struct LinkRenamingTests {
-    private func link(_ remote: FolderRemote, _ name: String, as other: String) throws {
-        try FileManager.default.linkItem(atPath: remote[name], toPath: remote[other])
-    }
-
     /// Renames a link so that the answer is lost.
     private func renameUnanswered(_ session: ProviderSession, _ item: FileProviderItem, _ name: String) async throws
         -> FileProviderItem
@@ -43,7 +39,7 @@ import Testing
         try await FolderRemote.run { remote, session in
             for directory in ["docs", "never"] { try await remote.makeDirectory(directory) }
             try await remote.write(Array("shared".utf8), to: "docs/f")
-            try link(remote, "docs/f", as: "never/f")
+            try remote.link("docs/f", as: "never/f")
             let item = try await session.find("docs/f")
             let renamed = try await renameUnanswered(session, item, "g")
             try await restarted(remote, session) { later in
@@ -65,14 +61,14 @@ import Testing
     func listedAfterRenamingsWithoutAnswers() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "a")
-            try link(remote, "a", as: "b")
+            try remote.link("a", as: "b")
             let before = try await session.list()
             let items = ["a", "b"].compactMap { name in before.first { $0.filename == name } }
             try #require(items.count == 2)
             // The other way round in the order of names.
             for (item, name) in zip(items, ["y", "x"]) { _ = try await renameUnanswered(session, item, name) }
             // Listed before both, and not known yet.
-            try link(remote, "x", as: "new")
+            try remote.link("x", as: "new")
             try await restarted(remote, session) { later in
                 let after = try await later.list()
                 #expect(after.map(\.filename).sorted() == ["new", "x", "y"])
@@ -87,7 +83,7 @@ import Testing
     func listedWhileItIsRenamed() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array("shared".utf8), to: "a")
-            try link(remote, "a", as: "b")
+            try remote.link("a", as: "b")
             let item = try await session.find("a")
             let folder = try #require(session.provider as? DirectoryProvider).folder
             let place = ChangeLog.Place("c", in: .rootContainer)
@@ -109,14 +105,14 @@ import Testing
         try await FolderRemote.run { remote, session in
             for directory in ["docs", "never"] { try await remote.makeDirectory(directory) }
             try await remote.write(Array("shared".utf8), to: "docs/f")
-            try link(remote, "docs/f", as: "never/f")
+            try remote.link("docs/f", as: "never/f")
             var item = try await session.find("docs/f")
             item.filename = "g"
             item = try await session.modify(item, .filename).item
             try await remote.rename("docs/g", to: "docs/f")
             let back = try await session.find("docs/f")
             try await remote.delete("docs/f")
-            try link(remote, "never/f", as: "docs/g")
+            try remote.link("never/f", as: "docs/g")
             try await restarted(remote, session) { later in
                 let code = await failureCode { _ = try await later.modify(back, .contents, content: [1]) }
                 #expect(code == .noSuchItem)

@@ -27,8 +27,6 @@ import Testing
         }
     }
 
-    private func path(_ text: String) -> RemotePath { RemotePath(text.split(separator: "/").map(String.init)) }
-
     @Test("PATH-9: content that was sent with a renaming, and had no answer, stays where it was sent")
     func renamedAndWritten() async throws {
         try await run { remote, start async throws in

@@ -60,6 +60,13 @@ final class EngineFixture: Sendable {
         try? replica.close()
     }
 
+    /// A remote with the files `f0` to `f39`.
+    static func fortyFiles(_ tree: inout RemoteTree) {
+        for number in 0..<40 {
+            tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+        }
+    }
+
     // MARK: - What a process would do
 
     /// Lists the directory at a path, and all those on the way to it.

@@ -9,8 +9,6 @@ import Testing
 extension EngineTests {
     /// What becomes of changes when the remote, or this machine, fails in the middle of them.
     @Suite struct FaultTests {
-        private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
-
         // MARK: - Lost answers
 
         private func sendWithoutAnswer(_ kind: ProviderCallKind, _ machine: Machine) async throws {
@@ -22,7 +20,7 @@ extension EngineTests {
         @Test("SEND-2: an answer that was lost makes nothing twice") func anAnswerThatWasLostMakesNothingTwice()
             async throws
         {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("new", to: "n")
                 try await machine.makeDirectory("m")
                 try await machine.write("other", to: "a")
@@ -44,7 +42,7 @@ extension EngineTests {
             "SEND-2: a name that a renaming without an answer has taken is free again when its item is removed or renamed",
             arguments: [true, false], [true, false])
         func nameOfAnUnansweredRenaming(isRemoved: Bool, isDirectory: Bool) async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.rename("a", to: "taken")
                 try await sendWithoutAnswer(.modify, machine)
                 #expect(machine.provider.tree.entries().keys.contains("taken"))
@@ -72,7 +70,7 @@ extension EngineTests {
 
         @Test(arguments: ["create", "edit", "move", "delete"], [true, false])
         func aCrashInTheMiddleOfACallLosesNothing(what: String, isApplied: Bool) async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 let kind: ProviderCallKind
                 switch what {
                 case "create":
@@ -113,7 +111,7 @@ extension EngineTests {
         }
 
         @Test func editAfterCrashDoesNotConflictWithOwnUpload() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("other", to: "a")
                 let gate = machine.provider.faults.hold(.modify, times: 1)
                 let sending = Task { try await machine.send() }
@@ -132,7 +130,7 @@ extension EngineTests {
 
         @Test("SEND-14: what was made, removed, and never answered is not shown again")
         func itemRemovedBeforeAcknowledgementStaysRemoved() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("new", to: "n")
                 try await sendWithoutAnswer(.create, machine)
                 try await machine.remove("n")
@@ -149,7 +147,7 @@ extension EngineTests {
             "SEND-14: what was removed or renamed while it was sent once more is not left there",
             arguments: [true, false])
         func itemRemovedDuringRetryIsRemovedRemotely(isRemoved: Bool) async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("new", to: "n")
                 try await sendWithoutAnswer(.create, machine)
                 #expect(machine.provider.tree.entries()["n"]?.content == "new")
@@ -169,7 +167,7 @@ extension EngineTests {
 
         @Test("SEND-14: what was moved, rewritten, and removed without an answer is removed there, too")
         func movedUnacknowledgedItemIsRemovedRemotely() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("other", to: "a")
                 try await machine.rename("a", to: "d/moved")
                 try await sendWithoutAnswer(.modify, machine)
@@ -183,7 +181,7 @@ extension EngineTests {
 
         @Test("SEND-14: what was changed without an answer, and removed, is done with when its directory is gone there")
         func deletionInVanishedDirectoryIsComplete() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("other", to: "d/x")
                 try await sendWithoutAnswer(.modify, machine)
                 try await machine.remove("d/x")
@@ -197,7 +195,7 @@ extension EngineTests {
         // MARK: - What the remote says no to
 
         @Test("CONFLICT-7: a name that is taken gets another") func aNameThatIsTakenGetsAnother() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("here", to: "n.txt")
                 machine.provider.change { _ = $0.addFile("n.txt", content: RemoteContent("there")) }
                 try await machine.send()
@@ -211,7 +209,7 @@ extension EngineTests {
             "ERROR-6: what is refused is parked and retried",
             arguments: [FileProviderError.Code.insufficientQuota, .cannotSynchronize])
         func refusedChangeIsParkedAndRetried(code: FileProviderError.Code) async throws {
-            try await Machine.run(isInteractive: false, fill: fill) { machine in
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
                 machine.provider.faults.fail(.create, with: FileProviderError(code), times: nil)
                 try await machine.write("new", to: "n")
                 let number = try await machine.number("n")
@@ -231,7 +229,7 @@ extension EngineTests {
             "CONFLICT-4: a conflict of which the remote shows nothing is tried later, and said",
             arguments: [FileProviderError.Code.versionNoLongerAvailable, .localVersionConflictingWithServer])
         func aConflictWithNothingIsNoLoop(code: FileProviderError.Code) async throws {
-            try await Machine.run(isInteractive: false, fill: fill) { machine in
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
                 machine.provider.faults.fail(.modify, with: FileProviderError(code), times: nil)
                 try await machine.rename("d/x", to: "x")
                 let number = try await machine.number("x")
@@ -249,7 +247,7 @@ extension EngineTests {
         @Test("ERROR-5: a refusal concerns the item alone and delays no other") func aRefusedItemDelaysNoOther()
             async throws
         {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("bad", to: "bad")
                 try await machine.write("good", to: "good")
                 let placeholder = try await machine.item("bad").placeholder
@@ -264,7 +262,7 @@ extension EngineTests {
         }
 
         @Test func anUnreachableRemoteIsWaitedForByAllTogether() async throws {
-            try await Machine.run(isInteractive: false, fill: fill) { machine in
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
                 machine.provider.faults.failEverything(with: FileProviderError(.serverUnreachable))
                 for number in 0..<20 { try await machine.write("text \(number)", to: "n\(number)") }
                 _ = try await machine.engine.waitUntilSynced(within: .milliseconds(300))
@@ -279,7 +277,7 @@ extension EngineTests {
         @Test("CONFLICT-8: a deletion that is rejected is taken back") func aDeletionThatIsRejectedIsTakenBack()
             async throws
         {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.remove("d")
                 machine.provider.change { _ = $0.addFile("late", in: "d", content: RemoteContent("late")) }
                 try await machine.settle()
@@ -293,7 +291,9 @@ extension EngineTests {
         @Test("WRITE-12: what the remote cannot hold is kept here") func unsupportedFieldsAreKeptLocally()
             async throws
         {
-            try await Machine.run(options: .with(\.holds, [.contents, .filename, .parentItemIdentifier]), fill: fill) {
+            try await Machine.run(
+                options: .with(\.holds, [.contents, .filename, .parentItemIdentifier]), fill: ScriptRun.fill
+            ) {
                 machine in
                 let time = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 5)
                 try await machine.write("new", to: "n")
@@ -319,7 +319,7 @@ extension EngineTests {
             "WRITE-12: what the remote leaves pending is sent again later, and said",
             arguments: [ItemFields.contents, .filename])
         func fieldsLeftPendingAreNoLoop(field: ItemFields) async throws {
-            try await Machine.run(isInteractive: false, fill: fill) { machine in
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
                 machine.provider.faults.add(.leavePending(field), to: .modify, of: "a")
                 if field == .contents {
                     try await machine.write("other", to: "a")
@@ -346,7 +346,7 @@ extension EngineTests {
         }
 
         @Test("NAME-4: another identifier is taken over") func anotherIdentifierIsTakenOver() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 machine.provider.faults.add(.answerIdentifier("a, second"), to: .modify, of: "a", times: 1)
                 try await machine.rename("a", to: "n")
                 let number = try await machine.number("n")
@@ -359,7 +359,7 @@ extension EngineTests {
         }
 
         @Test func aDirectoryThatGetsAnotherIdentifierKeepsItsChildren() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 machine.provider.faults.add(.answerIdentifier("d, second"), to: .modify, of: "d", times: 1)
                 try await machine.rename("d", to: "n")
                 try await machine.write("other", to: "n/x")
@@ -373,7 +373,7 @@ extension EngineTests {
         @Test("SEND-15: what the remote made of a file is fetched") func contentRewrittenByRemoteIsFetched()
             async throws
         {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 machine.provider.faults.add(.shouldFetchContent(RemoteContent("as it is kept")), to: .create, times: 1)
                 try await machine.write("as it was sent", to: "n")
                 try await machine.settle()
@@ -385,7 +385,7 @@ extension EngineTests {
 
         @Test("SEND-3: what is written during an upload is not mixed and sent again")
         func writeDuringUploadIsNotMixedAndIsSentAgain() async throws {
-            try await Machine.run(options: .with(\.uploadChunkSize, 4), fill: fill) { machine in
+            try await Machine.run(options: .with(\.uploadChunkSize, 4), fill: ScriptRun.fill) { machine in
                 let gate = Gate()
                 machine.provider.faults.add(.holdTransfer(after: 4, gate), to: .modify, times: 1)
                 let number = try await machine.open("a")
@@ -404,7 +404,7 @@ extension EngineTests {
         }
 
         @Test func writeAfterLastReadOfUploadIsSentAgain() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("11111111", to: "n", thenWhileItIsSent: "22222222", by: .create)
                 try await machine.expectSettled()
                 #expect(machine.provider.tree.entries()["n"]?.content == "22222222")
@@ -413,7 +413,7 @@ extension EngineTests {
         }
 
         @Test func aFileThatIsMovedAndRemovedWhileItIsSentGoesThere() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 try await machine.write("new", to: "n")
                 let gate = machine.provider.faults.hold(.create, times: 1)
                 let sending = Task { try await machine.send() }

@@ -14,15 +14,9 @@ extension EngineTests {
             (.serverUnreachable, .noRouteToHost), (.notAuthenticated, .keyRejected),
         ]
 
-        private func files(_ tree: inout RemoteTree) {
-            for number in 0..<40 {
-                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
-            }
-        }
-
         @Test("ERROR-5: a file that cannot be fetched does not take the domain offline", arguments: codes)
         func aFileDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
-            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
                 let error = FileProviderError(code, "not this one")
                 fixture.provider.faults.fail(.fetch, of: "f0", with: error, times: nil)
                 for number in 1..<40 {
@@ -41,7 +35,7 @@ extension EngineTests {
         @Test(
             "ERROR-9: a change that waits is sent when the provider says that its error is resolved", arguments: codes)
         func aChangeIsSentOnceResolved(code: FileProviderError.Code, errno: Errno) async throws {
-            try await Machine.run(isInteractive: false, fill: files) { machine async throws in
+            try await Machine.run(isInteractive: false, fill: EngineFixture.fortyFiles) { machine async throws in
                 machine.provider.faults.fail(.modify, of: "f0", with: FileProviderError(code), times: nil)
                 machine.provider.faults.fail(.modify, of: "f1", with: FileProviderError(.cannotSynchronize), times: nil)
                 for name in ["f0", "f1"] { try await machine.write("new", to: name) }
@@ -57,7 +51,7 @@ extension EngineTests {
         @Test(
             "ERROR-5: a change that the remote does not take is tried later, and the others are sent", arguments: codes)
         func aChangeDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
-            try await Machine.run(isInteractive: false, fill: files) { machine async throws in
+            try await Machine.run(isInteractive: false, fill: EngineFixture.fortyFiles) { machine async throws in
                 machine.provider.faults.fail(.modify, of: "f0", with: FileProviderError(code, "not now"), times: nil)
                 for number in 0..<10 { try await machine.write("new \(number)", to: "f\(number)") }
                 let number = try await machine.number("f0")
@@ -96,7 +90,7 @@ extension EngineTests {
 
         @Test("ERROR-5: the domain goes offline when its root cannot be asked for either", arguments: codes)
         func theRootLatches(code: FileProviderError.Code, errno: Errno) async throws {
-            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
                 fixture.provider.faults.fail(.fetch, of: "f0", with: FileProviderError(code), times: nil)
                 fixture.provider.faults.fail(.item, of: .rootContainer, with: FileProviderError(code), times: nil)
                 #expect(await failure { _ = try await fixture.read("f0") }?.code == code)
@@ -107,7 +101,7 @@ extension EngineTests {
         }
 
         @Test("ERROR-5: calls that fail together ask for the root once") func oneProbe() async throws {
-            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
                 fixture.provider.log.clear()
                 let gate = fixture.provider.faults.hold(.item, of: .rootContainer)
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.serverUnreachable), times: nil)

@@ -6,13 +6,11 @@ import Testing
 extension EngineTests {
     /// What is written here is based on what was here when it was written, whatever the remote has told since.
     @Suite struct OriginTests {
-        private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
-
         /// The remote's `a` is rewritten, and the change is ingested while a process has the old version open.
         private func expectBothAreKept(
             openForWriting: Bool = false, write: (Machine, InodeNumber) async throws -> Void
         ) async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 _ = try await machine.read("a")
                 let number = try await machine.number("a")
                 if openForWriting { try await machine.beginWriting(number) }
@@ -48,7 +46,7 @@ extension EngineTests {
 
         /// The remote's `a` is rewritten and heard of while a reader has the old one open, and then written here by name.
         private func expectNoConflict(write: (Machine) async throws -> Void) async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 _ = try await machine.read("a")
                 let old = try await machine.number("a")
                 machine.open.insert(old)

@@ -10,12 +10,6 @@ import Testing
 extension EngineTests {
     /// Rounds of remote changes that fail.
     @Suite struct RoundRetryTests {
-        private func files(_ tree: inout RemoteTree) {
-            for number in 0..<40 {
-                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
-            }
-        }
-
         /// Lists the root, starts the engine and takes in the remote's changes.
         private func start(_ fixture: EngineFixture) async throws {
             try await fixture.list()
@@ -26,7 +20,7 @@ extension EngineTests {
 
         @Test("ERROR-6: a round that fails with a transient error is repeated without a request")
         func aRoundIsMadeAgain() async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles) { fixture async throws in
                 try await start(fixture)
                 fixture.provider.log.clear()
                 let error = FileProviderError(.providerDomainTemporarilyUnavailable, "status 500")
@@ -45,7 +39,7 @@ extension EngineTests {
                 FileProviderError.Code.malformedResponse, .cannotSynchronize, .fileReadNoPermission, .userCancelled,
             ])
         func refusedRounds(code: FileProviderError.Code) async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles) { fixture async throws in
                 try await start(fixture)
                 fixture.provider.faults.fail(.changes, with: FileProviderError(code, "refused"), times: nil)
                 fixture.provider.change { $0.addFile("new", content: RemoteContent("new")) }
@@ -60,7 +54,7 @@ extension EngineTests {
 
         @Test("ERROR-6: polls do not shorten the pause after a round that failed, and go on after one that succeeds")
         func pollsWait() async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles) { fixture async throws in
                 try await start(fixture)
                 fixture.engine.poll(.every(.milliseconds(20)))
                 let error = FileProviderError(.malformedResponse, "refused")
@@ -80,7 +74,7 @@ extension EngineTests {
 
         @Test("ERROR-6: news that readers ask for in vain do not change the pause after a round that failed")
         func readersWait() async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles) { fixture async throws in
                 try await start(fixture)
                 let error = FileProviderError(.malformedResponse, "refused")
                 fixture.provider.faults.fail(.changes, with: error, times: nil)
@@ -96,7 +90,7 @@ extension EngineTests {
 
         @Test("CHANGE-1: news that a reader has asked for lead to no rounds without a pause")
         func readersAskForRounds() async throws {
-            try await EngineFixture.run(fill: files) { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles) { fixture async throws in
                 try await start(fixture)
                 let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
                 fixture.engine.signal()
@@ -114,13 +108,14 @@ extension EngineTests {
             }
         }
 
+        private func directory(_ tree: inout RemoteTree) {
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("f", in: "d", content: RemoteContent("f"))
+        }
+
         @Test("ERROR-6: a directory that the remote cannot list is compared again alone, and keeps nothing else back")
         func malformedDirectory() async throws {
-            func fill(_ tree: inout RemoteTree) {
-                tree.addDirectory("d", identifier: "d")
-                tree.addFile("f", in: "d", content: RemoteContent("f"))
-            }
-            try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
+            try await EngineFixture.run(fill: directory, listing: "d") { fixture async throws in
                 fixture.engine.start()
                 #expect(await fixture.provider.log.waits(.anchor))
                 try await fixture.engine.refresh()
@@ -147,11 +142,7 @@ extension EngineTests {
 
         @Test("ERROR-6: a command asks once for a directory that the remote cannot list")
         func malformedDirectoryOfAPolledRemote() async throws {
-            func fill(_ tree: inout RemoteTree) {
-                tree.addDirectory("d", identifier: "d")
-                tree.addFile("f", in: "d", content: RemoteContent("f"))
-            }
-            try await EngineFixture.run(options: .with(\.changeFeed, false), fill: fill, listing: "d") {
+            try await EngineFixture.run(options: .with(\.changeFeed, false), fill: directory, listing: "d") {
                 fixture async throws in
                 let error = FileProviderError(.malformedResponse, "no listing")
                 fixture.provider.faults.fail(.enumerate, of: "d", with: error, times: nil)

@@ -9,8 +9,6 @@ import Testing
 extension EngineTests {
     /// News that were asked for before an answer was recorded, and are taken in after it.
     @Suite struct StaleChangesTests {
-        private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
-
         /// The remote changes `a` and tells so, together with something that has to be looked up before it can be taken in.
         private func whileChangesAreHeld(
             _ machine: Machine, change: (inout RemoteTree) -> Void, body: () async throws -> Void
@@ -33,7 +31,7 @@ extension EngineTests {
 
         @Test("CHANGE-6: what was answered between the asking for news and their taking in is not undone by them")
         func acknowledgementsAreNewerThanEarlierObservations() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 _ = try await machine.names(in: .root)
                 let number = try await machine.number("a")
                 try await whileChangesAreHeld(machine) { tree in
@@ -59,7 +57,7 @@ extension EngineTests {
 
         @Test("CHANGE-6: what was removed here and there meanwhile does not come back with news that still have it")
         func removalsAreNewer() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 _ = try await machine.names(in: .root)
                 try await whileChangesAreHeld(machine) { tree in
                     tree.edit("a") { $0.permissions = 0o600 }
@@ -76,7 +74,7 @@ extension EngineTests {
 
         @Test("CHANGE-6: what the news were right about, and nothing here was, is taken in when it has been looked up")
         func nothingIsMissed() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 _ = try await machine.names(in: .root)
                 try await whileChangesAreHeld(machine) { tree in
                     tree.rename("a", to: "theirs")

@@ -10,14 +10,8 @@ import Testing
 extension EngineTests {
     /// Files of which nothing has come.
     @Suite struct UnfetchedContentTests {
-        private func files(_ tree: inout RemoteTree) {
-            for number in 0..<40 {
-                tree.addFile("f\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
-            }
-        }
-
         @Test("READ-9: a read while the domain is paused leaves the file dataless") func pausedRead() async throws {
-            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
                 fixture.engine.pause(.user)
                 fixture.open.insert(try fixture.number("f1"))
                 #expect(await failure { _ = try await fixture.read("f1") }?.code == .serverUnreachable)
@@ -29,7 +23,7 @@ extension EngineTests {
 
         @Test("READ-9: a read that is refused leaves a file that is shown as dataless, while it is open as well")
         func refusedRead() async throws {
-            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
                 let number = try fixture.number("f1")
                 fixture.open.insert(number)
                 fixture.provider.faults.fail(.fetch, with: FileProviderError(.fileReadNoPermission), times: nil)
@@ -43,7 +37,7 @@ extension EngineTests {
 
         @Test("a read that is interrupted while a missing file is looked up gives no warning")
         func interruptedLookupGivesNoWarning() async throws {
-            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+            try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
                 try await fixture.engine.refresh()
                 fixture.provider.faults.fail(.fetch, of: "f1", with: FileProviderError(.noSuchItem), times: nil)
                 let gate = fixture.provider.faults.hold(.item, of: "f1")

@@ -9,8 +9,6 @@ import Testing
 extension EngineTests {
     /// What becomes of an item that the remote has and the provider does not want any more.
     @Suite struct WithdrawalTests {
-        private func fill(_ tree: inout RemoteTree) { ScriptRun.fill(&tree) }
-
         private func refuse(_ machine: Machine, _ identifier: ItemIdentifier) {
             machine.provider.faults.fail(.modify, of: identifier, with: FileProviderError(.excludedFromSync))
         }
@@ -23,7 +21,7 @@ extension EngineTests {
 
         @Test("ERROR-5: a file that the provider excludes is brought here first, and deleted on the remote then")
         func file() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 let inode = try await machine.number("a")
                 refuse(machine, "a")
                 try await machine.rename("a", to: "own")
@@ -47,7 +45,7 @@ extension EngineTests {
 
         @Test("ERROR-5: with a directory all below it is brought here, listed or not, and what is new in it stays, too")
         func directory() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 machine.provider.change { tree in
                     tree.addDirectory("deep", in: "f", identifier: "deep")
                     tree.addFile("z", in: "deep", content: RemoteContent("first z"), identifier: "z")
@@ -73,7 +71,7 @@ extension EngineTests {
 
         @Test("ERROR-5: what cannot be brought here is not deleted; it is pending with the reason until it can")
         func missingContent() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 refuse(machine, "d")
                 machine.provider.faults.fail(.fetch, of: "y", with: FileProviderError(.cannotSynchronize), times: nil)
                 try await machine.rename("d", to: "own")
@@ -123,7 +121,7 @@ extension EngineTests {
 
         @Test("ERROR-5: a crash between the refusal and the deletion loses nothing and deletes no more than once")
         func crash() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 refuse(machine, "d")
                 let gate = machine.provider.faults.hold(.fetch, of: "y", times: 1)
                 try await machine.rename("d", to: "own")
@@ -148,7 +146,7 @@ extension EngineTests {
         @Test("ERROR-5: what the remote does not delete is shown beside what stays here") func deletionIsRejected()
             async throws
         {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 refuse(machine, "a")
                 machine.provider.faults.fail(.delete, of: "a", with: FileProviderError(.deletionRejected))
                 try await machine.setPermissions(of: "a", to: 0o600)
@@ -162,7 +160,7 @@ extension EngineTests {
 
         @Test("R5, ERROR-5: what is offered again and not wanted stays, with all in it that is here; the rest is gone")
         func offered() async throws {
-            try await Machine.run(fill: fill) { machine in
+            try await Machine.run(fill: ScriptRun.fill) { machine in
                 let inode = try await machine.number("d/x")
                 #expect(try await machine.read("d/x") == "first x")
                 try await machine.engine.materialize(inode, request: machine.request)
