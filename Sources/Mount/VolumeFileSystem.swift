@@ -204,15 +204,9 @@ final class VolumeFileSystem: FileSystem {
 
     func getUsage(_ request: Request, node: NodeID, reply: consuming StatisticsReply) {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            let statistics = try volume.statistics()
-            return FileSystemUsage(
-                blocks: statistics.blocks, freeBlocks: statistics.freeBlocks,
-                availableBlocks: statistics.availableBlocks,
-                files: statistics.files, freeFiles: statistics.freeFiles,
-                blockSize: UInt32(clamping: statistics.blockSize),
-                fragmentSize: UInt32(clamping: statistics.blockSize))
-        } succeed: { reply, usage in
-            reply.succeed(usage)
+            try volume.statistics()
+        } succeed: { reply, statistics in
+            reply.succeed(statistics)
         }
     }
 

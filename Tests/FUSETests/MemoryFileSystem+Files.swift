@@ -179,8 +179,10 @@ extension MemoryFileSystem {
     }
 
     func getUsage(_ request: Request, node: NodeID, reply: consuming StatisticsReply) {
-        reply.succeed(
-            FileSystemUsage(blocks: 1000, freeBlocks: 600, availableBlocks: 500, files: 77, freeFiles: 11))
+        guard var statistics = try? FileSystemStatistics(of: "/") else { return reply.fail(.ioError) }
+        (statistics.blockSize, statistics.blocks, statistics.freeBlocks) = (4096, 1000, 600)
+        (statistics.availableBlocks, statistics.files, statistics.freeFiles) = (500, 77, 11)
+        reply.succeed(statistics)
     }
 
     func setExtendedAttribute(

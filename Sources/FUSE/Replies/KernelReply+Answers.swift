@@ -161,9 +161,13 @@ extension KernelReply where Answer == Answers.ExtendedAttribute {
 }
 
 extension KernelReply where Answer == Answers.Usage {
-    package consuming func succeed(_ usage: FileSystemUsage) {
-        var statistics = usage.shim
-        _ = answer { fuseshim_reply_statistics($0, &statistics) }
+    package consuming func succeed(_ statistics: FileSystemStatistics) {
+        let blockSize = UInt32(clamping: statistics.blockSize)
+        var shim = fuseshim_statistics(
+            blocks: statistics.blocks, free_blocks: statistics.freeBlocks,
+            available_blocks: statistics.availableBlocks, files: statistics.files, free_files: statistics.freeFiles,
+            block_size: blockSize, fragment_size: blockSize, name_length: 255)
+        _ = answer { fuseshim_reply_statistics($0, &shim) }
     }
 }
 
