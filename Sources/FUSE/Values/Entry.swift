@@ -3,18 +3,14 @@ import CFUSEShim
 /// The node of a name, and how long the kernel may cache the answer.
 package struct Entry: Hashable, Sendable {
     package var node: NodeID
-    /// Distinguishes nodes that reuse a number; 0 where numbers are never reused.
-    package var generation: UInt64
     package var attributes: FileAttributes
     package var entryLifetime: Lifetime
     package var attributesLifetime: Lifetime
 
     package init(
-        attributes: FileAttributes, generation: UInt64 = 0, entryLifetime: Lifetime = .infinite,
-        attributesLifetime: Lifetime = .infinite
+        attributes: FileAttributes, entryLifetime: Lifetime = .infinite, attributesLifetime: Lifetime = .infinite
     ) {
         node = attributes.node
-        self.generation = generation
         self.attributes = attributes
         self.entryLifetime = entryLifetime
         self.attributesLifetime = attributesLifetime
@@ -28,8 +24,9 @@ package struct Entry: Hashable, Sendable {
     }
 
     var shim: fuseshim_entry {
+        // Numbers are never reused, so that no generation tells their nodes apart.
         fuseshim_entry(
-            node: node.rawValue, generation: generation, entry_lifetime: entryLifetime.shim,
+            node: node.rawValue, generation: 0, entry_lifetime: entryLifetime.shim,
             attributes_lifetime: attributesLifetime.shim, attributes: attributes.shim)
     }
 }

@@ -14,15 +14,13 @@ package struct FileAttributes: Hashable, Sendable {
     package var group: UInt32
     /// The device number of a device file (`st_rdev`).
     package var device: UInt32
-    /// The preferred I/O size in bytes.
-    package var blockSize: UInt32
     package var accessTime: FileTime
     package var modificationTime: FileTime
     package var changeTime: FileTime
 
     package init(
         node: NodeID, kind: FileKind, permissions: UInt32, size: UInt64 = 0, blocks: UInt64 = 0, linkCount: UInt32 = 1,
-        owner: UInt32 = 0, group: UInt32 = 0, device: UInt32 = 0, blockSize: UInt32 = 4096,
+        owner: UInt32 = 0, group: UInt32 = 0, device: UInt32 = 0,
         accessTime: FileTime = FileTime(seconds: 0), modificationTime: FileTime = FileTime(seconds: 0),
         changeTime: FileTime = FileTime(seconds: 0)
     ) {
@@ -35,7 +33,6 @@ package struct FileAttributes: Hashable, Sendable {
         self.owner = owner
         self.group = group
         self.device = device
-        self.blockSize = blockSize
         self.accessTime = accessTime
         self.modificationTime = modificationTime
         self.changeTime = changeTime
@@ -52,6 +49,6 @@ package struct FileAttributes: Hashable, Sendable {
             access_nanoseconds: UInt32(truncatingIfNeeded: accessTime.nanoseconds),
             modification_nanoseconds: UInt32(truncatingIfNeeded: modificationTime.nanoseconds),
             change_nanoseconds: UInt32(truncatingIfNeeded: changeTime.nanoseconds),
-            mode: mode, links: linkCount, owner: owner, group: group, device: device, block_size: blockSize)
+            mode: mode, links: linkCount, owner: owner, group: group, device: device, block_size: 4096)
     }
 }

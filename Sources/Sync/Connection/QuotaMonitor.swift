@@ -13,13 +13,11 @@ package final class QuotaMonitor: Sendable {
 
     private let state = Mutex(State())
     private let calls: ProviderCalls
-    private let lifetime: Duration
     /// For how long an answer is good, also one that there is none.
-    package static let usualLifetime = Duration.seconds(60)
+    private static let lifetime = Duration.seconds(60)
 
-    init(calls: ProviderCalls, lifetime: Duration = QuotaMonitor.usualLifetime) {
+    init(calls: ProviderCalls) {
         self.calls = calls
-        self.lifetime = lifetime
     }
 
     /// The last known quota; nil before the first response. Returns at once, from any thread.
@@ -33,7 +31,7 @@ package final class QuotaMonitor: Sendable {
         let now = ContinuousClock.now
         state.withLock { state in
             guard state.asking == nil, !state.isStopped else { return }
-            if let askedAt = state.askedAt, now - askedAt < lifetime { return }
+            if let askedAt = state.askedAt, now - askedAt < Self.lifetime { return }
             state.askedAt = now
             state.asking = Task { [self] in
                 // After a failure the last value is kept.

@@ -120,7 +120,7 @@ final class S3Client: Sendable {
     }
 
     /// Sends a request as it is, and records its outcome in the ledger.
-    func attempt(_ request: HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
+    func attempt(_ request: HTTPRequest) async throws -> HTTPResponse {
         let keys = (request.authorizer as? Signer)?.changes ?? []
         let number = keys.isEmpty ? nil : ledger.send(keys)
         let start = ContinuousClock.now
@@ -129,7 +129,7 @@ final class S3Client: Sendable {
         let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
         let unknown = LedgerState.Outcome.unknown(isDeletion ? .deleted : .written(tag: request.tagOfWritten))
         do {
-            let answer = try await transport.send(request, bodyLimit: limit)
+            let answer = try await transport.send(request, bodyLimit: 8 << 20)
             if answer.fields["X-Openstack-Request-Id"] != nil { state.withLock { $0.isSwift = true } }
             // The time for content does not tell how slow the server is.
             ledger.noteResponse(after: request.body?.isContent == true ? nil : .now - start)
@@ -158,13 +158,13 @@ final class S3Client: Sendable {
     /// Sends a request, and once more with another clock, other credentials or another region where the first was wrong.
     ///
     /// - Throws: ``S3Failure`` for a response without success; ``FileProviderError``.
-    func send(_ make: @Sendable () -> HTTPRequest, limit: Int = 8 << 20) async throws -> HTTPResponse {
+    func send(_ make: @Sendable () -> HTTPRequest) async throws -> HTTPResponse {
         var isAgain = false
         return try await again {
             let request = make()
             if isAgain { try await request.beforeRepetition?() }
             isAgain = true
-            let answer = try await self.attempt(request, limit: limit)
+            let answer = try await self.attempt(request)
             guard answer.head.isSuccess else { throw S3Failure(answer, bucket: self.location.bucket) }
             return answer
         }
