@@ -1,8 +1,11 @@
 /// The size of a thumbnail in pixels.
 public struct ThumbnailSize: Hashable, Sendable {
+    /// At least 1.
     public var width: Int
+    /// At least 1.
     public var height: Int
 
+    /// A size in pixels.
     public init(width: Int, height: Int) {
         self.width = width
         self.height = height
