@@ -56,6 +56,12 @@ import Testing
         let whole = Self.picture(Self.fields(isLittleEndian: false))
         let needed = whole.count - 104
         for length in 0..<needed { #expect(EmbeddedThumbnail.find(in: whole.prefix(length)) == nil) }
+        // An orientation that is no short number.
+        var long = whole
+        let type = 31
+        #expect(long[type] == 3)
+        long[type] = 4
+        #expect(EmbeddedThumbnail.find(in: long[...]) == Self.turned(1))
         var random = SystemRandomNumberGenerator()
         for _ in 0..<20_000 {
             var bytes = whole

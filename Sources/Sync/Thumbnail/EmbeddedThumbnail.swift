@@ -34,8 +34,8 @@ enum EmbeddedThumbnail {
     }
 
     /// A thumbnail has no fields of its own: a program that shows it has to learn how the camera was held.
-    private static func segment(with orientation: UInt16) -> [UInt8] {
-        let field: [UInt8] = [0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, UInt8(truncatingIfNeeded: orientation), 0, 0]
+    private static func segment(with orientation: UInt8) -> [UInt8] {
+        let field: [UInt8] = [0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0]
         let tiff = Array("MM".utf8) + [0, 42, 0, 0, 0, 8, 0, 1] + field + [0, 0, 0, 0]
         let content = exifHeader + tiff
         return [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content
@@ -59,14 +59,16 @@ enum EmbeddedThumbnail {
         }
 
         /// How the picture is to be turned, and where its thumbnail is.
-        var thumbnail: (orientation: UInt16, range: Range<Int>)? {
+        var thumbnail: (orientation: UInt8, range: Range<Int>)? {
             guard let first = number(at: 4, 4), let picture = fields(at: first),
                 let second = number(at: picture.end, 4), second > 0, let small = fields(at: second),
                 let offset = small.values[Self.offset], let length = small.values[Self.length]
             else { return nil }
             guard length > 0, offset + length <= UInt64(bytes.count) else { return nil }
             let start = bytes.startIndex + Int(offset)
-            return (UInt16(picture.values[Self.orientation] ?? 1), start..<start + Int(length))
+            // A damaged file may have any number there.
+            let orientation = UInt8(exactly: picture.values[Self.orientation] ?? 1) ?? 1
+            return (orientation, start..<start + Int(length))
         }
 
         /// The short and long numbers among the fields of a directory, by tag, and where the directory ends.
