@@ -77,7 +77,8 @@ extension EngineTests {
                 #expect(await eventually { (try? machine.replica.database.isToBeCompared(number)) == false })
                 try await Task.sleep(for: .milliseconds(200))
                 #expect(machine.provider.log.count(of: .enumerate, .rootContainer) == 0)
-                #expect(machine.provider.log.count(of: .enumerate, "d") == 1)
+                // Once more, where the last upload ends while it is compared.
+                #expect((1...2).contains(machine.provider.log.count(of: .enumerate, "d")))
             }
         }
 
