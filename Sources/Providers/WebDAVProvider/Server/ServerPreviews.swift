@@ -9,7 +9,9 @@ struct ServerPreviews: Sendable {
     let server: WebDAVServer
 
     /// Whether the server makes previews, as far as is known now.
-    var areMade: Bool { server.hasIdentifiers && OwnCloudAccount(of: server.client.root.url) != nil }
+    var areMade: Bool {
+        (server.hasIdentifiers || !server.isConnected) && OwnCloudAccount(of: server.client.root.url) != nil
+    }
 
     /// - Returns: nil where the server has no preview of a file.
     func preview(of path: RemotePath, size: ThumbnailSize) async throws -> [UInt8]? {

@@ -50,6 +50,7 @@ final class WebDAVServer: Sendable {
 
     var announcement: Announcement { state.withLock { $0.announcement } }
     var hasIdentifiers: Bool { announcement.hasIdentifiers }
+    var isConnected: Bool { state.withLock { $0.isConnected } }
     /// Every file that was seen has an ETag.
     var hasETags: Bool { state.withLock { $0.hasETags } }
 
