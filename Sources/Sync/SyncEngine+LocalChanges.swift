@@ -41,9 +41,10 @@ extension SyncEngine {
         await downloads.holds(number, version: version, range: range)
     }
 
-    /// Whether some of a file's content is local.
-    package func hasContent(_ number: InodeNumber) throws -> Bool {
-        try replica.database.inode(number).map { $0.shownContent != .dataless } ?? true
+    /// Whether some of a file's content is local, also if it has arrived only now.
+    package func hasContent(_ number: InodeNumber) async throws -> Bool {
+        await downloads.settle(number)
+        return try replica.database.inode(number).map { $0.shownContent != .dataless } ?? true
     }
 
     /// Brings all of a file here, and returns once the replica knows.

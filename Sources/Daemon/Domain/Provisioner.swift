@@ -105,7 +105,7 @@ struct Provisioner: Provisioning {
         switch prerequisite {
         case .claim, .eviction, .upload, .room: true
         case .permission(let number):
-            (try? engine.hasContent(number)) == true
+            (try? await engine.hasContent(number)) == true
         case .content(let number, let version, let range):
             await engine.holds(number, version: version, range: range)
         case .listing, .whole, .download: false
