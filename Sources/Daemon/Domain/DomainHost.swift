@@ -295,7 +295,7 @@ package final class DomainHost: Sendable {
         recovery.cancel()
         await recovery.value
         // Requests that wait for the provider are answered first: no process may hang because of the unmount.
-        await thumbnails?.stop()
+        await thumbnails?.cancel()
         await engine.stop()
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
         let mountpoint = mounted.presentMountPoint

@@ -18,11 +18,22 @@ struct ImageScaler: Sendable {
         var reason: String
     }
 
+    /// The program was killed, for example at a limit, or not found.
+    struct Failure: Error {
+        var end: ChildProcess.End
+    }
+
     /// Whether the program is installed.
     var isAvailable: Bool {
         (environment["PATH"] ?? "").split(separator: ":").contains { folder in
             (try? FileStatus(at: FilePath(String(folder)).appending(Self.program))) != nil
         }
+    }
+
+    /// The program decodes what a server has sent: it gets no secret.
+    private static func isPassedOn(_ variable: String) -> Bool {
+        ["HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "XDG_DATA_DIRS"].contains(variable)
+            || variable.hasPrefix("GDK_PIXBUF_")
     }
 
     /// Removes what an interrupted process has left.
@@ -50,8 +61,9 @@ struct ImageScaler: Sendable {
             _ = try file.closeAfter { try file.writeAll(source) }
             let launch = ChildProcess.Launch(
                 "prlimit", Self.limits + [Self.program, "-s", String(length), input.string, output.string],
-                environment: environment)
+                environment: environment.filter { Self.isPassedOn($0.key) })
             let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: Self.patience)
+            guard [.exited(0), .exited(1)].contains(end) else { throw Failure(end: end) }
             guard end == .exited(0), let scaled = PNGFile(try output.contents()) else {
                 throw Unreadable(reason: "\(end): \(String(decoding: errors.suffix(300), as: UTF8.self))")
             }

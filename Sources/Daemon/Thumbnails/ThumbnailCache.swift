@@ -86,8 +86,8 @@ struct ThumbnailCache: Sendable {
     private func store(_ bytes: [UInt8], in file: FilePath) throws {
         let folder = file.removingLastComponent()
         try folder.makeDirectories(permissions: .ownerReadWriteExecute)
-        let new = folder.appending(".\(file.lastComponent?.string ?? "").yonder")
-        try new.unlinkIfPresent()
+        // Another process, or a task of this one, may store the same thumbnail.
+        let new = folder.appending(".yonder-\(UInt64.random(in: 0...UInt64.max))")
         let descriptor = try FileDescriptor.open(
             new, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
         do {

@@ -37,6 +37,7 @@ actor ThumbnailMaker {
     private static let mostWanted = 10_000
     /// A program that wants one picture of a directory soon wants those after it. It finds their thumbnails then, and reads none.
     private static let ahead = 60
+    private static let mostInBatch = 40
     private static let imagesAtOnce = 2
     private static let mostTold = 1_000
     private static let pauseAfterTelling = Duration.seconds(60)
@@ -67,7 +68,7 @@ actor ThumbnailMaker {
     /// Makes the thumbnail of a file that a program wants to read to show it small, and begins with those of the files after it.
     /// Returns when there is one or none can be made, or else after some seconds.
     func make(_ number: InodeNumber) async {
-        guard !isStopped, checkScaler() else { return }
+        guard !isStopped, await checkScaler() else { return }
         add(number)
         if underWay.contains(number) {
             let end = OneShot<Void>()
@@ -97,10 +98,10 @@ actor ThumbnailMaker {
                 try await Task.sleep(until: last + Self.timeForGivingUp, clock: .continuous)
             }
             refusals[number] = nil
-            try await putBack(images, of: subject)
             if told.count >= Self.mostTold { told = [:] }
             told[number] = .now
-            announce(number)
+            try await putBack(images, of: subject)
+            if !isStopped { announce(number) }
             try await Task.sleep(for: Self.timeForGivingUp)
             try await putBack(images, of: subject)
         }
@@ -112,11 +113,10 @@ actor ThumbnailMaker {
         }
     }
 
-    /// Ends what is under way.
-    func stop() async {
+    /// Begins no more, and ends what is under way soon. Waits neither for the remote nor for the disk of the cache.
+    func cancel() {
         isStopped = true
         work?.cancel()
-        await work?.value
     }
 
     private func add(_ number: InodeNumber) {
@@ -128,8 +128,8 @@ actor ThumbnailMaker {
 
     private func makeWanted() async {
         while !wanted.isEmpty, !Task.isCancelled {
-            let numbers = wanted
-            wanted = []
+            let numbers = Array(wanted.prefix(Self.mostInBatch))
+            wanted.removeFirst(numbers.count)
             let targets = await targets(numbers)
             let found = Set(targets.map(\.item.inode.number))
             for number in numbers where !found.contains(number) { end(number) }
@@ -146,8 +146,8 @@ actor ThumbnailMaker {
         for waiter in waiters.removeValue(forKey: number) ?? [] { waiter.give(.success(())) }
     }
 
-    private func checkScaler() -> Bool {
-        if scaler.isAvailable { return true }
+    private func checkScaler() async -> Bool {
+        if (try? await BlockingWork.run { [scaler] in scaler.isAvailable }) == true { return true }
         if !hasComplained {
             logger.notice(
                 "no thumbnails are made: '\(ImageScaler.program)' is not installed (Debian: libgdk-pixbuf2.0-bin)")

@@ -19,6 +19,7 @@ struct Thumbnails: Sendable {
 
     private static let request = FileProviderRequest(reason: .lookAhead)
     private static let mostInCall = 100
+    private static let mostAtOnce = 16
     private static let mostBytes = 4 << 20
     /// The least length of the longer side.
     static let usualSize = ThumbnailSize(width: 256, height: 256)
@@ -34,7 +35,9 @@ struct Thumbnails: Sendable {
             }
         }
         await withTaskGroup(of: Void.self) { group in
-            for item in others {
+            for (index, item) in others.enumerated() {
+                // Each has a scratch file open.
+                if index >= Self.mostAtOnce { await group.next() }
                 group.addTask { found(item, await fetchEmbedded(item)) }
             }
         }
