@@ -94,24 +94,25 @@ extension RealMount {
                 try yonder.write("text", to: "broken.jpg")
                 let thumbnailer = yonder.directory["my-thumbnailer"].string
                 try FileManager.default.copyItem(atPath: "/bin/cat", toPath: thumbnailer)
+                let opener = yonder.directory["open-thumbnailer"].string
+                try FileManager.default.copyItem(atPath: "/bin/dash", toPath: opener)
                 try await yonder.mountSource()
                 #expect(try await Command.run("ls", yonder.mount.string).status == 0)
                 // Both are refused; the second is found to have none.
                 for name in ["a.jpg", "broken.jpg"] {
                     let refused = try await Command.run(thumbnailer, yonder[name])
                     #expect(refused.status == 1 && refused.output == "", "\(refused.errors)")
+                    // `cat` names the file in the same way when it cannot be read: a shell tells what has failed.
+                    let shell = try await Command.run(opener, "-c", "exec 3< \"$1\"", "sh", yonder[name])
+                    #expect(shell.errors.contains("cannot open"), "\(shell.errors)")
                 }
-                let folder = yonder.directory["cache/thumbnails/large"]
-                // The next files in the directory have theirs, too.
-                #expect(
-                    await eventually {
-                        (try? FileManager.default.contentsOfDirectory(atPath: folder.string))?.count == 3
-                    })
                 let cache = try #require(ThumbnailCache(environment: yonder.environment))
+                // The next files in the directory have theirs, too.
                 for name in ["a.jpg", "b.jpg", "c d.jpg"] {
                     let date = try await Command.run("stat", "-c", "%Y", yonder[name]).output.dropLast()
                     let subject = ThumbnailCache.Subject(
                         yonder.mount.appending(name), modifiedAt: try #require(Int64(date)))
+                    #expect(await eventually { cache.images(of: subject) != nil })
                     let images = try #require(cache.images(of: subject), "\(name)")
                     // The width in the header.
                     #expect(
