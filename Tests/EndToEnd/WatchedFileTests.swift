@@ -50,7 +50,7 @@ extension RealMount {
                 let watcher = try Watcher(yonder["dir"])
 
                 try yonder.write("one, changed", to: "dir/one")
-                #expect(try await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
+                #expect(await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
                 #expect(try await Command.run("cat", yonder["dir/one"]).output == "one, changed")
 
                 try yonder.write("two", to: "dir/two")
@@ -90,7 +90,7 @@ extension RealMount {
                 let watcher = try Watcher(yonder["dir"])
                 try FileManager.default.removeItem(atPath: yonder.source.appending("dir/one").string)
                 try yonder.write("one, changed", to: "dir/one")
-                #expect(try await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
+                #expect(await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
             }
         }
 
@@ -110,7 +110,7 @@ extension RealMount {
                 let watcher = try Watcher(yonder["dir"])
                 #expect(WatchedInodes(on: directory.device).numbers == [directory.inode])
                 try yonder.write("one, once more", to: "dir/one")
-                #expect(try await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
+                #expect(await eventually(within: .seconds(30)) { watcher.changed == ["one"] })
                 #expect(try threads(of: yonder).count == 1)
             }
         }
