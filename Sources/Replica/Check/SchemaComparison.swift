@@ -10,8 +10,8 @@ struct SchemaComparison {
         let model = try DatabaseQueue()
         defer { try? model.close() }
         try Schema.migrator.migrate(model)
-        if try DomainKey.setsAreFollowed.bytes(in: db) != nil {
-            try model.write { try $0.execute(sql: Schema.followedSets) }
+        for part in Schema.partsOnDemand where try part.key.bytes(in: db) != nil {
+            try model.write { try $0.execute(sql: part.sql) }
         }
         let expected = try model.read { try definitions(in: $0) }
         let present = try definitions(in: db)

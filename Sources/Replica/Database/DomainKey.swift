@@ -26,6 +26,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case hasTrash
     /// Whether a provider follows the sets of materialized and pending items: their histories are kept from then on.
     case setsAreFollowed
+    /// Whether a provider searches for items by their content versions: these are indexed from then on.
+    case versionsAreIndexed
     /// The folder that the domain was made of, as long as something is left to remove there.
     case importedFrom
     /// Up to which of the new files' log all is in the database.

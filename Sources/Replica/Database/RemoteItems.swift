@@ -126,7 +126,9 @@ package struct RemoteItems: Sendable {
     /// The items to which the provider last gave one of these content versions, of each at most
     /// ``KnownItem/mostOfOneVersion``.
     package func items(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
-        try database.read { db in
+        if versions.isEmpty { return [] }
+        try database.make(.versionsAreIndexed)
+        return try database.read { db in
             try Set(versions).flatMap { version in
                 try db.all(
                     """

@@ -17,4 +17,14 @@ extension ReplicaDatabase {
     package func set(_ key: DomainKey, to bytes: [UInt8]?) throws {
         try write { db in try key.set(bytes: bytes, in: db) }
     }
+
+    /// Makes a part of the schema that is made when it is first needed (`Schema.partsOnDemand`), unless it is there.
+    func make(_ key: DomainKey) throws {
+        guard try value(of: key) == nil else { return }
+        try write { db in
+            guard try key.bytes(in: db) == nil else { return }
+            try key.set("1", in: db)
+            for part in Schema.partsOnDemand where part.key == key { try db.execute(sql: part.sql) }
+        }
+    }
 }

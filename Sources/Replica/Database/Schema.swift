@@ -45,8 +45,22 @@ enum Schema {
             let isFollowed = "SELECT EXISTS (SELECT 1 FROM domain WHERE key = 'setsAreFollowed')"
             if try Bool.fetchOne(db, sql: isFollowed) == true { try db.execute(sql: followedSets) }
         }
+        migrator.registerMigration("0012 versions") { db in
+            // It is made again by the first search for a version: the providers with identifiers of their own never search.
+            try db.execute(sql: "DROP INDEX itemByContentVersion")
+        }
         return migrator
     }
+
+    /// What is made when it is first needed, because each insertion pays for it: the key that says whether it was, and how.
+    static let partsOnDemand: [(key: DomainKey, sql: String)] = [
+        (.setsAreFollowed, followedSets), (.versionsAreIndexed, contentVersions),
+    ]
+
+    private static let contentVersions = """
+        CREATE INDEX itemByContentVersion ON item (baseContentVersion)
+            WHERE baseContentVersion <> x'' AND identifier IS NOT NULL;
+        """
 
     /// An index of the subdirectories of each directory: a walk asks for them, and a directory may have a million files.
     private static let subdirectories = """

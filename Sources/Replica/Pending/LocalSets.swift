@@ -40,14 +40,7 @@ package struct LocalSets: Sendable {
     package static let longestHistory: Int64 = 100_000
 
     /// A provider follows the sets from now on.
-    package func followSets() throws {
-        guard try database.value(of: .setsAreFollowed) == nil else { return }
-        try database.write { db in
-            guard try DomainKey.setsAreFollowed.bytes(in: db) == nil else { return }
-            try DomainKey.setsAreFollowed.set("1", in: db)
-            try db.execute(sql: Schema.followedSets)
-        }
-    }
+    package func followSets() throws { try database.make(.setsAreFollowed) }
 
     /// The newest moment of a set's history; 0 while nothing has happened.
     package func lastChange(of set: LocalSet) throws -> Int64 {
