@@ -10,4 +10,7 @@ public struct ThumbnailSize: Hashable, Sendable {
         self.width = width
         self.height = height
     }
+
+    /// The greatest length of the image file of a thumbnail, in bytes. The system ignores a larger one.
+    public static let maximumByteCount = 4 << 20
 }

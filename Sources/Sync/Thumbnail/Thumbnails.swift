@@ -20,7 +20,6 @@ struct Thumbnails: Sendable {
     private static let request = FileProviderRequest(reason: .lookAhead)
     private static let mostInCall = 100
     private static let mostAtOnce = 16
-    private static let mostBytes = 4 << 20
     /// The least length of the longer side.
     static let usualSize = ThumbnailSize(width: 256, height: 256)
 
@@ -69,7 +68,7 @@ struct Thumbnails: Sendable {
                     progress.advance()
                     guard let item = waiting.withLock({ $0.removeValue(forKey: identifier) }) else { return }
                     switch result {
-                    case .success(let image?) where image.count <= Self.mostBytes && !image.isEmpty:
+                    case .success(let image?) where image.count <= ThumbnailSize.maximumByteCount && !image.isEmpty:
                         traffic.receive(Int64(image.count))
                         found(item, .image(image))
                     case .success: without.withLock { $0.append(item) }

@@ -1,0 +1,30 @@
+extension FileProviderReplicatedExtension {
+    /// Fetches thumbnails with one call each, a few at the same time. An error that concerns the whole domain ends the other calls.
+    ///
+    /// - Parameter fetch: returns the thumbnail of one file; nil where it has none.
+    /// - Throws: the error that concerns the whole domain. Others are the results of their files.
+    package func fetchEachThumbnail(
+        of identifiers: [ItemIdentifier],
+        perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void,
+        fetch: @escaping @Sendable (ItemIdentifier) async throws -> [UInt8]?
+    ) async throws {
+        let mostAtOnce = max(1, min(6, features.concurrentCalls))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, identifier) in identifiers.enumerated() {
+                if index >= mostAtOnce { try await group.next() }
+                group.addTask {
+                    let result: Result<[UInt8]?, any Error>
+                    do {
+                        result = .success(try await fetch(identifier))
+                    } catch let error as FileProviderError where error.code.reaction == .latchDomain {
+                        throw error
+                    } catch {
+                        result = .failure(error)
+                    }
+                    perThumbnailCompletionHandler(identifier, result)
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}
