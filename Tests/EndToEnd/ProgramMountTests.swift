@@ -1,7 +1,10 @@
+import Control
 import Foundation
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Daemon
 
 extension RealMount {
     /// Mounts of what programs serve.
@@ -97,6 +100,39 @@ extension RealMount {
                 let dump = try String(contentsOfFile: yonder.source.string + ".dump", encoding: .utf8)
                 let said = dump.split(separator: "\n").filter { ["True", "False"].contains($0) }
                 #expect(said == ["True", "True"])
+            }
+        }
+
+        @Test("PROGRAM-9: a thumbnailer gets what the program makes, and downloads nothing") func thumbnails()
+            async throws
+        {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { installation in
+                let yonder = installation.with(["XDG_CACHE_HOME": installation.directory["cache"].string])
+                // So large a picture of this format is shown only if the remote makes a thumbnail.
+                let picture = """
+                    import os, struct, sys, zlib
+                    def chunk(kind, data):
+                        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+                    lines = b"".join(b"\\0" + os.urandom(600) for _ in range(200))
+                    with open(sys.argv[1], "wb") as file:
+                        file.write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 200, 200, 8, 2, 0, 0, 0))
+                                   + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+                    """
+                let name = "picture.png"
+                try await Command.python(picture, yonder.source.appending(name).string).expectSuccess()
+                let thumbnailer = yonder.directory["my-thumbnailer"].string
+                try FileManager.default.copyItem(atPath: "/bin/cat", toPath: thumbnailer)
+                let mounted = try await yonder.yonder("mount", "folder:\(yonder.source)", yonder.mount.string)
+                try #require(mounted.status == 0, "\(mounted.errors)")
+                #expect(try await Command.run("ls", yonder.mount.string).status == 0)
+                let refused = try await Command.run(thumbnailer, yonder[name])
+                #expect(refused.status == 1 && refused.output == "", "\(refused.errors)")
+                let cache = try #require(ThumbnailCache(environment: yonder.environment))
+                let date = try await Command.run("stat", "-c", "%Y", yonder[name]).output.dropLast()
+                let subject = ThumbnailCache.Subject(
+                    yonder.mount.appending(name), modifiedAt: try #require(Int64(date)))
+                #expect(await eventually(within: .seconds(20)) { cache.images(of: subject) != nil })
+                #expect(try await yonder.info(name).content == "dataless")
             }
         }
 

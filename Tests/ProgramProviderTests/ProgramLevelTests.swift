@@ -97,13 +97,14 @@ struct ProtocolSchemaTests {
         async throws
     {
         let document = Self.documents.appending("Protocol.md")
-        #expect(try await validate(document) == ["65"])
+        #expect(try await validate(document) == ["74"])
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         let text = try String(contentsOfFile: document.string, encoding: .utf8)
         for (right, wrong) in [
             ("\"limit\":2", "\"limits\":2"), ("\"kind\":\"symlink\"", "\"kind\":\"link\""),
-            ("\"documentSize\":5", "\"documentSize\":-5"),
+            ("\"documentSize\":5", "\"documentSize\":-5"), ("\"width\":256", "\"width\":0"),
+            ("\"result\":{\"size\":5}", "\"result\":{\"size\":4194305}"),
             ("\"code\":\"noSuchItem\"", "\"code\":\"missing\""), ("\"anchor\":\"4\"", "\"anchor\":4"),
         ] {
             let changed = try scratch.makeFile("wrong", Array(text.replacing(right, with: wrong).utf8))
@@ -159,6 +160,10 @@ struct ProtocolSchemaTests {
         _ = try? await session.create(ProviderSession.template("directory", kind: .directory))
         _ = try? await session.item("there-is-no-such-item")
         _ = try await session.provider.quota()
+        #expect(session.provider.features.thumbnails)
+        try await session.provider.fetchThumbnails(
+            for: [file.itemIdentifier, "there-is-no-such-item"], requestedSize: ThumbnailSize(width: 256, height: 256),
+            request: session.request, perThumbnailCompletionHandler: { _, _ in })
         if session.provider.features.changeFeed { _ = try await session.changes(from: session.anchor()) }
         try await session.delete(file)
         try await session.delete(directory, recursively: true)

@@ -12,8 +12,10 @@ import Testing
 
 /// The examples of Docs/Protocol.md, in their order.
 @Suite(.tags(.server)) struct ProtocolTests {
+    private static let size = ThumbnailSize(width: 256, height: 256)
+
     @Test("the daemon sends the requests of the level paths, and understands its responses") func paths() async throws {
-        try await replay("paths", levels: ["items", "paths"], requests: 15) { host, files, shared in
+        try await replay("paths", levels: ["items", "paths"], requests: 17) { host, files, shared in
             let remote = ProgramRemote(
                 host: host, files: files, features: { shared.features }, report: { _ in })
             try await run(remote)
@@ -22,7 +24,7 @@ import Testing
     }
 
     @Test("the daemon sends the requests of the level items, and understands its responses") func items() async throws {
-        try await replay("items", levels: ["items"], requests: 15) { host, files, shared in
+        try await replay("items", levels: ["items"], requests: 17) { host, files, shared in
             try await run(ProgramItemProvider(host: host, files: files) { shared.features })
             #expect(await eventually { shared.notices == [.resolved(.notAuthenticated)] })
         }
@@ -82,6 +84,12 @@ import Testing
             for: "7", version: file.itemVersion.contentVersion, range: nil, request: request, into: sink)
         #expect(sink.count == 5)
         #expect(try await provider.quota() == RemoteQuota(free: 1000, total: 5000))
+        #expect(provider.features.thumbnails)
+        #expect(try await provider.thumbnail(of: "7", size: Self.size, reason: request.reason) == Array("hello".utf8))
+        let error = await failure {
+            _ = try await provider.thumbnail(of: "8", size: Self.size, reason: request.reason)
+        }
+        #expect(error?.code == .noSuchItem && error?.message == "no item 8")
         try await change(provider, in: try #require(changes.updated.first), request)
         await provider.importDidFinish()
     }
@@ -161,6 +169,9 @@ import Testing
         _ = try await remote.read(docs.appending("a.txt"), tag: first.entries.first?.tag, range: nil, into: sink)
         #expect(sink.count == 5)
         #expect(try await remote.quota() == RemoteQuota(free: 1000, total: 5000))
+        #expect(remote.hasThumbnails)
+        #expect(try await remote.thumbnail(of: docs.appending("a.txt"), size: Self.size) == Array("hello".utf8))
+        #expect(try await remote.thumbnail(of: docs.appending("b.txt"), size: Self.size) == nil)
         let file = docs.appending("b.txt")
         let date = FileTimestamp(seconds: 1_700_000_001, nanoseconds: 500_000_000)
         let written = try await withContent(Array("world".utf8)) {

@@ -56,6 +56,14 @@ struct FetchParameters: Encodable, Sendable {
     var reason: String
 }
 
+struct FetchThumbnailParameters: Encodable, Sendable {
+    var itemIdentifier: String
+    var width: Int
+    var height: Int
+    var into: String
+    var reason: String
+}
+
 /// The parameters of `createItem` and `modifyItem`.
 struct ItemChangeParameters: Encodable, Sendable {
     var item: ProgramItem

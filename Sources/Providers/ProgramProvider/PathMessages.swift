@@ -27,6 +27,13 @@ struct ReadParameters: Encodable, Sendable {
     var into: String
 }
 
+struct ThumbnailParameters: Encodable, Sendable {
+    var path: String
+    var width: Int
+    var height: Int
+    var into: String
+}
+
 /// The parameters of every call that changes something.
 struct ChangeParameters: Encodable, Sendable {
     var path: String

@@ -14,6 +14,7 @@ struct ProgramFeatures: Codable, Hashable, Sendable {
     var strongTags: Bool?
     /// A tag depends on the bytes alone.
     var contentTags: Bool?
+    var thumbnails: Bool?
     var quota: Bool?
     /// The best number of concurrent calls.
     var calls: Int?
@@ -29,11 +30,13 @@ struct ProgramFeatures: Codable, Hashable, Sendable {
 
     /// On the level items.
     var features: ProviderFeatures {
-        ProviderFeatures(
+        var features = ProviderFeatures(
             partialContentFetching: ranges ?? false, changeFeed: changeFeed ?? false, writing: writing ?? false,
             trash: trash ?? false && writing ?? false, conditionalWrites: conditions ?? false,
             documentEnumeration: documentEnumeration ?? false, datesMakeVersions: datesMakeVersions ?? false,
             directoryVersionsCoverTrees: directoryVersionsCoverTrees ?? false, concurrentCalls: concurrentCalls)
+        features.thumbnails = thumbnails ?? false
+        return features
     }
 
     /// On the level paths.

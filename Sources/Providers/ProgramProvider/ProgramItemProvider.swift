@@ -90,6 +90,32 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
         }
     }
 
+    func fetchThumbnails(
+        for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,
+        perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void
+    ) async throws {
+        guard features.thumbnails else {
+            throw FileProviderError(.featureUnsupported, "the program has no thumbnails")
+        }
+        try await fetchEachThumbnail(
+            of: identifiers, perThumbnailCompletionHandler: perThumbnailCompletionHandler
+        ) { [self] identifier in
+            try await thumbnail(of: identifier.rawValue, size: requestedSize, reason: request.reason)
+        }
+    }
+
+    func thumbnail(
+        of identifier: String, size: ThumbnailSize, reason: FileProviderRequest.Reason
+    ) async throws -> [UInt8]? {
+        try await files.fetchThumbnail(of: identifier) { [calls] into in
+            try await calls.ask(
+                "fetchThumbnail",
+                FetchThumbnailParameters(
+                    itemIdentifier: identifier, width: size.width, height: size.height, into: into,
+                    reason: reason.rawValue))
+        }
+    }
+
     func quota() async throws -> RemoteQuota? {
         guard known().quota == true else { return nil }
         let result: QuotaResult = try await calls.ask("quota", NoParameters())

@@ -89,6 +89,11 @@ extension RemoteQuota {
     init(_ result: QuotaResult) { self.init(free: max(0, result.free), total: result.total) }
 }
 
+struct ThumbnailResult: Decodable, Sendable {
+    /// The length of the image file; nil or 0 if the file has no thumbnail.
+    var size: Int64?
+}
+
 struct NoResult: Decodable, Sendable {}
 
 struct NoParameters: Encodable, Sendable {}

@@ -2,7 +2,7 @@ import FileProvider
 import FileProviderPaths
 
 /// The items that a program serves.
-final class ProgramRemote: PathRemote, RetryingProvider {
+final class ProgramRemote: ThumbnailRemote, RetryingProvider {
     let calls: ProgramCalls
     private let files: TransferFiles
     private let features: @Sendable () -> ProgramFeatures
@@ -70,6 +70,16 @@ final class ProgramRemote: PathRemote, RetryingProvider {
             }
             guard entry.tag == expected ?? entry.tag else { throw FileProviderError(.versionNoLongerAvailable) }
             return (entry, size)
+        }
+    }
+
+    var hasThumbnails: Bool { features().thumbnails == true }
+
+    func thumbnail(of path: RemotePath, size: ThumbnailSize) async throws -> [UInt8]? {
+        try await files.fetchThumbnail(of: path.text) { [calls] into in
+            try await calls.ask(
+                "thumbnail",
+                ThumbnailParameters(path: path.text, width: size.width, height: size.height, into: into))
         }
     }
 

@@ -30,6 +30,11 @@ def change_response(method, response):
     result = response.get("result")
     if fault == "unusable" and method in ("enumerateItems", "enumerateChanges") and result:
         result["items" if method == "enumerateItems" else "updated"] += unusable_items()
+    if fault == "no-thumbnails" and method == "initialize":  # They are made, and not announced.
+        result["features"].pop("thumbnails")
+    if fault == "blind" and method == "fetchThumbnail":  # Also a file that is not there has just no thumbnail.
+        response.pop("error", None)
+        response["result"] = {}
     if fault == "silent" and method == "enumerateChanges" and result:  # Changes are not told.
         result["updated"] = []
     if fault == "repeats" and method == "enumerateItems" and result:  # An item is listed twice.

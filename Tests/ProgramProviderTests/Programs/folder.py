@@ -87,7 +87,8 @@ def initialize(params):
         return {"version": 99, "level": "paths"}
     features = dict(
         writing="readonly" not in faults, ranges="whole" not in faults, conditions="unconditional" not in faults,
-        symbolicLinks=True, modified=True, permissions=True, strongTags=True, quota=True, calls=8)
+        symbolicLinks=True, modified=True, permissions=True, strongTags=True, thumbnails="no-thumbnails" not in faults,
+        quota=True, calls=8)
     return {"version": 1, "level": "paths", "features": features}
 
 
@@ -120,6 +121,46 @@ def read(params):
         into.seek(params["offset"])
         into.write(source.read(params.get("length", -1)))
     return {"entry": entry(params["path"])}
+
+
+first = {}
+
+
+def thumbnail(params):
+    """A picture is its own thumbnail, and no other file has one."""
+    entry(params["path"])
+    if "forbidden" in params["path"]:
+        raise Failure("fileReadNoPermission", "its thumbnail is forbidden")
+    with open(place(params["path"]), "rb") as source:
+        image = source.read()
+    if not image.startswith(b"\x89PNG"):
+        return {}
+    if "stale-thumbnails" in faults:
+        image = first.setdefault(params["path"], image)
+    into, size = params["into"], len(image)
+    other = os.path.join(os.path.dirname(into), "other")
+    if "hangs-at-thumbnails" in faults:
+        time.sleep(3600)
+    if "names-another-file" in faults:
+        return {"size": size, "into": place(params["path"])}
+    if "links-elsewhere" in faults:
+        os.unlink(into)
+        os.symlink(place(params["path"]), into)
+        return {"size": size}
+    if "replaces-file" in faults:
+        shutil.copyfile(place(params["path"]), other)
+        os.rename(other, into)
+        return {"size": size}
+    with open(into, "r+b") as target:
+        target.write(image)
+    if "large-thumbnails" in faults:
+        size = (4 << 20) + 1
+        os.truncate(into, size)
+    if "cuts-thumbnails" in faults:
+        os.truncate(into, size - 1)
+    if "tells-no-size" in faults:
+        return {}
+    return {"size": str(size) if "tells-text" in faults else -size if "tells-negative" in faults else size}
 
 
 def write(params):
@@ -171,7 +212,7 @@ def quota(params):
 
 
 METHODS = dict(
-    initialize=initialize, stat=lambda p: {"entry": entry(p["path"])}, list=listing, read=read, write=write,
+    initialize=initialize, stat=lambda p: {"entry": entry(p["path"])}, list=listing, read=read, thumbnail=thumbnail, write=write,
     makeDirectory=make_directory, makeLink=make_link, move=move, delete=delete, quota=quota,
     setAttributes=lambda p: (entry(p["path"]), dress(p["path"], p))[1])
 

@@ -26,7 +26,7 @@ for line in sys.stdin:
         place += 1
         names = set(request.get("params", {})) == set(expected.get("params", {}))
         log.write("same\n" if names and fixed(request) == fixed(expected) else f"{line}differs from\n{examples[place - 1]}")
-    if request.get("method") in ("read", "fetchContents"):
+    if "into" in request.get("params", {}) and '"result":{}' not in examples[place] and '"error"' not in examples[place]:
         with open(request["params"]["into"], "r+b") as into:
             into.write(b"hello")
     while place < len(examples) and examples[place].startswith("←"):
