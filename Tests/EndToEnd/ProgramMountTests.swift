@@ -184,7 +184,7 @@ extension RealMount {
                     ("size", "contentIsExact"), ("half", "newItemsAreStored"), ("silent", "changesAreReported"),
                     ("renames", "itemsAreRenamedAndMoved"), ("conceals", "staleUploadsConflict"),
                     ("unnamed", "takenNamesCollide"), ("forgets", "metadataIsStored"),
-                    ("ignores-version", "staleFetchesAreRefused"),
+                    ("ignores-version", "staleFetchesAreRefused"), ("blind", "thumbnailsAreOfPresentContent"),
                     // The last, because what is listed twice is not removed after the check.
                     ("repeats", "pagesCoverTheListing"),
                 ] {
@@ -202,7 +202,7 @@ extension RealMount {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let source = "folder:\(yonder.source)"
                 let good = try await yonder.yonder("provider", "check", source, seconds: 300)
-                #expect(good.status == 0 && good.output.contains("44 of 44"), "\(good.output)\(good.errors)")
+                #expect(good.status == 0 && good.output.contains("45 of 45"), "\(good.output)\(good.errors)")
                 for (fault, failing) in [
                     ("size", "contentIsExact"), ("overwrites", "takenNamesCollide"), ("half", "newItemsAreStored"),
                     ("no-if-tag", "staleWritesAreRefused"),
@@ -210,6 +210,8 @@ extension RealMount {
                     ("no-hidden", "onlyEmptyDirectoriesAreDeleted"),
                     ("conceals", "hiddenNamesAreListed"), ("forgets", "announcedAttributesAreStored"),
                     ("ignores-tag", "staleReadsAreRefused"), ("repeats", "entriesAreListedOnce"),
+                    ("stale-thumbnails", "thumbnailsAreOfPresentContent"),
+                    ("cuts-thumbnails", "thumbnailsAreOfPresentContent"),
                 ] {
                     let bad = try await yonder.yonder(
                         "provider", "check", source, "fault=\(fault)", "--only", failing, seconds: 300)

@@ -9,6 +9,8 @@ import SystemPackage
 protocol OtherClient: Sendable {
     /// The program itself.
     var program: (any ProgramReading)? { get }
+    /// The item at a path as the program is asked for it.
+    func reference(to path: String) async throws -> String
     /// For files with contents.
     var directory: FilePath { get }
     func names() async throws -> [String]
@@ -41,6 +43,8 @@ struct PathClient: OtherClient {
     let directory: FilePath
 
     var program: (any ProgramReading)? { remote as? any ProgramReading }
+
+    func reference(to path: String) -> String { path }
 
     func names() async throws -> [String] {
         var names: [String] = []
@@ -94,6 +98,8 @@ struct ItemClient: OtherClient {
     var program: (any ProgramReading)? { session.provider as? any ProgramReading }
 
     var directory: FilePath { session.manager.stateDirectory }
+
+    func reference(to path: String) async throws -> String { try await session.find(path).itemIdentifier.rawValue }
 
     func names() async throws -> [String] {
         let trashed = session.provider.features.trash ? try await session.list(.trashContainer) : []

@@ -15,6 +15,7 @@ enum PathCheck: String, CaseIterable, Sendable {
     case onlyEmptyDirectoriesAreDeleted
     case hiddenNamesAreListed
     case announcedAttributesAreStored
+    case thumbnailsAreOfPresentContent
 
     /// - Throws: what is wrong.
     func run(_ client: PathClient) async throws {
@@ -36,6 +37,7 @@ enum PathCheck: String, CaseIterable, Sendable {
             try await client.remote.delete(RemotePath([name]), kind: .file, if: .always)
             try require(isListed, "'\(name)' was written and is not listed")
         case .announcedAttributesAreStored: try await checkAttributes(client)
+        case .thumbnailsAreOfPresentContent: try await client.checkThumbnails()
         }
     }
 

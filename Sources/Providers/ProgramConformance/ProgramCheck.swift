@@ -26,7 +26,7 @@ package struct ProgramCheck: Sendable {
 
     package static var names: [String] {
         ProviderConformance.Check.allCases.map(\.rawValue) + PathCheck.allCases.map(\.rawValue)
-            + ItemCheck.allCases.map(\.rawValue)
+            + ItemCheck.allCases.map(\.rawValue).filter { PathCheck(rawValue: $0) == nil }
     }
 
     /// Runs checks, one after the other.
