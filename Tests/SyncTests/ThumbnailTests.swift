@@ -103,11 +103,16 @@ import Testing
             $0.addFile("c.txt", content: .pattern(size: 1 << 20, seed: 2), identifier: "c")
             $0.addFile("d.png", content: .bytes([1, 2, 3]), identifier: "d")
             $0.addFile("e.png", content: .pattern(size: 1 << 20, seed: 3), identifier: "e")
+            // Nothing makes a thumbnail of this format.
+            $0.addFile("f.svg", content: .bytes([1, 2, 3]), identifier: "f")
         }) { fixture in
             try await fixture.list()
-            let found = try await outcomes(fixture, ["a", "b", "c", "d", "e"])
+            let found = try await outcomes(fixture, ["a", "b", "c", "d", "e", "f"])
             #expect(
-                found == ["a.JPG": Self.turned(6), "b.jpg": nil, "c.txt": nil, "d.png": [1, 2, 3], "e.png": nil])
+                found == [
+                    "a.JPG": Self.turned(6), "b.jpg": nil, "c.txt": nil, "d.png": [1, 2, 3], "e.png": nil,
+                    "f.svg": nil,
+                ])
             #expect(fixture.engine.traffic.received == 2 * EmbeddedThumbnail.reach + 3)
             for item in ["a", "b", "d"] as [ItemIdentifier] { #expect(try fixture.inode(item).content == .dataless) }
         }

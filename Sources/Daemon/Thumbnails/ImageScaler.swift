@@ -1,19 +1,34 @@
 import Foundation
+import Synchronization
 import Syscalls
 import SystemPackage
 
-/// Makes small PNG images of images in any format, by `gdk-pixbuf-thumbnailer`: the image comes from the remote, so it is decoded in
-/// another process, which has little time and memory.
-struct ImageScaler: Sendable {
+/// Makes small PNG images of JPEG, PNG, WebP and GIF images, by `gdk-pixbuf-thumbnailer`: the image comes from the remote, so it is
+/// decoded in another process, which has little time and memory. Where `bwrap` (bubblewrap) works, that process has no network either,
+/// and sees no more of the machine than its programs and libraries.
+final class ImageScaler: Sendable {
     /// Holds the files of an image while it is scaled.
-    let directory: FilePath
-    let environment: [String: String]
+    private let directory: FilePath
+    private let environment: [String: String]
+    /// Whether `bwrap` works here; nil before it was tried.
+    private let isSandboxed = Mutex<Bool?>(nil)
 
     static let program = "gdk-pixbuf-thumbnailer"
+    /// What the program sees and may do in the sandbox: no network, no other process, nothing of the user's files, and what it sees of
+    /// the machine it cannot change. (bwrap(1))
+    private static let sandbox: [String] = [
+        "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+        "--ro-bind", "/usr", "/usr", "--ro-bind-try", "/bin", "/bin", "--ro-bind-try", "/lib", "/lib",
+        "--ro-bind-try", "/lib32", "/lib32", "--ro-bind-try", "/lib64", "/lib64",
+        "--ro-bind-try", "/etc/alternatives", "/etc/alternatives",
+        "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
+        "--ro-bind-try", "/gnu/store", "/gnu/store", "--ro-bind-try", "/nix/store", "/nix/store",
+        "--dev", "/dev", "--tmpfs", "/tmp", "--setenv", "HOME", "/tmp", "--setenv", "TMPDIR", "/tmp", "--chdir", "/",
+    ]
     private static let limits = ["--cpu=10", "--as=1073741824", "--fsize=16777216", "--core=0"]
     private static let patience = Duration.seconds(20)
 
-    /// The image does not exist, or is of no format that the program reads.
+    /// The image does not exist, or is of no format that is accepted or that the program reads.
     struct Unreadable: Error {
         var reason: String
     }
@@ -23,10 +38,17 @@ struct ImageScaler: Sendable {
         var end: ChildProcess.End
     }
 
+    init(directory: FilePath, environment: [String: String]) {
+        self.directory = directory
+        self.environment = environment
+    }
+
     /// Whether the program is installed.
-    var isAvailable: Bool {
+    var isAvailable: Bool { isInstalled(Self.program) }
+
+    private func isInstalled(_ program: String) -> Bool {
         (environment["PATH"] ?? "").split(separator: ":").contains { folder in
-            (try? FileStatus(at: FilePath(String(folder)).appending(Self.program))) != nil
+            (try? FileStatus(at: FilePath(String(folder)).appending(program))) != nil
         }
     }
 
@@ -36,14 +58,62 @@ struct ImageScaler: Sendable {
             || variable.hasPrefix("GDK_PIXBUF_")
     }
 
+    /// The library has a loader for each of many formats, and an administrator may have added others: a server does not choose among
+    /// them. The first bytes decide in the library, too.
+    private static func isAccepted(_ image: [UInt8]) -> Bool {
+        let webP = image.starts(with: "RIFF".utf8) && image.dropFirst(8).starts(with: "WEBP".utf8)
+        return webP || image.starts(with: [0xFF, 0xD8, 0xFF]) || PNGFile(image) != nil
+            || image.starts(with: "GIF87a".utf8) || image.starts(with: "GIF89a".utf8)
+    }
+
     /// Removes what an interrupted process has left.
     func clear() {
         try? FileManager.default.removeItem(atPath: directory.string)
     }
 
     /// - Returns: images with the given lengths of the longer side, in this order. Each is made of the one before.
-    /// - Throws: ``Unreadable``; errors of the disk; `CancellationError`.
+    /// - Throws: ``Unreadable``; ``Failure``; errors of the disk; `CancellationError`.
     func scale(_ image: [UInt8], to lengths: [Int]) async throws -> [PNGFile] {
+        guard Self.isAccepted(image) else { throw Unreadable(reason: "it is no JPEG, PNG, WebP or GIF image") }
+        let isSandboxed = try await worksInSandbox()
+        var source = image
+        var images: [PNGFile] = []
+        for length in lengths {
+            let scaled = try await scale(source, to: length, isSandboxed: isSandboxed)
+            images.append(scaled)
+            source = scaled.bytes
+        }
+        return images
+    }
+
+    /// An image of one pixel.
+    private static let sample: [UInt8] = [
+        0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00,
+        0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00, 0x3A, 0x7E, 0x9B, 0x55, 0x00, 0x00, 0x00,
+        0x0A, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9C, 0x63, 0x60, 0x00, 0x00, 0x00, 0x02, 0x00, 0x01, 0x48, 0xAF, 0xA4,
+        0x71, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82,
+    ]
+
+    /// Whether an image is scaled in the sandbox here. A kernel or a container may forbid the namespaces, and the program may be
+    /// installed where the sandbox does not show it.
+    ///
+    /// - Throws: what says nothing of the sandbox: it is tried again with the next image.
+    private func worksInSandbox() async throws -> Bool {
+        if let known = isSandboxed.withLock({ $0 }) { return known }
+        var works = isInstalled("bwrap")
+        do {
+            if works { _ = try await scale(Self.sample, to: 1, isSandboxed: true) }
+        } catch is Unreadable {
+            works = false
+        } catch let failure as Failure {
+            guard case .exited = failure.end else { throw failure }
+            works = false
+        }
+        isSandboxed.withLock { $0 = works }
+        return works
+    }
+
+    private func scale(_ image: [UInt8], to length: Int, isSandboxed: Bool) async throws -> PNGFile {
         let folder = directory.appending(String(UInt64.random(in: 0...UInt64.max), radix: 36))
         try folder.makeDirectories(permissions: .ownerReadWriteExecute)
         let (input, output) = (folder.appending("in"), folder.appending("out"))
@@ -52,24 +122,29 @@ struct ImageScaler: Sendable {
             try? output.unlinkIfPresent()
             try? folder.removeDirectory()
         }
-        var source = image
-        var images: [PNGFile] = []
-        for length in lengths {
-            try input.unlinkIfPresent()
-            let file = try FileDescriptor.open(
-                input, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
-            _ = try file.closeAfter { try file.writeAll(source) }
-            let launch = ChildProcess.Launch(
-                "prlimit", Self.limits + [Self.program, "-s", String(length), input.string, output.string],
-                environment: environment.filter { Self.isPassedOn($0.key) })
-            let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: Self.patience)
-            guard [.exited(0), .exited(1)].contains(end) else { throw Failure(end: end) }
-            guard end == .exited(0), let scaled = PNGFile(try output.contents()) else {
-                throw Unreadable(reason: "\(end): \(String(decoding: errors.suffix(300), as: UTF8.self))")
-            }
-            images.append(scaled)
-            source = scaled.bytes
+        let file = try FileDescriptor.open(
+            input, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+        _ = try file.closeAfter { try file.writeAll(image) }
+        // Stays open: the program cannot give another file in its place.
+        let scaled = try FileDescriptor.open(
+            output, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+        defer { try? scaled.close() }
+        var command = Self.limits
+        if isSandboxed {
+            command += Self.sandbox
+            command += ["--ro-bind", input.string, "/in", "--bind", output.string, "/out"]
+            command += [Self.program, "-s", String(length), "/in", "/out"]
+        } else {
+            command += [Self.program, "-s", String(length), input.string, output.string]
         }
-        return images
+        let launch = ChildProcess.Launch(
+            "prlimit", command, environment: environment.filter { Self.isPassedOn($0.key) })
+        let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: Self.patience)
+        guard [.exited(0), .exited(1)].contains(end) else { throw Failure(end: end) }
+        let bytes = try scaled.readBytes(at: 0, count: Int(try scaled.lengths().size))
+        guard end == .exited(0), let image = PNGFile(bytes) else {
+            throw Unreadable(reason: "\(end): \(String(decoding: errors.suffix(300), as: UTF8.self))")
+        }
+        return image
     }
 }

@@ -88,9 +88,11 @@ struct Thumbnails: Sendable {
 
     private func fetchEmbedded(_ item: ItemRecord) async -> ThumbnailOutcome {
         let isSmall = item.inode.size <= EmbeddedThumbnail.reach
+        let isWhole = isSmall && PictureName.isScaled(item.name)
         guard let identifier = item.identifier,
-            isSmall && PictureName.isPicture(item.name)
-                || PictureName.mayHoldThumbnail(item.name) && calls.provider.features.partialContentFetching
+            isWhole
+                || PictureName.mayHoldThumbnail(item.name)
+                    && (isSmall || calls.provider.features.partialContentFetching)
         else { return .none }
         do {
             let length = min(item.inode.size, EmbeddedThumbnail.reach)
@@ -113,7 +115,7 @@ struct Thumbnails: Sendable {
             }
             let bytes = try content.read(at: 0, count: Int(length))
             if let image = EmbeddedThumbnail.find(in: bytes[...]) { return .image(image) }
-            return isSmall ? .image(bytes) : .none
+            return isWhole ? .image(bytes) : .none
         } catch {
             return .failed(ProviderCalls.failure(from: error))
         }
