@@ -19,6 +19,8 @@ extension FileProviderReplicatedExtension {
                     } catch let error as FileProviderError where error.code.reaction == .latchDomain {
                         throw error
                     } catch {
+                        // Another one has ended the call: this says nothing of the file.
+                        try Task.checkCancellation()
                         result = .failure(error)
                     }
                     perThumbnailCompletionHandler(identifier, result)

@@ -117,4 +117,62 @@ import Testing
             for item in ["a", "b", "d"] as [ItemIdentifier] { #expect(try fixture.inode(item).content == .dataless) }
         }
     }
+
+    private static let preview: [UInt8] = [7, 7, 7]
+
+    /// A remote with previews of the file `p`. The others are pictures with a thumbnail in them, but for `c`.
+    private static func previewed(_ test: (EngineFixture, [ItemIdentifier]) async throws -> Void) async throws {
+        let picture = Self.picture(fields(isLittleEndian: true)) + Array(repeating: 5, count: 1 << 20)
+        try await EngineFixture.run(
+            options: .with(\.thumbnails, ["p": preview]),
+            fill: {
+                for name in ["a", "b", "p"] {
+                    $0.addFile("\(name).jpg", content: .bytes(picture), identifier: ItemIdentifier(name))
+                }
+                $0.addFile("c.png", content: .pattern(size: 1 << 20, seed: 3), identifier: "c")
+            }, listing: "/"
+        ) { try await test($0, ["a", "b", "c", "p"]) }
+    }
+
+    @Test("a picture whose preview the server does not have, or fails to make, gets the thumbnail in it")
+    func noPreview() async throws {
+        try await Self.previewed { fixture, items in
+            fixture.provider.faults.fail(.thumbnail, of: "a", with: FileProviderError(.malformedResponse), times: nil)
+            let found = try await outcomes(fixture, items)
+            #expect(
+                found == [
+                    "a.jpg": Self.turned(6), "b.jpg": Self.turned(6), "c.png": nil, "p.jpg": Self.preview,
+                ])
+        }
+    }
+
+    @Test("a server that rejects one preview and answers otherwise is not asked for more of this batch")
+    func rejectedPreview() async throws {
+        try await Self.previewed { fixture, items in
+            fixture.provider.faults.fail(.thumbnail, with: FileProviderError(.notAuthenticated), times: nil)
+            let found = try await outcomes(fixture, items)
+            #expect(
+                found == [
+                    "a.jpg": Self.turned(6), "b.jpg": Self.turned(6), "c.png": nil, "p.jpg": Self.turned(6),
+                ])
+            #expect(fixture.provider.log.count(of: .thumbnail) == 1)
+            #expect(fixture.engine.connection.state == .online)
+        }
+    }
+
+    @Test("a server that rejects everything, or does not answer, ends the batch with that", arguments: [true, false])
+    func noServer(isThere: Bool) async throws {
+        try await Self.previewed { fixture, items in
+            let code = isThere ? FileProviderError.Code.notAuthenticated : .serverUnreachable
+            fixture.provider.faults.failEverything(with: FileProviderError(code))
+            let failed = Mutex<[String: FileProviderError.Code]>([:])
+            let records = try items.compactMap { try fixture.replica.database.item($0) }
+            await fixture.engine.fetchThumbnails(of: records) { item, outcome in
+                if case .failed(let error) = outcome { failed.withLock { $0[item.name] = error.code } }
+            }
+            #expect(failed.withLock { $0 } == ["a.jpg": code, "b.jpg": code, "c.png": code, "p.jpg": code])
+            #expect(fixture.provider.log.count(of: .thumbnail) == 1)
+            #expect(fixture.provider.log.count(of: .fetch) == 0)
+        }
+    }
 }

@@ -15,6 +15,8 @@ public enum ProviderCallKind: String, Hashable, Sendable, CaseIterable {
     case anchor
     /// Fetching content.
     case fetch
+    /// Fetching the thumbnail of one file.
+    case thumbnail
     /// `createItem`.
     case create
     /// `modifyItem`.

@@ -39,6 +39,8 @@ extension InMemoryProvider {
         public var uploadChunkSize: Int64 = 1 << 20
         /// Whether a directory's content version changes with any of its descendants.
         public var directoryVersionsCoverTrees = false
+        /// The thumbnails of files; nil for a provider that has none.
+        public var thumbnails: [ItemIdentifier: [UInt8]]?
         /// The quota that the remote reports; nil if it reports none.
         public var quota: RemoteQuota?
 

@@ -38,4 +38,21 @@ extension InMemoryProvider {
             return try await transfer.fetch(identifier, version: version, range: range, into: sink)
         }
     }
+
+    public func fetchThumbnails(
+        for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,
+        perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void
+    ) async throws {
+        for identifier in identifiers {
+            let call = ProviderCall(kind: .thumbnail, identifier: identifier, request: request)
+            do {
+                let image = try await perform(call) { _ in options.thumbnails?[identifier] }
+                perThumbnailCompletionHandler(identifier, .success(image))
+            } catch let error as FileProviderError where error.code.reaction == .latchDomain {
+                throw error
+            } catch {
+                perThumbnailCompletionHandler(identifier, .failure(error))
+            }
+        }
+    }
 }

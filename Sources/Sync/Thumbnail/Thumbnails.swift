@@ -42,7 +42,7 @@ struct Thumbnails: Sendable {
         }
     }
 
-    /// - Returns: the items for which the provider has none.
+    /// - Returns: the items for which the provider has none, or fails to make one.
     private func fetchFromProvider(
         _ items: [ItemRecord], _ found: @escaping @Sendable (ItemRecord, ThumbnailOutcome) -> Void
     ) async -> [ItemRecord] {
@@ -50,13 +50,6 @@ struct Thumbnails: Sendable {
         let waiting = Mutex(byIdentifier)
         let without = Mutex<[ItemRecord]>([])
         let progress = CallProgress()
-        func end(_ failure: FileProviderError) {
-            let rest = waiting.withLock { waiting in
-                defer { waiting = [:] }
-                return waiting.values
-            }
-            for item in rest { found(item, .failed(failure)) }
-        }
         do {
             try await calls.make(.fetchThumbnails, for: Self.request, progress: progress) {
                 [traffic = calls.traffic] provider in
@@ -66,24 +59,26 @@ struct Thumbnails: Sendable {
                     for: identifiers, requestedSize: Self.usualSize, request: Self.request
                 ) { identifier, result in
                     progress.advance()
+                    // What says nothing of the file leaves it to the end of the call.
+                    if case .failure(let error) = result, ProviderCalls.failure(from: error).isOfDomain { return }
                     guard let item = waiting.withLock({ $0.removeValue(forKey: identifier) }) else { return }
-                    switch result {
-                    case .success(let image?) where image.count <= ThumbnailSize.maximumByteCount && !image.isEmpty:
+                    if case .success(let image?) = result, image.count <= ThumbnailSize.maximumByteCount, !image.isEmpty
+                    {
                         traffic.receive(Int64(image.count))
                         found(item, .image(image))
-                    case .success: without.withLock { $0.append(item) }
-                    case .failure(let error): found(item, .failed(ProviderCalls.failure(from: error)))
+                    } else {
+                        without.withLock { $0.append(item) }
                     }
                 }
             }
-            end(FileProviderError(.malformedResponse, "the provider says nothing of the thumbnail"))
         } catch {
-            if error.code == .featureUnsupported {
-                return waiting.withLock { Array($0.values) } + without.withLock { $0 }
+            // Else the server rejects this call and answers for its root: one call was enough to learn that.
+            if error.isOfDomain {
+                for item in waiting.withLock({ Array($0.values) }) { found(item, .failed(error)) }
+                return without.withLock { $0 }
             }
-            end(error)
         }
-        return without.withLock { $0 }
+        return waiting.withLock { Array($0.values) } + without.withLock { $0 }
     }
 
     private func fetchEmbedded(_ item: ItemRecord) async -> ThumbnailOutcome {
@@ -120,4 +115,9 @@ struct Thumbnails: Sendable {
             return .failed(ProviderCalls.failure(from: error))
         }
     }
+}
+
+extension FileProviderError {
+    /// Whether it says nothing of the item that was asked for: the remote cannot be asked now, or the call was cancelled.
+    package var isOfDomain: Bool { [.latchDomain, .stop].contains(code.reaction) }
 }
