@@ -189,7 +189,7 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///   - request: why the system asks; no process waits for the answer.
     ///   - perThumbnailCompletionHandler: call it once for each identifier, as soon as its thumbnail is there, with an image file of a
     ///     common format (JPEG, PNG) of at most ``ThumbnailSize/maximumByteCount`` bytes; with nil where the file has no thumbnail.
-    ///     After nil the system does not ask again until the content has changed, after an error it does.
+    ///     After nil or an error the system does not ask again until the content has changed, or the remote was unreachable in between.
     /// - Throws: ``FileProviderError`` where no further thumbnail can be fetched.
     func fetchThumbnails(
         for identifiers: [ItemIdentifier], requestedSize: ThumbnailSize, request: FileProviderRequest,

@@ -167,6 +167,7 @@ package final class DomainHost: Sendable {
                 }
             }
             manager.connect(to: self)
+            if let thumbnails { Task { [events = engine.events] in await thumbnails.follow(events) } }
             engine.start()
             pausing.start()
         } catch {

@@ -36,6 +36,8 @@ final class ImageScaler: Sendable {
     /// The program was killed, for example at a limit, or not found.
     struct Failure: Error {
         var end: ChildProcess.End
+
+        var wasKilled: Bool { end.exitStatus > 128 }
     }
 
     init(directory: FilePath, environment: [String: String]) {
@@ -106,7 +108,7 @@ final class ImageScaler: Sendable {
         } catch is Unreadable {
             works = false
         } catch let failure as Failure {
-            guard case .exited = failure.end else { throw failure }
+            if failure.wasKilled { throw failure }
             works = false
         }
         isSandboxed.withLock { $0 = works }

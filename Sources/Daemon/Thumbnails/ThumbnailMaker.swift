@@ -23,7 +23,7 @@ actor ThumbnailMaker {
     private var wanted: [InodeNumber] = []
     private var underWay: Set<InodeNumber> = []
     private var waiters: [InodeNumber: [OneShot<Void>]] = [:]
-    /// The content versions without a thumbnail.
+    /// The content versions that have no thumbnail, or whose thumbnail could not be made. Forgotten when the remote was away in between.
     private var without: [InodeNumber: [UInt8]] = [:]
     /// When a program was last refused a file of which no program was told yet.
     private var refusals: [InodeNumber: ContinuousClock.Instant] = [:]
@@ -63,6 +63,11 @@ actor ThumbnailMaker {
         self.announce = announce
         self.logger = logger
         scaler.clear()
+    }
+
+    /// Follows what happens to the domain until its engine is stopped.
+    func follow(_ events: AsyncStream<SyncEvent>) async {
+        for await event in events where event.kind == .online { without = [:] }
     }
 
     /// Makes the thumbnail of a file that a program wants to read to show it small, and begins with those of the files after it.
@@ -225,13 +230,22 @@ actor ThumbnailMaker {
             case .none: note(without: item)
             case .failed(let error): throw error
             }
-        } catch let error as ImageScaler.Unreadable {
-            logger.debug("the thumbnail of '\(item.name)' cannot be read: \(error.reason)")
-            note(without: item)
         } catch {
             logger.debug("'\(item.name)' gets no thumbnail: \(error)")
+            if Self.isOfItem(error) { note(without: item) }
         }
         end(item.inode.number)
+    }
+
+    /// Whether an error comes again with the same content: it says something of the item, and not of the remote or of this machine.
+    private static func isOfItem(_ error: any Error) -> Bool {
+        switch error {
+        case let error as FileProviderError: !error.isOfDomain
+        case is ImageScaler.Unreadable: true
+        case let error as ImageScaler.Failure: error.wasKilled
+        case let error as ChildProcess.RunError: error == .timedOut
+        default: false
+        }
     }
 
     private func note(without item: ItemRecord) {

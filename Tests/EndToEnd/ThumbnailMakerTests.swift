@@ -1,0 +1,56 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import Sync
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+extension RealMount {
+    /// What is asked of the remote for thumbnails, and when.
+    @Suite struct ThumbnailMaking {
+        @Test(
+            "LIMIT-7: a file without a thumbnail is asked about again with other content, or when the remote was away")
+        func asksOnce() async throws {
+            let played = try PlayedScaler()
+            defer { played.remove() }
+            try await ProvidedMount.run(options: .with(\.thumbnails, [:]), listing: .root) { tree in
+                tree.addFile("a.png", content: .pattern(size: 1 << 20, seed: 1), identifier: "a")
+                tree.addFile("b.png", content: .pattern(size: 1 << 20, seed: 2), identifier: "b")
+            } _: { mount async throws in
+                let (maker, log, faults) = (try played.maker(of: mount), mount.provider.log, mount.provider.faults)
+                let following = Task { [events = mount.host.engine.events] in await maker.follow(events) }
+                defer { following.cancel() }
+                faults.fail(.thumbnail, of: "b", with: FileProviderError(.malformedResponse), times: nil)
+                func item(_ identifier: ItemIdentifier) throws -> ItemRecord {
+                    try #require(try mount.host.replica.database.item(identifier))
+                }
+                func asked() async throws -> [Int] {
+                    for identifier in ["a", "b"] as [ItemIdentifier] {
+                        await maker.make(try item(identifier).inode.number)
+                    }
+                    return [log.count(of: .thumbnail, "a"), log.count(of: .thumbnail, "b")]
+                }
+                #expect(try await asked() == [1, 1])
+                #expect(try await asked() == [1, 1])
+                let old = try item("a").base.version.contentVersion
+                mount.provider.change { $0.write(.pattern(size: 1 << 20, seed: 3), to: "a") }
+                #expect(try await eventually { try item("a").base.version.contentVersion != old })
+                // That no calls are made now is not remembered of the file.
+                mount.host.engine.connection.pause(.user)
+                #expect(try await asked() == [1, 1])
+                mount.host.engine.connection.pause(nil)
+                #expect(try await asked() == [2, 1])
+                faults.failEverything(with: FileProviderError(.serverUnreachable))
+                #expect(try await Command.run("cat", mount["a.png"]).status != 0)
+                #expect(mount.host.engine.connection.state == .offline)
+                faults.clear()
+                #expect(await eventually(within: .seconds(20)) { mount.host.engine.connection.state == .online })
+                #expect(try await eventually { try await asked() == [3, 2] })
+                #expect(try await asked() == [3, 2])
+                #expect(played.starts() == [])
+            }
+        }
+    }
+}
