@@ -82,7 +82,7 @@ final class ParkedRequests: Sendable {
                 }
                 return
             }
-            switch Self.outcome(of: request.attempt, .provided) {
+            switch Self.outcome(of: request.attempt, .provided(prerequisite)) {
             case .success(let answer): request.finish(answer)
             case .failure(.refused(let error)): request.fail(error)
             case .failure(.needs(let prerequisite)):
@@ -122,16 +122,19 @@ final class ParkedRequests: Sendable {
 }
 
 /// An attempt to answer a request.
-enum Attempt: Sendable {
+enum Attempt: Hashable, Sendable {
     case first
-    /// The prerequisite was just fulfilled.
-    case provided
+    /// This prerequisite was just fulfilled.
+    case provided(Prerequisite)
     /// The remote does not have the prerequisite any more.
     case outdated
     /// The required listing cannot be had.
     case unlisted
 
-    var isProvided: Bool { self == .provided }
+    var isProvided: Bool { if case .provided = self { true } else { false } }
+
+    /// The process was just permitted to read. Another prerequisite that was fulfilled is no permission.
+    var isPermitted: Bool { if case .provided(.permission) = self { true } else { false } }
 }
 
 /// The cancellation of a parked request's prerequisite. The request may be interrupted before the cancellation is known.

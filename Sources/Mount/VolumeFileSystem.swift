@@ -111,7 +111,7 @@ final class VolumeFileSystem: FileSystem {
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
-                knownSize: attempt == .first ? nil : size, isPermitted: attempt != .first, request: request.number)
+                knownSize: attempt == .first ? nil : size, isPermitted: attempt.isPermitted, request: request.number)
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
         } succeed: { [self] reply, grant in

@@ -69,9 +69,7 @@ extension Volume {
             let grant = try decide(
                 file, isWriting: intent.isWriting, registry: intent.allowsPassthrough ? registry : nil)
             // Through a mapping a process learns of a refusal by a signal, which ends it.
-            if intent.isReading, !isPermitted, file.withState({ $0.mayBeFetched }),
-                !observer.isPermitted(caller.processIdentifier)
-            {
+            if intent.isReading, !isPermitted, file.withState({ $0.mayBeFetched }) {
                 throw .needs(.permission(toRead: number))
             }
             if intent.isAppending, intent.isWriting, !intent.isTruncating {

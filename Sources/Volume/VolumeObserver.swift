@@ -8,8 +8,6 @@ package protocol VolumeObserver: Sendable {
     func volumeDidChange(_ effects: ReplicaEffects)
     /// A file was opened.
     func didOpenFile(_ number: InodeNumber)
-    /// Whether a process is known to be one that may have content fetched. Must return at once.
-    func isPermitted(_ process: Int32) -> Bool
     /// The last handle of an inode was closed, or the kernel has forgotten an inode that has no name.
     func didCloseInode(_ number: InodeNumber)
     /// A process opened a directory whose listing is here.

@@ -1,3 +1,5 @@
+import Foundation
+import Logging
 import Replica
 import Syscalls
 import SystemPackage
@@ -112,5 +114,26 @@ import Testing
         #expect(try Configuration(text: "").rules == .usual)
         #expect(throws: (any Error).self) { try Configuration(text: "[materialization]\ndeny = 5\n") }
         #expect(throws: (any Error).self) { try Configuration(text: "materialization = [") }
+    }
+
+    @Test("LIMIT-1: a process that runs another script in the same interpreter is judged again") func otherScript()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let (go, stay) = (directory["go"].string, directory["stay"].string)
+        try #require(try await Command.run("mkfifo", go, stay).status == 0)
+        let script = try directory.makeFile("my-indexer", Array("#!/bin/sh\nread line <'\(stay)'\n".utf8))
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script.string)
+        let policy = MaterializationPolicy(
+            rules: MaterializationRules(programs: ["my-indexer"]),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let program = try await BackgroundProgram("/bin/sh", "-c", "read line <'\(go)'; exec '\(script.string)'")
+        defer { program.kill() }
+        #expect(policy.refusal(of: program.processIdentifier) == nil)
+        let gate = try FileHandle(forWritingTo: URL(fileURLWithPath: go))
+        defer { try? gate.close() }
+        try gate.write(contentsOf: Data("\n".utf8))
+        #expect(await eventually { policy.refusal(of: program.processIdentifier) != nil })
     }
 }

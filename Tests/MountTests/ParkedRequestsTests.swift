@@ -1,3 +1,4 @@
+import Replica
 import Synchronization
 import SystemPackage
 import Testing
@@ -98,5 +99,24 @@ import Volume
         #expect(undone == [7])
         #expect(kernel.answers == [])
         #expect(kernel.errors == [.interrupted])
+    }
+
+    @Test("LIMIT-1: a process that has waited for something else is not permitted to read by that") func permission() {
+        let seen = Undone()
+        let request = Request(caller: Caller(processID: 1, userID: 2, groupID: 3), unique: 1, number: nil)
+        let file = InodeNumber(rawValue: 2)
+        ParkedRequests(provisioning: provider).answer(request, Answering(kernel: kernel)) {
+            attempt throws(VolumeError) -> Int in
+            seen.add(attempt.isPermitted ? 1 : 0)
+            if attempt == .first { throw .needs(.claim(of: file)) }
+            if !attempt.isPermitted { throw .needs(.permission(toRead: file)) }
+            return 7
+        } succeed: { reply, answer in
+            reply.succeed(answer)
+        }
+        provider.end()
+        provider.end()
+        #expect(seen.answers == [0, 0, 1])
+        #expect(kernel.answers == [7])
     }
 }

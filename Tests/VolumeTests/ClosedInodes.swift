@@ -15,7 +15,6 @@ final class ClosedInodes: VolumeObserver {
     }
 
     func volumeDidChange(_ effects: ReplicaEffects) {}
-    func isPermitted(_ process: Int32) -> Bool { process == 1 }
     func didOpenFile(_ number: InodeNumber) {}
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?) {}
     func didMissName(in directory: InodeNumber) {}

@@ -41,11 +41,6 @@ package final class MaterializationPolicy: Sendable {
         return refusal
     }
 
-    /// Whether a process was found to be one that may cause fetches. Its number may have been reused since.
-    func isPermitted(_ process: Int32) -> Bool {
-        decisions.withLock { $0[process].map { $0.refusal == nil } } == true
-    }
-
     /// A file manager starts a thumbnailer for each picture: one line tells of all of them.
     private func report(_ name: String, _ process: Int32, _ refusal: String) {
         let isNew = reported.withLock { reported in

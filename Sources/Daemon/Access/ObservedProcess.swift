@@ -9,6 +9,8 @@ struct ObservedProcess: Sendable {
         /// In clock ticks since boot.
         var startTime: UInt64
         var executable: String?
+        /// That of the thread, which the rules go by as well: two scripts have one executable, that of their interpreter.
+        var name: String
     }
 
     let identity: Identity
@@ -20,7 +22,9 @@ struct ObservedProcess: Sendable {
     init?(_ process: Int32) {
         guard process > 0, let text = Self.text("/proc/\(process)/stat") else { return nil }
         // The second field is the name, which may contain spaces and parentheses.
-        guard let end = text.utf8.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+        guard let start = text.utf8.firstIndex(of: UInt8(ascii: "(")),
+            let end = text.utf8.lastIndex(of: UInt8(ascii: ")")), start < end
+        else { return nil }
         let fields = text[end...].split(separator: " ")
         guard fields.count > 20, let startTime = UInt64(fields[20]), let group = Int32(fields[3]),
             let session = Int32(fields[4])
@@ -28,7 +32,8 @@ struct ObservedProcess: Sendable {
         (self.group, self.session, state) = (group, session, fields[1])
         identity = Identity(
             process: process, startTime: startTime,
-            executable: try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe"))
+            executable: try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe"),
+            name: String(text[text.utf8.index(after: start)..<end]))
     }
 
     /// All processes that are visible.
@@ -52,9 +57,8 @@ struct ObservedProcess: Sendable {
 
     /// What rules say of it.
     var subject: MaterializationRules.Subject {
-        let thread = Self.text("/proc/\(identity.process)/comm")?.trimmingCharacters(in: .newlines)
-        return MaterializationRules.Subject(
-            executable: identity.executable, name: name, thread: thread, controlGroup: controlGroup)
+        MaterializationRules.Subject(
+            executable: identity.executable, name: name, thread: identity.name, controlGroup: controlGroup)
     }
 
     /// The path of its control group.

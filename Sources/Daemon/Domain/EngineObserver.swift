@@ -14,8 +14,6 @@ struct EngineObserver: VolumeObserver {
 
     func didOpenFile(_ number: InodeNumber) { engine.inodeWasOpened(number) }
 
-    func isPermitted(_ process: Int32) -> Bool { policy.isPermitted(process) }
-
     func didCloseInode(_ number: InodeNumber) { engine.inodeWasClosed(number) }
 
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?) {
