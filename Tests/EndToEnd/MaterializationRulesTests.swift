@@ -1,6 +1,8 @@
+import Dispatch
 import Foundation
 import Logging
 import Replica
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -135,5 +137,41 @@ import Testing
         defer { try? gate.close() }
         try gate.write(contentsOf: Data("\n".utf8))
         #expect(await eventually { policy.refusal(of: program.processIdentifier) != nil })
+    }
+
+    /// Runs something on a thread that has a name, and tells it the thread's number.
+    private func onThread(named name: String, _ body: @escaping @Sendable (Int32) -> [Bool]) -> [Bool] {
+        let outcome = Mutex<[Bool]>([])
+        let end = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            defer { end.signal() }
+            // "PROCESS/task/THREAD".
+            guard let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self"),
+                let number = own.split(separator: "/").last.flatMap({ Int32($0) }),
+                let file = FileHandle(forWritingAtPath: "/proc/\(own)/comm"),
+                (try? file.write(contentsOf: Data(name.utf8))) != nil
+            else { return }
+            let result = body(number)
+            outcome.withLock { $0 = result }
+        }
+        end.wait()
+        return outcome.withLock { $0 }
+    }
+
+    @Test("LIMIT-4: a thread that an exception names has no budget, and uses up none of its process")
+    func budgetOfThread() {
+        let budget = FetchBudget(
+            limit: 10, exceptions: MaterializationRules(exceptions: ["*/my-reader"]),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let isRefused: @Sendable (Int32) -> Bool = { thread in budget.refusal(of: budget.account(of: thread)) != nil }
+        let reads: @Sendable (Int32) -> [Bool] = { thread in
+            let before = isRefused(thread)
+            budget.charge(20, to: budget.account(of: thread))
+            return [before, isRefused(thread)]
+        }
+        #expect(onThread(named: "my-reader", reads) == [false, false])
+        #expect(onThread(named: "other", reads) == [false, true])
+        #expect(onThread(named: "my-reader", reads) == [false, false])
+        #expect(onThread(named: "other", reads) == [true, true])
     }
 }

@@ -50,6 +50,20 @@ package final class FetchBudget: FetchAccounting {
         self.logger = logger
     }
 
+    /// The number under which is counted what is fetched for a thread: that of its process; its own, if an exception names the thread and
+    /// not the process. Reads /proc: must not be called on a serving thread.
+    func account(of thread: Int32) -> Int32 {
+        let process = ObservedProcess.leader(of: thread)
+        guard limit != nil, process != thread, exceptions.haveThreadExceptions, isFree(thread), !isFree(process) else {
+            return process
+        }
+        return thread
+    }
+
+    private func isFree(_ process: Int32) -> Bool {
+        ObservedProcess(process).map { exceptions.isException($0.subject) } == true
+    }
+
     package func charge(_ bytes: Int64, to process: Int32) {
         let isKnown = entries.withLock { entries in
             guard entries[process] != nil else { return false }

@@ -75,6 +75,11 @@ package struct MaterializationRules: Hashable, Sendable {
         return nil
     }
 
+    /// Whether an exception is for some threads of a program only.
+    var haveThreadExceptions: Bool {
+        exceptions.contains { $0.utf8.contains(UInt8(ascii: "/")) && $0.utf8.first != UInt8(ascii: "/") }
+    }
+
     /// Whether a process is one of the exceptions.
     func isException(_ process: Subject) -> Bool {
         Self.program(in: exceptions, process) != nil || Self.unit(in: exceptions, process) != nil

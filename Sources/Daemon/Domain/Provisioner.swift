@@ -69,11 +69,11 @@ struct Provisioner: Provisioning {
         case .listing(let number, let beyond):
             try await engine.list(number, beyond: beyond, request: caller.request(.listing))
         case .content(let number, let version, let range):
-            try await engine.provide(number, version: version, range: range, request: caller.request(.reading))
+            try await engine.provide(number, version: version, range: range, request: reading(caller))
         case .claim(let number):
             await engine.waitForClaims(of: number)
         case .whole(let number):
-            try await engine.materialize(number, request: caller.request(.reading))
+            try await engine.materialize(number, request: reading(caller))
         case .download(let number):
             let failures = try await engine.download(number, request: caller.request(.download)) { _, _ in }
             return failures.first?.error.controlErrno
@@ -91,9 +91,13 @@ struct Provisioner: Provisioning {
         return nil
     }
 
+    private func reading(_ caller: Requester) -> FileProviderRequest {
+        caller.request(.reading, by: policy.budget.account(of: caller.processIdentifier))
+    }
+
     /// Whether a process has exceeded its fetch budget.
     private func isOverBudget(_ caller: Requester, _ number: InodeNumber) async -> Bool {
-        let process = ObservedProcess.leader(of: caller.processIdentifier)
+        let process = policy.budget.account(of: caller.processIdentifier)
         guard let (reader, isNews) = policy.budget.refusal(of: process) else { return false }
         policy.budget.note(reader, refused: FetchBudget.Place(domain: domain, inode: number))
         if isNews { engine.tellOverBudget(number, process: reader.words, fetched: reader.fetched) }
@@ -121,9 +125,11 @@ struct Provisioner: Provisioning {
 
 extension Requester {
     /// The request that the provider receives for this process.
-    func request(_ reason: FileProviderRequest.Reason) -> FileProviderRequest {
+    ///
+    /// - Parameter account: see ``FetchBudget/account(of:)``; nil for the process.
+    func request(_ reason: FileProviderRequest.Reason, by account: Int32? = nil) -> FileProviderRequest {
         FileProviderRequest(
-            reason: reason, processIdentifier: ObservedProcess.leader(of: processIdentifier),
+            reason: reason, processIdentifier: account ?? ObservedProcess.leader(of: processIdentifier),
             userIdentifier: userIdentifier,
             requestingExecutable: try? FileManager.default.destinationOfSymbolicLink(
                 atPath: "/proc/\(processIdentifier)/exe"))
