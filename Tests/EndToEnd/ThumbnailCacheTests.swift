@@ -72,6 +72,29 @@ import Testing
         #expect(ThumbnailCache(environment: ["XDG_CACHE_HOME": "relative"]) == nil)
         #expect(ThumbnailCache(environment: ["HOME": "/h"])?.directory == "/h/.cache/thumbnails")
     }
+
+    @Test("records of programs that could make no thumbnail are removed for one file and one modification time")
+    func failures() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let cache = try #require(ThumbnailCache(environment: ["XDG_CACHE_HOME": directory.path.string]))
+        let subject = ThumbnailCache.Subject("/m/a.jpg", modifiedAt: 7)
+        let other = ThumbnailCache.Subject("/m/b.jpg", modifiedAt: 7)
+        #expect(!cache.removeFailures(of: subject))
+        try cache.store(["fail/one": try pixel(), "fail/two": try pixel()], of: subject)
+        try cache.store(["fail/one": try pixel()], of: other)
+        #expect(!cache.removeFailures(of: ThumbnailCache.Subject("/m/a.jpg", modifiedAt: 8)))
+        #expect(cache.removeFailures(of: subject))
+        #expect(!cache.removeFailures(of: subject))
+        // One that another program has given the name of this file's.
+        let names = try FileManager.default.contentsOfDirectory(atPath: cache.directory.appending("fail/one").string)
+        #expect(names.count == 1)
+        try FileManager.default.copyItem(
+            atPath: cache.directory.appending("fail/one").appending(try #require(names.first)).string,
+            toPath: cache.directory.appending("fail/one/069f6602c8d6ecf1621394e6ad55a87c.png").string)
+        #expect(!cache.removeFailures(of: subject))
+        #expect(cache.removeFailures(of: other))
+    }
 }
 
 extension RealMount {

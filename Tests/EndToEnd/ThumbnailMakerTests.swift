@@ -1,7 +1,9 @@
 import FileProvider
 import FileProviderTesting
+import Foundation
 import Replica
 import Sync
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -50,6 +52,42 @@ extension RealMount {
                 #expect(try await eventually { try await asked() == [3, 2] })
                 #expect(try await asked() == [3, 2])
                 #expect(played.starts() == [])
+            }
+        }
+
+        @Test(
+            "LIMIT-7: a record that a picture has no thumbnail goes when that is made, and when the picture is downloaded"
+        )
+        func failures() async throws {
+            let played = try PlayedScaler()
+            defer { played.remove() }
+            try await ProvidedMount.run(options: .with(\.thumbnails, ["a": played.image]), listing: .root) { tree in
+                tree.addFile("a.png", content: .pattern(size: 1 << 20, seed: 1), identifier: "a")
+                tree.addFile("b.png", content: .pattern(size: 1 << 20, seed: 2), identifier: "b")
+            } _: { mount async throws in
+                let (maker, cache) = (try played.maker(of: mount), try played.cache())
+                let following = Task { [events = mount.host.engine.events] in await maker.follow(events) }
+                defer { following.cancel() }
+                let image = try #require(PNGFile(played.image))
+                func record(_ identifier: ItemIdentifier) throws -> InodeNumber {
+                    let item = try #require(try mount.host.replica.database.item(identifier))
+                    let subject = ThumbnailCache.Subject(
+                        mount.path.appending(item.name), modifiedAt: item.inode.modifiedAt.seconds)
+                    try cache.store(["fail/program": image], of: subject)
+                    return item.inode.number
+                }
+                func recorded() throws -> Int {
+                    try FileManager.default.contentsOfDirectory(
+                        atPath: cache.directory.appending("fail/program").string
+                    ).count
+                }
+                let (first, _) = (try record("a"), try record("b"))
+                #expect(try recorded() == 2)
+                await maker.make(first)
+                #expect(try recorded() == 1)
+                #expect(try await Command.run("cat", mount["b.png"]).status == 0)
+                #expect(try await eventually { try recorded() == 0 })
+                await maker.cancel()
             }
         }
     }

@@ -58,16 +58,30 @@ struct ThumbnailCache: Sendable {
     func images(of subject: Subject) -> [String: PNGFile]? {
         var images: [String: PNGFile] = [:]
         for size in Self.sizes {
-            guard let bytes = try? path(of: subject, size.name).contents(), let image = PNGFile(bytes) else {
-                return nil
-            }
-            let texts = image.texts
-            guard texts["Thumb::URI"] == subject.uri, texts["Thumb::MTime"] == String(subject.modifiedAt) else {
-                return nil
-            }
+            guard let image = image(of: subject, in: size.name) else { return nil }
             images[size.name] = image
         }
         return images
+    }
+
+    /// What a directory has for a file, if it is valid.
+    private func image(of subject: Subject, in folder: String) -> PNGFile? {
+        guard let bytes = try? path(of: subject, folder).contents(), let image = PNGFile(bytes) else { return nil }
+        let texts = image.texts
+        guard texts["Thumb::URI"] == subject.uri, texts["Thumb::MTime"] == String(subject.modifiedAt) else {
+            return nil
+        }
+        return image
+    }
+
+    /// Removes what programs have recorded of a file of which they could make no thumbnail: they do not try again until it changes.
+    ///
+    /// - Returns: whether there was something.
+    func removeFailures(of subject: Subject) -> Bool {
+        let programs = (try? FileManager.default.contentsOfDirectory(atPath: directory.appending("fail").string)) ?? []
+        let folders = programs.map { "fail/" + $0 }.filter { image(of: subject, in: $0) != nil }
+        for folder in folders { try? path(of: subject, folder).unlinkIfPresent() }
+        return !folders.isEmpty
     }
 
     /// Adds thumbnails, in place of those that are there.

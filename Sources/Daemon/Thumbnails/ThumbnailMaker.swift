@@ -67,7 +67,24 @@ actor ThumbnailMaker {
 
     /// Follows what happens to the domain until its engine is stopped.
     func follow(_ events: AsyncStream<SyncEvent>) async {
-        for await event in events where event.kind == .online { without = [:] }
+        for await event in events {
+            switch event.kind {
+            case .online: without = [:]
+            case .downloaded: if let number = event.number { await removeFailures(of: number) }
+            default: break
+            }
+        }
+    }
+
+    /// A program that was refused a file can read it now, and has to learn of that.
+    private func removeFailures(of number: InodeNumber) async {
+        let areRemoved = try? await BlockingWork.run { [self, database, cache] () throws -> Bool in
+            guard let item = try database.item(ofInode: number), item.inode.shownContent == .materialized,
+                let subject = try subject(of: item)
+            else { return false }
+            return cache.removeFailures(of: subject)
+        }
+        if areRemoved == true, !isStopped { announce(number) }
     }
 
     /// Makes the thumbnail of a file that a program wants to read to show it small, and begins with those of the files after it.
@@ -89,7 +106,7 @@ actor ThumbnailMaker {
     }
 
     /// A program that has asked too early looks again when the file seems to have changed. Tumbler, Thunar's thumbnailer, removes the
-    /// thumbnails of a file that it cannot read: they are put back.
+    /// thumbnails of a file that it cannot read: they are put back. Nautilus and Caja record that it has none: that is removed.
     private func tell(of number: InodeNumber) async {
         if let last = told[number], .now - last < Self.pauseAfterTelling { return }
         guard refusals.updateValue(.now, forKey: number) == nil else { return }
@@ -113,8 +130,10 @@ actor ThumbnailMaker {
     }
 
     private func putBack(_ images: [String: PNGFile], of subject: ThumbnailCache.Subject) async throws {
+        guard !isStopped else { return }
         try await BlockingWork.run { [cache] in
             if cache.images(of: subject) == nil { try cache.store(images, of: subject) }
+            _ = cache.removeFailures(of: subject)
         }
     }
 
@@ -206,14 +225,21 @@ actor ThumbnailMaker {
     ///
     /// - Returns: nil for a file that needs none.
     private nonisolated func target(_ number: InodeNumber) throws -> Target? {
-        guard let mountPoint = mountPoint(), let item = try database.item(ofInode: number),
-            item.inode.shownContent != .materialized, let names = try database.path(of: number)
-        else { return nil }
+        guard let item = try database.item(ofInode: number), item.inode.shownContent != .materialized else {
+            return nil
+        }
+        return try subject(of: item).map { Target(item: item, subject: $0) }
+    }
+
+    /// Reads the database.
+    ///
+    /// - Returns: nil for a file that has no path.
+    private nonisolated func subject(of item: ItemRecord) throws -> ThumbnailCache.Subject? {
+        guard let mountPoint = mountPoint(), let names = try database.path(of: item.inode.number) else { return nil }
         let components = names.compactMap { FilePath.Component(fileNamed: $0) }
         guard components.count == names.count else { return nil }
-        let subject = ThumbnailCache.Subject(
+        return ThumbnailCache.Subject(
             mountPoint.appending(components), modifiedAt: item.inode.modifiedAt.seconds)
-        return Target(item: item, subject: subject)
     }
 
     private func finish(_ target: Target, _ outcome: ThumbnailOutcome) async {
@@ -226,6 +252,7 @@ actor ThumbnailMaker {
                     try cache.store(
                         Dictionary(uniqueKeysWithValues: zip(ThumbnailCache.sizes.map(\.name), images)),
                         of: target.subject)
+                    _ = cache.removeFailures(of: target.subject)
                 }
             case .none: note(without: item)
             case .failed(let error): throw error
