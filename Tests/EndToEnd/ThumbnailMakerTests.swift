@@ -1,8 +1,10 @@
+import Dispatch
 import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
 import Sync
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -53,6 +55,43 @@ extension RealMount {
                 #expect(try await asked() == [3, 2])
                 #expect(played.starts() == [])
             }
+        }
+
+        @Test("LIMIT-7: the end of a mount does not wait for the disk of the cache") func cancelling() async throws {
+            let played = try PlayedScaler()
+            defer { played.remove() }
+            try await ProvidedMount.run(listing: .root) { tree in
+                tree.addFile("a.png", content: .pattern(size: 1 << 20, seed: 1), identifier: "a")
+            } _: { mount async throws in
+                // The thread that needs the path of a file in the cache waits here, as for a slow disk.
+                let (arrivals, gate) = (Counted(), DispatchSemaphore(value: 0))
+                defer { gate.signal() }
+                let maker = try played.maker(of: mount) {
+                    arrivals.add()
+                    gate.wait()
+                    gate.signal()
+                    return nil
+                }
+                let number = try #require(try mount.host.replica.database.item("a")).inode.number
+                let making = Task { await maker.make(number) }
+                #expect(await eventually { arrivals.count == 1 })
+                let ended = Counted()
+                Task {
+                    await maker.cancel()
+                    ended.add()
+                }
+                #expect(await eventually { ended.count == 1 })
+                gate.signal()
+                await making.value
+            }
+        }
+
+        private final class Counted: Sendable {
+            private let state = Mutex(0)
+
+            var count: Int { state.withLock { $0 } }
+
+            func add() { state.withLock { $0 += 1 } }
         }
 
         @Test(

@@ -49,6 +49,23 @@ extension EngineTests {
             }
         }
 
+        @Test("LIMIT-1: a file whose bytes have just arrived has content, although nothing is recorded yet")
+        func unrecordedBytesAreContent() async throws {
+            try await EngineFixture.run(
+                options: .with(\.chunkSize, 65_536),
+                fill: { $0.addFile("f", content: .pattern(size: 500_000, seed: 2), identifier: "f") }, listing: "/"
+            ) { fixture in
+                let number = try fixture.number("f")
+                #expect(try await !fixture.engine.hasContent(number))
+                let gate = Gate()
+                fixture.provider.faults.add(.holdTransfer(after: 65_536, gate), to: .fetch)
+                _ = try await fixture.read("f", 0..<4096)
+                #expect(try fixture.inode("f").content == .dataless)
+                #expect(try await fixture.engine.hasContent(number))
+                gate.open()
+            }
+        }
+
         @Test func partOfAHugeFileMovesLittle() async throws {
             let size: Int64 = 5 << 30
             try await EngineFixture.run(fill: {

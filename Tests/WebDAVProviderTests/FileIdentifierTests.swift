@@ -93,6 +93,8 @@ struct FileIdentifierTests {
         try await IdentifyingRemote.run { port, directory in
             let remote = try await IdentifyingRemote(port: port, in: directory, below: base)
             let session = try await remote.session()
+            // As far as is known before the first call.
+            #expect(session.provider.features.thumbnails)
             let picture = try await session.create(ProviderSession.template("a b.jpg"), content: [1, 2])
             let text = try await session.create(ProviderSession.template("text"), content: [3])
             #expect(session.provider.features.thumbnails)

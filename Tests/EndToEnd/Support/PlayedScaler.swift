@@ -50,10 +50,16 @@ struct PlayedScaler {
     }
 
     /// Makes thumbnails of the files of a mount.
-    func maker(of mount: ProvidedMount) throws -> ThumbnailMaker {
-        ThumbnailMaker(
+    ///
+    /// - Parameter mountPoint: called when the path of a file is needed; nil for that of the mount.
+    func maker(
+        of mount: ProvidedMount, mountPoint: (@Sendable () -> FilePath?)? = nil
+    ) throws -> ThumbnailMaker {
+        let path = mount.path
+        let usual: @Sendable () -> FilePath? = { path }
+        return ThumbnailMaker(
             engine: mount.host.engine, database: mount.host.replica.database, cache: try cache(), scaler: scaler(),
-            mountPoint: { [path = mount.path] in path }, announce: { _ in },
+            mountPoint: mountPoint ?? usual, announce: { _ in },
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
     }
 }
