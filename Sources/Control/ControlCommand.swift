@@ -72,10 +72,10 @@ extension ControlCommand {
         }
     }
 
-    /// Whether the end of the daemon is what the command waits for.
+    /// Whether the command may last until the daemon ends, which must not interrupt it: the client would send it again.
     var endsWithDaemon: Bool {
         switch self {
-        case .shutdown, .follow: true
+        case .shutdown, .follow, .events: true
         default: false
         }
     }

@@ -152,7 +152,7 @@ struct DaemonService: ControlService {
         case .set(let reference, let arguments):
             return .options(try await domains.setOptions(of: reference, arguments))
         case .events(let reference):
-            try await EventReporter.follow(domains.hosts(reference), progress)
+            await EventReporter.follow(try await domains.events(of: reference), progress)
             return .done
         case .allow(let process, let bytes):
             try check(peer)

@@ -44,25 +44,30 @@ struct PendingCommands: Sendable {
 }
 
 enum EventReporter {
+    /// Reports the events of domains until the stream and all their mounts have ended.
     static func follow(
-        _ hosts: [DomainHost], _ progress: @escaping @Sendable (ControlEvent) -> Void
-    ) async throws {
-        await withTaskGroup(of: Void.self) { group in
-            for host in hosts {
-                group.addTask {
-                    for await event in host.engine.events {
-                        let resolver = PathResolver(host: host)
-                        let directory = event.directory.flatMap { resolver.path(of: $0) }
-                        let path =
-                            event.number.flatMap { resolver.path(of: $0) } ?? directory.map { "\($0)/\(event.name)" }
-                            ?? event.name
-                        progress(
-                            ControlEvent(
-                                path: path, items: 1, bytes: event.bytes, kind: event.kind.rawValue,
-                                time: Timestamp.text(event.time), process: event.process))
-                    }
-                }
+        _ domains: AsyncStream<DomainEvents>, _ progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async {
+        await withDiscardingTaskGroup { group in
+            for await domain in domains {
+                group.addTask { await report(domain, progress) }
             }
+        }
+    }
+
+    private static func report(
+        _ domain: DomainEvents, _ progress: @escaping @Sendable (ControlEvent) -> Void
+    ) async {
+        for await event in domain.events {
+            let resolver = PathResolver(host: domain.host)
+            let directory = event.directory.flatMap { resolver.path(of: $0) }
+            let path =
+                event.number.flatMap { resolver.path(of: $0) } ?? directory.map { "\($0)/\(event.name)" }
+                ?? event.name
+            progress(
+                ControlEvent(
+                    path: path, items: 1, bytes: event.bytes, kind: event.kind.rawValue,
+                    time: Timestamp.text(event.time), process: event.process))
         }
     }
 }

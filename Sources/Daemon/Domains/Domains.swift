@@ -34,6 +34,7 @@ actor Domains {
     /// The mounts that are being made.
     private var beginning: [String: Task<DomainHost, any Error>] = [:]
     private(set) var isShuttingDown = false
+    private let followers = EventFollowers()
     static let shutdownError = ControlError(.unavailable, "the daemon is shutting down")
     private var isShutDown = false
     private var waitersForEnd: [CheckedContinuation<Void, Never>] = []
@@ -89,6 +90,14 @@ actor Domains {
     func hosts(_ reference: DomainReference?) throws(ControlError) -> [DomainHost] {
         guard let reference else { return mounted }
         return [try host(reference)]
+    }
+
+    /// The events of the referenced domain, or of all mounted domains and of each one that is mounted before the daemon ends.
+    ///
+    /// - Throws: as ``host(_:)``.
+    func events(of reference: DomainReference?) throws(ControlError) -> AsyncStream<DomainEvents> {
+        let present = try hosts(reference).map(DomainEvents.init(of:))
+        return followers.add(after: present, isLasting: reference == nil && !isShuttingDown)
     }
 
     /// The domain to whose mount a path leads: not to another file system that is mounted over it, or below it.
@@ -185,6 +194,7 @@ actor Domains {
             throw Self.shutdownError
         }
         host.store(in: manager)
+        followers.tell(of: host)
         Task {
             await host.waitUntilUnmounted()
             await self.ended(host)
@@ -213,6 +223,7 @@ actor Domains {
     /// Unmounts all domains and refuses further mounts.
     func shutDown() async {
         isShuttingDown = true
+        followers.finish()
         // A mount that is being made would outlive the others, and the daemon.
         for (name, task) in beginning {
             task.cancel()

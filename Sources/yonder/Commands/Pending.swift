@@ -163,7 +163,8 @@ extension Yonder {
 
     struct Events: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show events as they happen, until Ctrl-C.")
+            abstract: "Show events as they happen, until Ctrl-C or the end of the daemon.",
+            discussion: "Without NAME, also those of domains that are mounted later.")
 
         @OptionGroup var domain: DomainArgument
 
