@@ -241,7 +241,7 @@ let targets: [Target] = [
             "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "ProviderDescriptors",
             "RcloneProvider", "TestSupport", logging, system,
         ]),
-    .testTarget(name: "KeeperTests", dependencies: ["Keeper"]),
+    .testTarget(name: "KeeperTests", dependencies: ["CSyscalls", "Keeper"]),
     .testTarget(
         name: "ControlTests",
         dependencies: ["Control", "ProviderDescriptors", "Syscalls", "TestSupport", logging, system]),

@@ -74,18 +74,21 @@ static int peek_sender(int socket, pid_t *sender)
     return 0;
 }
 
-ssize_t yonder_notify_receive(int socket, pid_t sender, uint8_t *text, size_t size, int *descriptors, int32_t *count)
+ssize_t yonder_notify_receive(
+    int socket, pid_t sender, int32_t strangers, uint8_t *text, size_t size, int *descriptors, int32_t *count)
 {
     *count = 0;
-    for (;;) {
+    for (int32_t discarded = 0;; discarded++) {
         pid_t found;
-        if (peek_sender(socket, &found) != 0) {
-            if (errno == EINTR)
-                continue;
-            return -1;
-        }
+        while (peek_sender(socket, &found) != 0)
+            if (errno != EINTR)
+                return -1;
         if (found > 0 && found == sender)
             break;
+        if (discarded >= strangers) {
+            errno = EAGAIN;
+            return -1;
+        }
         char byte;
         (void)recv(socket, &byte, 1, MSG_DONTWAIT);
     }

@@ -38,6 +38,9 @@ package struct Keeper: ~Copyable {
     /// The time that the other threads of a worker have to end, in milliseconds: of one that was killed, and of one that has
     /// announced its end, whose exit status counts.
     private static let (patienceAfterKill, patienceAfterExit) = (200, 10_000)
+    /// How many messages of other processes are discarded at a time: any process of this machine can send to the abstract name. More
+    /// than the queue holds (`net.unix.max_dgram_qlen`: 10, with systemd 512), so that the last messages of a worker are found behind them.
+    private static let mostStrangers: Int32 = 1000
 
     /// Takes the descriptors that this process has inherited: those of a keeper before it, and the socket that a unit listens on.
     /// Must be called before the process opens descriptors of its own. Sets variables of this process, which the workers inherit.
@@ -279,7 +282,7 @@ package struct Keeper: ~Copyable {
         for _ in 0..<1000 {
             var count: Int32 = 0
             let length = yonder_notify_receive(
-                socket, worker.process, &text, text.count, &descriptors, &count)
+                socket, worker.process, Self.mostStrangers, &text, text.count, &descriptors, &count)
             if length < 0 {
                 guard errno == EMSGSIZE else { return }
                 Log.write("a message of the worker \(worker.process) is too long, and is ignored")

@@ -1,3 +1,4 @@
+import CSyscalls
 import Glibc
 import Testing
 
@@ -48,6 +49,31 @@ import Testing
             }
             if let name = NotifyMessage(bytes)?.name { #expect(NotifyMessage.isValid(name: name.utf8)) }
         }
+    }
+}
+
+@Suite struct NotifySockets {
+    @Test("messages of other processes do not keep the receiver, however many come") func strangers() throws {
+        var address = [CChar](repeating: 0, count: 108)
+        let socket = yonder_notify_open(&address, address.count)
+        try #require(socket >= 0)
+        defer { close(socket) }
+        func receive(from sender: Int32, strangers: Int32) -> String? {
+            var text = [UInt8](repeating: 0, count: 64)
+            var descriptors = [Int32](repeating: -1, count: Int(YONDER_MESSAGE_DESCRIPTORS))
+            var count: Int32 = 0
+            let length = yonder_notify_receive(
+                socket, sender, strangers, &text, text.count, &descriptors, &count)
+            return length < 0 ? nil : String(decoding: text.prefix(length), as: UTF8.self)
+        }
+        for message in ["1", "2", "3", "4", "5"] {
+            #expect(yonder_notify_send(address, message, message.utf8.count, nil, 0) == 0)
+        }
+        // This process is a stranger to one that receives from its parent.
+        #expect(receive(from: getppid(), strangers: 3) == nil)
+        #expect(receive(from: getpid(), strangers: 3) == "4")
+        #expect(receive(from: getppid(), strangers: 3) == nil)
+        #expect(receive(from: getpid(), strangers: 3) == nil)
     }
 }
 

@@ -14,11 +14,13 @@
  * Messages carry the credentials of their sender. */
 int yonder_notify_open(char *address, size_t size);
 
-/* Receives the next message of the process `sender`; discards messages of other processes, with their descriptors. Does not wait.
- * The length of the text, which may be 0; -1 with EAGAIN if there is none, with EMSGSIZE for a message that is too long or has
- * too many descriptors, which is discarded. The descriptors are close-on-exec. `descriptors` has room for
+/* Receives the next message of the process `sender`; discards up to `strangers` messages of other processes before it, with their
+ * descriptors. Does not wait.
+ * The length of the text, which may be 0; -1 with EAGAIN if there is none or more strangers come first, with EMSGSIZE for a message
+ * that is too long or has too many descriptors, which is discarded. The descriptors are close-on-exec. `descriptors` has room for
  * YONDER_MESSAGE_DESCRIPTORS. */
-ssize_t yonder_notify_receive(int socket, pid_t sender, uint8_t *text, size_t size, int *descriptors, int32_t *count);
+ssize_t yonder_notify_receive(
+    int socket, pid_t sender, int32_t strangers, uint8_t *text, size_t size, int *descriptors, int32_t *count);
 
 /* Sends a message with descriptors to the socket that NOTIFY_SOCKET names. Waits up to 5 seconds for room. */
 int yonder_notify_send(const char *address, const char *text, size_t length, const int *descriptors, int32_t count);
