@@ -92,6 +92,15 @@ def path_of(uri):
     return os.fsdecode(urllib.parse.unquote_to_bytes(uri[len("file://"):]))
 
 
+# In JSON a byte that is not part of valid UTF-8 is the scalar U+10FF00 and the byte (NAME-10); in Python it is U+DC00 and the byte.
+BYTES = {0x10FF00 + byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
+
+
+def path_in_json(text):
+    """Returns the path that the JSON of a command names, as `path_of` returns it."""
+    return os.fsdecode(text.translate(BYTES).encode("utf-8", "surrogateescape"))
+
+
 # States
 
 
@@ -445,7 +454,7 @@ if FileManager:
                 self._is_running = False
                 return
             try:
-                path = json.loads(line).get("path")
+                path = path_in_json(json.loads(line).get("path") or "")
             except (ValueError, AttributeError):
                 path = None
             if path and self._is_relevant(path):

@@ -82,6 +82,13 @@ class MountTests(unittest.TestCase):
         for uri in ("trash:///a", "sftp://host/a", "file://host/a", "", None):
             self.assertIsNone(extension.path_of(uri))
 
+    def test_a_path_in_json_is_the_path_of_the_uri(self):
+        for text, uri in (
+                ("/m/café", "file:///m/caf%C3%A9"), ("/m/caf\U0010ffe9", "file:///m/caf%E9"),
+                # A name with U+10FFE9 itself.
+                ("/m/\U0010fff4\U0010ff8f\U0010ffbf\U0010ffa9", "file:///m/%F4%8F%BF%A9")):
+            self.assertEqual(extension.path_in_json(text), extension.path_of(uri))
+
 
 class StateTests(unittest.TestCase):
     def read(self, path, attributes, is_directory=False):

@@ -108,12 +108,18 @@ class CollectorTests(unittest.TestCase):
         self.assertEqual(self.collector.take(), ([], []))
 
     def test_names_of_others_cannot_write_lines_or_control_characters(self):
-        self.collector.add({"kind": "conflict", "path": "/m/a\n\x1b[31mb\udcff"})
+        self.collector.add({"kind": "conflict", "path": "/m/a\n\x1b[31mb\U0010ffff"})
         (notice,), _ = self.collector.take()
         self.assertTrue(notice.text.isprintable(), repr(notice.text))
 
     def test_a_path_becomes_a_uri(self):
-        self.assertEqual(notifier.uri("/m/a b\udcff"), "file:///m/a%20b%FF")
+        self.assertEqual(notifier.uri("/m/a b\u00e9"), "file:///m/a%20b%C3%A9")
+
+    def test_the_uri_of_a_name_that_is_not_utf_8_has_its_bytes(self):
+        self.assertEqual(notifier.uri("/m/caf\U0010ffe9"), "file:///m/caf%E9")
+        # A name with U+10FFE9 itself.
+        self.assertEqual(notifier.uri("/m/\U0010fff4\U0010ff8f\U0010ffbf\U0010ffa9"), "file:///m/%F4%8F%BF%A9")
+        self.assertEqual(notifier.printable("caf\U0010ffe9"), "caf\N{REPLACEMENT CHARACTER}")
 
 
 def obstacle():
