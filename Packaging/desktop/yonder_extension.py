@@ -8,6 +8,7 @@ Docs/Desktop.md is the user's page.
 """
 
 import concurrent.futures
+import fcntl
 import json
 import os
 import re
@@ -297,6 +298,25 @@ class ShownPaths:
         return path in self._paths
 
 
+def is_locked(path):
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def is_daemon_running():
+    """Returns whether a daemon of the user holds the lock of its state directory. A command may make systemd start one."""
+    # A daemon that systemd has started does not know the variables of the session.
+    homes = os.environ.get("XDG_STATE_HOME"), os.path.expanduser("~/.local/state")
+    states = [os.environ.get("YONDER_STATE_DIR")] + [os.path.join(home, "yonder") for home in homes if home]
+    return any(is_locked(os.path.join(state, "yonderd.lock")) for state in states if state)
+
+
 def log(event, **fields):
     name = os.environ.get("YONDER_EXTENSION_LOG")
     if name:
@@ -429,6 +449,9 @@ if FileManager:
             if self._is_running or time.monotonic() - self._started < self.RESTART_SECONDS:
                 return
             self._started = time.monotonic()
+            # The mount may be another user's, or its daemon may be ending.
+            if not is_daemon_running():
+                return
             arguments = [program() or "yonder", "events", "--json"]
             # The process would otherwise outlive a file manager that is killed, until the next event.
             setpriv = shutil.which("setpriv")

@@ -10,6 +10,8 @@ or where nothing can be mounted, those tests are skipped. scripts/desktop-check 
 
 import contextlib
 import errno
+import fcntl
+import importlib.util
 import json
 import os
 import pathlib
@@ -21,6 +23,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -205,6 +208,39 @@ class MenuTests(unittest.TestCase):
 
     def test_without_items_of_a_mount_there_is_no_menu(self):
         self.assertEqual(self.menu(), {})
+
+
+class EventFollowerTests(unittest.TestCase):
+    """The part for the file managers, with mocks for GObject."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="yonder-extension."))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.repository = unittest.mock.MagicMock()
+        self.repository.GObject.GObject = type("GObject", (), {})
+        manager = unittest.mock.MagicMock(InfoProvider=type("Info", (), {}), MenuProvider=type("Menu", (), {}))
+        modules = {
+            "gi": unittest.mock.MagicMock(repository=self.repository), "gi.repository": self.repository,
+            "gi.repository.Nautilus": manager}
+        environment = {"HOME": str(self.directory), "XDG_STATE_HOME": "", "YONDER_STATE_DIR": ""}
+        for patch in (unittest.mock.patch.dict(sys.modules, modules), unittest.mock.patch.dict(os.environ, environment)):
+            patch.start()
+            self.addCleanup(patch.stop)
+        spec = importlib.util.spec_from_file_location("extension_in_file_manager", extension.__file__)
+        self.extension = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.extension)
+
+    def test_only_a_daemon_that_runs_is_followed(self):
+        start = self.repository.Gio.Subprocess.new
+        self.extension.EventFollower(lambda path: True, lambda paths: None).ensure_started()
+        start.assert_not_called()
+        lock = self.directory / ".local/state/yonder/yonderd.lock"
+        lock.parent.mkdir(parents=True)
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.extension.EventFollower(lambda path: True, lambda paths: None).ensure_started()
+        start.assert_called_once()
+        self.assertEqual(start.call_args.args[0][-2:], ["events", "--json"])
 
 
 class CommandTests(unittest.TestCase):

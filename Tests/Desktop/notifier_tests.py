@@ -8,17 +8,20 @@ DIRECTORY holds `yonder`, `yonderd` and `yonder-keeper`; with it, and with D-Bus
 told to a notification service. Without them that test is skipped.
 """
 
+import fcntl
 import importlib.machinery
 import importlib.util
 import json
 import os
 import pathlib
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -120,6 +123,58 @@ class CollectorTests(unittest.TestCase):
         # A name with U+10FFE9 itself.
         self.assertEqual(notifier.uri("/m/\U0010fff4\U0010ff8f\U0010ffbf\U0010ffa9"), "file:///m/%F4%8F%BF%A9")
         self.assertEqual(notifier.printable("caf\U0010ffe9"), "caf\N{REPLACEMENT CHARACTER}")
+
+
+class DaemonTests(unittest.TestCase):
+    """What is asked while a daemon runs, and while none does. A script stands for the commands."""
+
+    class End(Exception):
+        pass
+
+    def setUp(self):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="yonder-notifier."))
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        self.lock, self.calls, self.yonder = directory / "state/yonderd.lock", directory / "calls", directory / "yonder"
+        self.lock.parent.mkdir()
+        self.calls.touch()
+        self.yonder.write_text(f"#!/bin/sh\necho $1 >>'{self.calls}'\necho '{{\"kind\": \"conflict\"}}'\n")
+        self.yonder.chmod(0o755)
+        environment = {"HOME": str(directory), "XDG_STATE_HOME": "", "YONDER_STATE_DIR": str(self.lock.parent)}
+        patch = unittest.mock.patch.dict(os.environ, environment)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def follow(self, pauses):
+        """Follows the events until the last pause. Returns what was followed."""
+        events = queue.SimpleQueue()
+        with unittest.mock.patch.object(notifier.time, "sleep", side_effect=[None] * (pauses - 1) + [self.End]) as sleep:
+            with self.assertRaises(self.End):
+                notifier.follow(str(self.yonder), events, pause=7)
+        self.assertEqual(sleep.mock_calls, [unittest.mock.call(7)] * pauses)
+        return [events.get() for _ in range(events.qsize())]
+
+    def test_without_a_daemon_no_command_is_run_that_would_start_one(self):
+        for _ in range(2):
+            self.assertEqual(self.follow(pauses=3), [])
+            self.assertIsNone(notifier.ask(str(self.yonder), "status"))
+            self.assertEqual(self.calls.read_text(), "")
+            # That of a daemon that has ended.
+            self.lock.touch()
+
+    def test_a_daemon_is_followed_and_asked(self):
+        with open(self.lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.assertEqual(self.follow(pauses=2), [None, {"kind": "conflict"}] * 2)
+            self.assertEqual(notifier.ask(str(self.yonder), "status"), {"kind": "conflict"})
+        self.assertEqual(self.calls.read_text(), "events\nevents\nstatus\n")
+
+    def test_a_daemon_without_the_variables_of_the_session_is_found(self):
+        lock = self.lock.parent.parent / ".local/state/yonder/yonderd.lock"
+        lock.parent.mkdir(parents=True)
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.assertTrue(notifier.is_daemon_running())
+        self.assertFalse(notifier.is_daemon_running())
 
 
 def obstacle():
