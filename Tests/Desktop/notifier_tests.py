@@ -125,6 +125,18 @@ class CollectorTests(unittest.TestCase):
         self.assertEqual(notifier.printable("caf\U0010ffe9"), "caf\N{REPLACEMENT CHARACTER}")
 
 
+class DocumentTests(unittest.TestCase):
+    def test_the_commands_that_switch_it_off_work_in_an_empty_home(self):
+        text = (ROOT / "Docs/Desktop.md").read_text()
+        commands = text.partition("To switch it off:\n\n")[2].partition("\n\n")[0]
+        self.assertIn("Hidden=true", commands)
+        with tempfile.TemporaryDirectory() as home:
+            subprocess.run(
+                ["sh", "-ec", commands.replace("/etc/xdg/autostart", str(PROGRAM.parent))], env=os.environ | {"HOME": home}, check=True)
+            lines = (pathlib.Path(home) / ".config/autostart/yonder-notifier.desktop").read_text().splitlines()
+        self.assertEqual((lines[0], lines[-1]), ("[Desktop Entry]", "Hidden=true"))
+
+
 class DaemonTests(unittest.TestCase):
     """What is asked while a daemon runs, and while none does. A script stands for the commands."""
 

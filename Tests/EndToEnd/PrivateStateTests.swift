@@ -60,6 +60,25 @@ extension RealMount {
             }
         }
 
+        @Test("ACCESS-1: the set-up for debugging a mount works with umask 002, as CONTRIBUTING.md has it")
+        func documentedSetUp() async throws {
+            try await Installation.run { installation async throws in
+                let root = FilePath(#filePath).removingLastComponent().appending("../..")
+                let guide = try String(contentsOfFile: root.appending("CONTRIBUTING.md").string, encoding: .utf8)
+                let section = try #require(guide.components(separatedBy: "## Debugging a mount\n").dropFirst().first)
+                let lines = section.split(separator: "\n").drop(while: { !$0.hasPrefix("    ") })
+                let block = lines.prefix(while: { $0.hasPrefix("    ") }).joined(separator: "\n")
+                let programs = FilePath(Installation.program).removingLastComponent().string
+                let commands = block.replacingOccurrences(of: "/tmp/try", with: installation.directory["try"].string)
+                    .replacingOccurrences(of: "$PWD/.build/debug", with: programs)
+                    .replacingOccurrences(of: " --foreground", with: "")
+                try #require(commands.contains("yonder mount"))
+                try await Command.shell(
+                    "set -e; umask 002; trap 'yonder shutdown' EXIT\n" + commands, seconds: 40
+                ).expectSuccess()
+            }
+        }
+
         @Test(
             "ACCESS-1: nor on a state directory of another user",
             .enabled("only root can make one") { FUSEAvailability.isRoot })
