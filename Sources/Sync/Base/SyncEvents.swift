@@ -47,6 +47,7 @@ final class SyncEvents: Sendable {
     private struct State {
         var listeners: [Int: AsyncStream<SyncEvent>.Continuation] = [:]
         var lastID = 0
+        var isFinished = false
     }
 
     private let domain: String
@@ -71,13 +72,19 @@ final class SyncEvents: Sendable {
         for listener in listeners { listener.yield(event) }
     }
 
+    /// The events from now on, until ``finish()``.
     var stream: AsyncStream<SyncEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: SyncEvent.self, bufferingPolicy: .bufferingNewest(Self.buffer))
-        let id = state.withLock { state in
+        let id: Int? = state.withLock { state in
+            guard !state.isFinished else { return nil }
             state.lastID += 1
             state.listeners[state.lastID] = continuation
             return state.lastID
+        }
+        guard let id else {
+            continuation.finish()
+            return stream
         }
         continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[id] = nil } }
         return stream
@@ -85,7 +92,10 @@ final class SyncEvents: Sendable {
 
     /// Nothing happens any more.
     func finish() {
-        let listeners = state.withLock { Array($0.listeners.values) }
+        let listeners = state.withLock { state in
+            state.isFinished = true
+            return Array(state.listeners.values)
+        }
         for listener in listeners { listener.finish() }
     }
 }
