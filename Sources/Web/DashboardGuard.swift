@@ -41,10 +41,12 @@ struct DashboardGuard: RouterMiddleware {
         guard session.isOwn(host: request.head.authority) else {
             return Self.refusal("This address is not the dashboard's.")
         }
+        // Neither token nor cookie is enough: browsers send a cookie to all ports of a host, and another user's server may have
+        // got it.
+        guard Self.isOfUser(context) else {
+            return Self.refusal("This address belongs to another user, or its user cannot be found out.")
+        }
         if request.uri.path == "/", let token = request.uri.queryParameters["token"] {
-            guard Self.isOfUser(context) else {
-                return Self.refusal("This address belongs to another user, or its user cannot be found out.")
-            }
             guard let secret = session.redeem(String(token)) else {
                 return Self.refusal("This address was used already. Run 'yonder dashboard' again.")
             }

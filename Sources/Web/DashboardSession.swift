@@ -2,8 +2,8 @@ import Synchronization
 
 /// Who may use the dashboard: the browser that was the first to show the token. It gets a cookie for it.
 ///
-/// The token stands in an address, which other users may see among the arguments of the browser: only processes of the user may
-/// show it (``LocalPeer``). Once it is used it is worth nothing.
+/// The token stands in an address, which other users may see among the arguments of the browser, and browsers send the cookie to
+/// all ports of the host: only processes of the user may show either (``LocalPeer``). Once the token is used it is worth nothing.
 final class DashboardSession: Sendable {
     private struct State {
         var token: String?
