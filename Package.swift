@@ -130,7 +130,7 @@ let targets: [Target] = [
     .executableTarget(
         name: "yonder-keeper", dependencies: ["Keeper"],
         linkerSettings: [.unsafeFlags(["-static-stdlib"])]),
-    .target(name: "Control", dependencies: ["Syscalls", nioCore, nioPosix, logging, system]),
+    .target(name: "Control", dependencies: ["FileProvider", "Syscalls", nioCore, nioPosix, logging, system]),
     .target(
         name: "Web",
         dependencies: ["Control", "FileNames", "Syscalls", hummingbird, httpTypes, logging, nioCore, system],

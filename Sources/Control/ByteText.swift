@@ -16,6 +16,13 @@ package enum ByteText {
             ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int64(value.rounded())) \(units[unit])"
     }
 
+    /// How much of a total is done, in whole percents of at most 100; all of nothing is.
+    package static func percent(_ done: Int64, of total: Int64) -> Int64 {
+        guard total > 0 else { return 100 }
+        // Sizes of remotes go up to 2^62: the product may need more than 64 bits.
+        return total.dividingFullWidth(min(max(0, done), total).multipliedFullWidth(by: 100)).quotient
+    }
+
     /// Parses a size such as `500M`, `10GiB` or `1048576`. All units are powers of 1024.
     ///
     /// - Returns: nil for an invalid size, or one that does not fit in 64 bits.

@@ -1,3 +1,5 @@
+import FileProvider
+
 /// How much of what lies below a directory is on this machine.
 package struct LocalUsage: Sendable {
     package struct Entry: Codable, Hashable, Sendable {
@@ -10,6 +12,12 @@ package struct LocalUsage: Sendable {
         package var kind: String?
         /// `dataless`, `partial` or `materialized`; nil for the top.
         package var content: String?
+
+        /// The sizes that a remote lists may exceed 64 bits together.
+        fileprivate mutating func add(_ local: Int64, _ size: Int64) {
+            self.local = self.local.saturatingAdd(local)
+            self.size = self.size.saturatingAdd(size)
+        }
     }
 
     private let top: String
@@ -48,8 +56,14 @@ package struct LocalUsage: Sendable {
     }
 
     private mutating func count(_ local: Int64, _ size: Int64, at path: String) {
-        sums[path, default: Entry(path: path, local: 0, size: 0)].local += local
-        sums[path]?.size += size
+        sums[path, default: Entry(path: path, local: 0, size: 0)].add(local, size)
+    }
+
+    /// The sums of some entries.
+    package static func total(of entries: some Sequence<Entry>) -> (local: Int64, size: Int64) {
+        var total = Entry(path: "", local: 0, size: 0)
+        for entry in entries { total.add(entry.local, entry.size) }
+        return (total.local, total.size)
     }
 
     /// The most local bytes first, and what holds an entry before it.

@@ -38,9 +38,9 @@ package struct DashboardCommands: Sendable {
         }
 
         struct Others: Encodable {
-            var count = 0
-            var local: Int64 = 0
-            var size: Int64 = 0
+            var count: Int
+            var local: Int64
+            var size: Int64
         }
 
         var path: String
@@ -87,14 +87,12 @@ package struct DashboardCommands: Sendable {
         let entries = usage.withLock(\.entries)
         let top = entries.first { $0.path == path }
         let children = entries.filter { $0.path != path }.sorted { ($0.size, $1.path) > ($1.size, $0.path) }
-        let others = children.dropFirst(Self.mostChildren).reduce(into: Usage.Others()) { others, entry in
-            others.count += 1
-            others.local += entry.local
-            others.size += entry.size
-        }
+        let others = children.dropFirst(Self.mostChildren)
+        let total = LocalUsage.total(of: others)
         return Usage(
             path: path, local: top?.local ?? 0, size: top?.size ?? 0,
-            children: children.prefix(Self.mostChildren).map(Usage.Child.init), others: others)
+            children: children.prefix(Self.mostChildren).map(Usage.Child.init),
+            others: Usage.Others(count: others.count, local: total.local, size: total.size))
     }
 
     func pause(_ domain: String) async throws { _ = try await perform(.pause(Self.reference(domain)), { _ in }) }

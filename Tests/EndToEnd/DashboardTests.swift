@@ -31,6 +31,27 @@ import Testing
     }
 }
 
+@Suite struct DashboardUsages {
+    private func file(_ path: String, inode: Int64, size: Int64) -> ItemInformation {
+        ItemInformation(
+            path: path, inode: inode, identifier: nil, kind: "file", size: size, modified: "", content: "dataless",
+            localBytes: 0, sync: "synced", pendingFields: [], policy: "inherited", effectivePolicy: "lazy",
+            contentVersion: nil, metadataVersion: nil, isTrashed: false, trashParent: nil, error: nil)
+    }
+
+    private func usage(_ items: [ItemInformation]) async throws -> DashboardCommands.Usage {
+        try await DashboardCommands(perform: { _, _ in .items(items) }).usage(of: "/m")
+    }
+
+    @Test("DASHBOARD-2: sizes that exceed 64 bits together are shown as the largest number") func largeSizes()
+        async throws
+    {
+        let usage = try await usage((1...303).map { file("/m/\($0)", inode: $0, size: 1 << 62) })
+        #expect(usage.size == .max && usage.children.count == 300)
+        #expect(usage.others.count == 3 && usage.others.size == .max)
+    }
+}
+
 @Suite struct LocalPeerTests {
     @Test("DASHBOARD-1: the kernel's table says whose process has connected") func table() {
         let table = """

@@ -46,6 +46,19 @@ private func report(_ domains: DomainStatus..., fetched: Int64 = 0) -> StatusRep
         #expect(model.rate(transfer(0)) == nil)
     }
 
+    @Test("TOP-1: a transfer of the largest size has a rate and a percentage") func largeTransfer() {
+        var model = TopModel()
+        func transfer(_ done: Int64, of total: Int64) -> DomainStatus.Transfer {
+            DomainStatus.Transfer(path: "/m/a/x", direction: "download", done: done, total: total)
+        }
+        model.show(report(domain("a", transfers: [transfer(0, of: .max)])), at: start)
+        model.show(report(domain("a", transfers: [transfer(.max, of: .max)])), at: start + .seconds(1))
+        #expect(model.rate(transfer(.max, of: .max)) == Int64.max)
+        model.show(report(domain("a", transfers: [transfer(1 << 61, of: 1 << 62)])), at: start)
+        let lines = TopScreen(model: model, columns: 90, rows: 20).lines
+        #expect(lines.contains { $0.hasPrefix("  down  50 %  4096 PiB") }, "\(lines)")
+    }
+
     @Test("TOP-1: keys choose a domain and act on it; eviction asks first") func keys() {
         var model = TopModel()
         #expect(model.press(.character("p")) == nil)

@@ -72,7 +72,7 @@ extension Yonder {
                 )
             }
             for transfer in domain.transfers {
-                let percent = transfer.total > 0 ? transfer.done * 100 / transfer.total : 100
+                let percent = ByteText.percent(transfer.done, of: transfer.total)
                 lines.append(
                     "  \(transfer.direction)    \(percent) % of \(ByteText.text(transfer.total))  "
                         + Output.shown(transfer.path))

@@ -1,3 +1,5 @@
+import FileProvider
+
 /// The rate of a transfer over the last seconds.
 struct TransferRate {
     private var samples: [(time: ContinuousClock.Instant, bytes: Int64)] = []
@@ -10,6 +12,6 @@ struct TransferRate {
         // One sample before the window stays: the rate is over the whole window.
         while samples.count > 2, now - samples[1].time >= Self.window { samples.removeFirst() }
         guard bytes > 0, let first = samples.first, now - first.time >= .seconds(1) else { return nil }
-        return max(0, Int64(Double(bytes - first.bytes) / ((now - first.time) / .seconds(1))))
+        return max(0, Int64(saturating: Double(bytes - first.bytes) / ((now - first.time) / .seconds(1))))
     }
 }

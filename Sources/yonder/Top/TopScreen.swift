@@ -48,7 +48,7 @@ struct TopScreen {
     private func transfers(_ transfers: [DomainStatus.Transfer]) -> [String] {
         Output.table(
             transfers.map { transfer in
-                let percent = transfer.total > 0 ? transfer.done * 100 / transfer.total : 100
+                let percent = ByteText.percent(transfer.done, of: transfer.total)
                 return [
                     transfer.direction == "upload" ? "  up" : "  down", "\(percent) %", ByteText.text(transfer.total),
                     speed(model.rate(transfer)), transfer.path,
