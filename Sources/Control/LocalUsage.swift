@@ -23,7 +23,8 @@ package struct LocalUsage: Sendable {
     private let top: String
     private let depth: Int
     private let showsFiles: Bool
-    private var sums: [String: Entry] = [:]
+    /// By the bytes of their paths. Two that differ only in Unicode normalization are equal as `String`.
+    private var sums: [[UInt8]: Entry] = [:]
     private var counted: Set<Int64> = []
 
     /// - Parameters:
@@ -33,7 +34,7 @@ package struct LocalUsage: Sendable {
         self.top = top
         self.depth = depth
         self.showsFiles = showsFiles
-        sums[top] = Entry(path: top, local: 0, size: 0)
+        sums[Array(top.utf8)] = Entry(path: top, local: 0, size: 0)
     }
 
     package mutating func add(_ items: [ItemInformation]) {
@@ -50,13 +51,14 @@ package struct LocalUsage: Sendable {
                 count(local, size, at: path)
             }
             guard shown == components.count, shown > 0 else { continue }
-            sums[path]?.kind = item.kind
-            sums[path]?.content = item.content
+            let key = Array(path.utf8)
+            sums[key]?.kind = item.kind
+            sums[key]?.content = item.content
         }
     }
 
     private mutating func count(_ local: Int64, _ size: Int64, at path: String) {
-        sums[path, default: Entry(path: path, local: 0, size: 0)].add(local, size)
+        sums[Array(path.utf8), default: Entry(path: path, local: 0, size: 0)].add(local, size)
     }
 
     /// The sums of some entries.
@@ -71,7 +73,7 @@ package struct LocalUsage: Sendable {
         sums.values.sorted { one, other in
             if one.local != other.local { return one.local > other.local }
             if one.path.utf8.count != other.path.utf8.count { return one.path.utf8.count < other.path.utf8.count }
-            return one.path < other.path
+            return one.path.utf8.lexicographicallyPrecedes(other.path.utf8)
         }
     }
 }

@@ -29,7 +29,8 @@ package struct DashboardCommands: Sendable {
 
             init(_ entry: LocalUsage.Entry) {
                 path = entry.path
-                name = entry.path.split(separator: "/").last.map(String.init) ?? entry.path
+                let components = entry.path.utf8.split(separator: UInt8(ascii: "/"))
+                name = components.last.map { String(Substring($0)) } ?? entry.path
                 kind = entry.kind ?? "file"
                 content = entry.content ?? "dataless"
                 local = entry.local
@@ -85,8 +86,9 @@ package struct DashboardCommands: Sendable {
         }
         add(try await perform(.ls(path: path, isRecursive: true), add))
         let entries = usage.withLock(\.entries)
-        let top = entries.first { $0.path == path }
-        let children = entries.filter { $0.path != path }.sorted { ($0.size, $1.path) > ($1.size, $0.path) }
+        // The directory itself comes first.
+        let top = entries.first
+        let children = entries.dropFirst().sorted { ($0.size, $1.path) > ($1.size, $0.path) }
         let others = children.dropFirst(Self.mostChildren)
         let total = LocalUsage.total(of: others)
         return Usage(

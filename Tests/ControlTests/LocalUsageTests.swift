@@ -22,6 +22,19 @@ import Testing
         #expect(total.local == .max && total.size == .max)
     }
 
+    @Test("NAME-2: names that differ only in Unicode normalization have entries of their own") func normalization() {
+        let (composed, decomposed) = ("/m/caf\u{E9}", "/m/cafe\u{301}")
+        var usage = LocalUsage(below: "/m", depth: 1, showsFiles: true)
+        usage.add([
+            file(composed, inode: 1, local: 3, size: 30), file(decomposed, inode: 2, local: 2, size: 20),
+            file("/m/\u{301}", inode: 3, local: 1, size: 10),
+        ])
+        #expect(
+            usage.entries.map { Array($0.path.utf8) }
+                == ["/m", composed, decomposed, "/m/\u{301}"].map { Array($0.utf8) })
+        #expect(usage.entries.map(\.local) == [6, 3, 2, 1] && usage.entries.map(\.size) == [60, 30, 20, 10])
+    }
+
     @Test(
         "TOP-1: parts of the largest sizes have a percentage, too",
         arguments: [

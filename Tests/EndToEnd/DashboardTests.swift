@@ -50,6 +50,14 @@ import Testing
         #expect(usage.size == .max && usage.children.count == 300)
         #expect(usage.others.count == 3 && usage.others.size == .max)
     }
+
+    @Test("NAME-2: names that differ only in Unicode normalization are two items, whatever they begin with")
+    func normalization() async throws {
+        let names = ["caf\u{E9}", "cafe\u{301}", "\u{301}"]
+        let usage = try await usage(names.enumerated().map { file("/m/\($1)", inode: Int64($0), size: 9 - Int64($0)) })
+        #expect(usage.size == 9 + 8 + 7)
+        #expect(usage.children.map { Array($0.name.utf8) } == names.map { Array($0.utf8) })
+    }
 }
 
 @Suite struct LocalPeerTests {
