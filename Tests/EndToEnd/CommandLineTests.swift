@@ -26,6 +26,33 @@ extension RealMount {
             }
         }
 
+        @Test("NAME-2: domains whose names differ only in Unicode normalization are two") func normalizedNames()
+            async throws
+        {
+            try await Installation.run { yonder in
+                let names = ["caf\u{E9}", "cafe\u{301}"]
+                for (number, name) in names.enumerated() {
+                    try yonder.write("\(number)", to: "\(number)/file")
+                    let place = yonder.directory["place\(number)"].string
+                    try await yonder.yonder(
+                        "mount", yonder.source.appending("\(number)").string, place, "--name", name
+                    ).expectSuccess()
+                    #expect(try await Command.run("cat", place + "/file").output == "\(number)")
+                }
+                func mounted() async throws -> [Bool] {
+                    let domains = try await yonder.json([DomainSummary].self, "domains")
+                    return names.map { name in
+                        domains.contains { $0.name.utf8.elementsEqual(name.utf8) && $0.isMounted }
+                    }
+                }
+                #expect(try await mounted() == [true, true])
+                try await yonder.yonder("unmount", names[0]).expectSuccess()
+                #expect(try await mounted() == [false, true])
+                #expect(try await yonder.json([DomainSummary].self, "domains").count == 2)
+                try await yonder.yonder("unmount", names[1]).expectSuccess()
+            }
+        }
+
         @Test("of two domains that are to be mounted on one directory at the same time, one is") func onePlace()
             async throws
         {

@@ -230,7 +230,7 @@ struct DaemonService: ControlService {
     private func allDomains() async throws -> [DomainSummary] {
         let mounted = await domains.mounted.map(DomainSummary.init)
         let (known, unreadable) = domains.store.all()
-        let others = known.filter { known in !mounted.contains { $0.name == known.name } }.map {
+        let others = known.filter { known in !mounted.contains { $0.name.utf8.elementsEqual(known.name.utf8) } }.map {
             DomainSummary(
                 name: $0.name, source: $0.source, mountpoint: $0.mountpoint, isMounted: false,
                 isToBeMounted: $0.isToBeMounted, unsent: $0.pending)

@@ -20,7 +20,7 @@ actor Domains {
     nonisolated let manager: ServiceManager
     nonisolated let metered: MeteredConnection
     let logger: Logger
-    var hosts: [String: DomainHost] = [:]
+    var hosts = NameTable<DomainHost>()
     /// The domains that were mounted because the last daemon had mounted them, and not by a command since.
     var mountedAgain: Set<String> = []
     /// The domains that are to be mounted again, and found no room on the disk at first.
@@ -32,7 +32,7 @@ actor Domains {
     /// Names that are being mounted or unmounted, with their waiters.
     private var busy: [String: [CheckedContinuation<Void, Never>]] = [:]
     /// The mounts that are being made.
-    private var beginning: [String: Task<DomainHost, any Error>] = [:]
+    private var beginning = NameTable<Task<DomainHost, any Error>>()
     private(set) var isShuttingDown = false
     private let followers = EventFollowers()
     static let shutdownError = ControlError(.unavailable, "the daemon is shutting down")
@@ -225,8 +225,8 @@ actor Domains {
         isShuttingDown = true
         followers.finish()
         // A mount that is being made would outlive the others, and the daemon.
-        for (name, task) in beginning {
-            task.cancel()
+        for name in beginning.names {
+            beginning[name]?.cancel()
             await acquire(name)
             release(name)
         }
