@@ -46,7 +46,8 @@ struct Yonder: AsyncParsableCommand {
         await perform(arguments)
     }
 
-    /// Does what ArgumentParser's `main` does, which ends with 0 when help, version or completions cannot be written.
+    /// Does what ArgumentParser's `main` does, which ends with 0 when help, version or completions cannot be written, and prints
+    /// arguments as they are: `yonder ls *` has names that a remote has given.
     private static func perform(_ arguments: [String]) async {
         do {
             var command = try await asyncParseAsRoot(arguments)
@@ -56,12 +57,16 @@ struct Yonder: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            if exitCode(for: error).isSuccess {
-                let text = fullMessage(for: error)
+            let (code, text) = (exitCode(for: error), fullMessage(for: error))
+            if code.isSuccess {
                 if !text.isEmpty { Output.write(text + "\n", to: .standardOutput) }
-                Glibc.exit(0)
+            } else if !text.isEmpty {
+                let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map {
+                    LineText.escaped(String($0))
+                }
+                Output.write(lines.joined(separator: "\n") + "\n", to: .standardError)
             }
-            exit(withError: error)
+            Glibc.exit(code.rawValue)
         }
     }
 

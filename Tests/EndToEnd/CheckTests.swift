@@ -173,6 +173,21 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-22: what a check tells of a repair does not control the terminal") func oddTarget() async throws {
+            try await Installation.run { yonder in
+                try FileManager.default.createSymbolicLink(
+                    atPath: yonder.source.appending("link").string, withDestinationPath: "t\u{1B}[31m\u{9B}")
+                try await yonder.mountSource()
+                try await yonder.shell("ls")
+                try await unmount(yonder)
+                try await sabotage(
+                    yonder, "PRAGMA foreign_keys = OFF; UPDATE item SET parent = 7777 WHERE name = 'link';")
+                let mended = try await yonder.onTerminal(["check", "mount", "--repair"])
+                #expect(mended.status == 0 && mended.text.contains(#"it pointed to 't\x{1b}[31m\x{9b}'"#), "\(mended)")
+                #expect(!mended.controlsTerminal)
+            }
+        }
+
         @Test("CHECK-1: an item of the remote that the replica lacks is found and added") func comparesWithRemote()
             async throws
         {

@@ -111,6 +111,15 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-22: names among the arguments do not control the terminal when the arguments are wrong")
+        func oddArguments() async throws {
+            let outcome = try await Command([Installation.program, "ls", "a", "b\u{1B}[31m\u{9B}\u{202E}"]).run()
+            #expect(outcome.status == 64 && outcome.output.isEmpty)
+            #expect(outcome.errors.contains(#"b\x{1b}[31m\x{9b}\x{202e}"#), "\(outcome.errors)")
+            #expect(!outcome.errors.unicodeScalars.contains { [0x1B, 0x9B, 0x202E].contains($0.value) })
+            #expect(outcome.errors.contains("\nUsage: yonder ls"), "\(outcome.errors)")
+        }
+
         @Test("MOUNT-8: mount(8) finds a helper that takes options of fstab and of yonder mount")
         func mountHelper() async throws {
             try await Installation.run { yonder in

@@ -91,6 +91,19 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-22: a version that a program gives does not control the terminal") func oddVersions() async throws {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
+                try yonder.write("x", to: "file")
+                try await yonder.yonder(
+                    "mount", "folder:\(yonder.source)", yonder.mount.string, "--option", "fault=odd-tags"
+                ).expectSuccess()
+                try await yonder.shell("ls")
+                let shown = try await yonder.onTerminal(["info", yonder["file"]])
+                #expect(shown.status == 0 && shown.text.contains(#"\x{9b}31m\x{202e}"#), "\(shown)")
+                #expect(!shown.controlsTerminal)
+            }
+        }
+
         @Test("PROGRAM-8: a program learns at each start that its domain is read-only") func readOnly() async throws {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let mounted = try await yonder.yonder(

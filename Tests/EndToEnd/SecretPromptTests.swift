@@ -6,25 +6,6 @@ import Testing
 extension RealMount {
     /// Secrets that `yonder mount` asks for on a terminal.
     @Suite struct SecretPrompts {
-        private struct Dialogue: Decodable {
-            var status: Int32
-            var text: String
-            var asked: Bool
-            var restored: Bool
-        }
-
-        /// Runs `yonder` on a terminal, and types an answer to its question.
-        private func ask(_ yonder: Installation, answer: String, _ arguments: [String]) async throws -> Dialogue {
-            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("Programs/terminal/ask.py")
-            let outcome = try await Command(
-                ["python3", script.path, answer, Installation.program] + arguments, environment: yonder.environment,
-                seconds: 60
-            ).run()
-            #expect(outcome.status == 0, "\(outcome.errors)")
-            return try JSONDecoder().decode(Dialogue.self, from: Data(outcome.outputBytes))
-        }
-
         @Test(
             "ACCESS-8: a password that a server requires is asked for without echo, and the terminal is restored",
             .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
@@ -36,7 +17,7 @@ extension RealMount {
                     let source = server.source.replacing("webdav://", with: "webdav://user@")
                     let mount = ["mount", source, yonder.mount.string, "--name", "cloud"]
                     for (answer, status) in [("secret\u{3}", 130), ("\n", 64), ("TERM", 143)] as [(String, Int32)] {
-                        let ended = try await ask(yonder, answer: answer, mount)
+                        let ended = try await yonder.onTerminal(mount, answer: answer)
                         #expect(ended.asked && ended.restored && ended.status == status, "\(status): \(ended)")
                         #expect(try await yonder.yonder("domains").output == "")
                     }
@@ -44,14 +25,14 @@ extension RealMount {
                         "yonder mount \"$1\" \"$2\"", source, yonder.mount.string)
                     #expect(silent.status == 1 && silent.errors.contains("--password-stdin"))
                     // Backspace takes a character back.
-                    let mounted = try await ask(yonder, answer: "secret wor\u{7F}rd\n", mount)
+                    let mounted = try await yonder.onTerminal(mount, answer: "secret wor\u{7F}rd\n")
                     #expect(mounted.asked && mounted.restored && mounted.status == 0, "\(mounted)")
                     #expect(mounted.text.contains("password of 'user': ") && !mounted.text.contains("secret"))
                     let found = try await Command.run("grep", "-rl", "secret word", yonder.directory.path.string).output
                     #expect(found == yonder.directory["credentials/cloud"].string + "\n")
                     // A known password is not asked for again.
                     #expect(try await yonder.yonder("unmount", "cloud").status == 0)
-                    let again = try await ask(yonder, answer: "", ["mount", "cloud"])
+                    let again = try await yonder.onTerminal(["mount", "cloud"])
                     #expect(!again.asked && again.status == 0, "\(again)")
                 }
             }
@@ -70,12 +51,12 @@ extension RealMount {
                     "mount", "s3://bucket", yonder.mount.string, "--endpoint", store.endpoint, "--region",
                     ObjectStoreProgram.region, "--access-key", ObjectStoreProgram.accessKey,
                 ]
-                let mounted = try await ask(yonder, answer: "\(ObjectStoreProgram.secretKey)\n", mount)
+                let mounted = try await yonder.onTerminal(mount, answer: "\(ObjectStoreProgram.secretKey)\n")
                 #expect(mounted.asked && mounted.restored && mounted.status == 0, "\(mounted)")
                 #expect(mounted.text.contains("secret key of '\(ObjectStoreProgram.accessKey)': "))
                 #expect(!mounted.text.contains(ObjectStoreProgram.secretKey))
                 _ = try await yonder.yonder("shutdown")
-                let again = try await ask(yonder, answer: "", ["mount", "mount"])
+                let again = try await yonder.onTerminal(["mount", "mount"])
                 #expect(!again.asked && again.status == 0, "\(again)")
                 #expect(try await Command.run("cat", yonder["one"]).output == "one")
                 let kept = try await Command.shell(

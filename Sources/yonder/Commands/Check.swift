@@ -50,7 +50,7 @@ extension Yonder {
             }
             let verdict = report.notCompared == nil ? "all is well" : "nothing is wrong here"
             summary += left > 0 ? "; \(Output.count(left, "problem"))" : "; \(verdict)\(mended.isEmpty ? "" : " now")"
-            return mended.map { "mended: \($0.path.map(Output.shown) ?? report.name): \($0.message)" } + [summary]
+            return mended.map { "mended: \($0.path ?? report.name): \($0.message)" } + [summary]
         }
     }
 }

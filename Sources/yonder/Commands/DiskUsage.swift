@@ -42,7 +42,7 @@ extension Yonder {
             }
             try Output(output).print(entries) {
                 Output.table(
-                    entries.map { [ByteText.text($0.local), "of \(ByteText.text($0.size))", Output.shown($0.path)] })
+                    entries.map { [ByteText.text($0.local), "of \(ByteText.text($0.size))", $0.path] })
             }
         }
     }

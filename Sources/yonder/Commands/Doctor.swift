@@ -24,8 +24,8 @@ extension Yonder {
 
         private static func lines(for finding: Finding) -> [String] {
             let grade = finding.grade.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
-            let advice = finding.advice.map { ["         \(Output.shown($0))"] } ?? []
-            return ["\(grade) \(Output.shown(finding.subject)): \(Output.shown(finding.text))"] + advice
+            let advice = finding.advice.map { ["         \($0)"] } ?? []
+            return ["\(grade) \(finding.subject): \(finding.text)"] + advice
         }
     }
 }

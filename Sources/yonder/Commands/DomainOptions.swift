@@ -91,6 +91,6 @@ extension Yonder {
     }
 
     fileprivate static func lines(of report: OptionsReport) -> [String] {
-        report.options.map { "\($0.name)=\(Output.shown($0.value ?? ""))" }
+        report.options.map { "\($0.name)=\($0.value ?? "")" }
     }
 }

@@ -44,7 +44,7 @@ extension Yonder {
                 case 0: "nothing is pending"
                 case let count?: "\(Output.count(count, "change is", "changes are")) pending"
                 }
-            return "'\(Output.shown(report.name))' is unmounted; \(rest)"
+            return "'\(report.name)' is unmounted; \(rest)"
         }
 
         private func unmountAll(_ daemon: DaemonConnection) async throws {
@@ -70,8 +70,8 @@ extension Yonder {
                         let unsent =
                             domain.unsent.map { $0 > 0 ? ", \(Output.count($0, "change")) not sent" : "" } ?? ""
                         return [
-                            Output.shown(domain.name), domain.isMounted ? "mounted" : "not mounted" + unsent,
-                            Output.shown(domain.mountpoint ?? "-"), Output.shown(domain.source),
+                            domain.name, domain.isMounted ? "mounted" : "not mounted" + unsent,
+                            domain.mountpoint ?? "-", domain.source,
                         ]
                     })
             }

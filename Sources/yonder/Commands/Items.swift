@@ -39,7 +39,7 @@ extension Yonder {
             let list = ListOutput<ItemInformation>(Output(output)) { item in
                 [
                     item.content, item.sync, item.kind == "directory" ? "-" : ByteText.text(item.size),
-                    Output.shown(Self.name(of: item, below: path)) + (item.kind == "directory" ? "/" : ""),
+                    Self.name(of: item, below: path) + (item.kind == "directory" ? "/" : ""),
                 ] + Self.marks(of: item)
             }
             let isEmpty = Mutex(true)
@@ -74,7 +74,7 @@ extension Yonder {
             var marks: [String] = []
             if let rank = item.favoriteRank { marks.append("favourite \(rank)") }
             if let tags = item.tags {
-                marks.append("tags " + tags.map(Output.shown).joined(separator: ", "))
+                marks.append("tags " + tags.joined(separator: ", "))
             } else if let data = item.tagData {
                 marks.append("tag data of \(data.count) bytes")
             }
@@ -103,9 +103,9 @@ extension Yonder {
 
         private static func rows(for item: ItemInformation) -> [[String]] {
             var rows = [
-                ["path", Output.shown(item.path)],
+                ["path", item.path],
                 ["inode", String(item.inode)],
-                ["identifier", item.identifier.map(Output.shown) ?? "-"],
+                ["identifier", item.identifier ?? "-"],
                 ["kind", item.kind],
                 ["size", "\(item.size)"],
                 ["modified", item.modified],
@@ -122,14 +122,14 @@ extension Yonder {
             ]
             if let rank = item.favoriteRank { rows.append(["favourite", "\(rank)"]) }
             if let tags = item.tags {
-                rows.append(["tags", tags.map(Output.shown).joined(separator: ", ")])
+                rows.append(["tags", tags.joined(separator: ", ")])
             } else if let data = item.tagData {
                 rows.append(["tag data", "\(data.count) bytes"])
             }
             if let time = item.lastUsed { rows.append(["last used", time]) }
-            if item.isTrashed { rows.append(["trashed from", item.trashParent.map(Output.shown) ?? "-"]) }
+            if item.isTrashed { rows.append(["trashed from", item.trashParent ?? "-"]) }
             if let error = item.error {
-                rows.append(["error", "\(Output.shown(error.message)) (\(error.code), \(error.attempts) times)"])
+                rows.append(["error", "\(error.message) (\(error.code), \(error.attempts) times)"])
             }
             return rows
         }
@@ -147,7 +147,7 @@ extension Yonder {
             let result = try await DaemonConnection().perform(.why(path: argument.path.text))
             guard case .why(let report) = result else { throw unexpected(result) }
             try Output(argument.output).print(report) {
-                [Output.shown(report.path)] + report.lines.map { "  " + Output.shown($0) }
+                [report.path] + report.lines.map { "  " + $0 }
             }
         }
     }

@@ -263,7 +263,7 @@ extension Yonder {
         }
 
         private static func line(for domain: DomainSummary) -> String {
-            "'\(Output.shown(domain.name))' is mounted on \(Output.shown(domain.mountpoint ?? ""))"
+            "'\(domain.name)' is mounted on \(domain.mountpoint ?? "")"
         }
 
         private static let mostWarnings = 5

@@ -11,15 +11,15 @@ extension Yonder {
 
         func run() async throws {
             let list = ListOutput<PendingItem>(Output(domain.output)) { item in
-                let reason = item.error.map { error in
+                [Self.words(of: item), item.path]
+            } note: { item in
+                item.error.map { error in
                     let tries = [
                         error.attempts > 0 ? Output.count(error.attempts, "time") : nil,
                         error.nextTry.map { "next try \($0)" },
                     ].compactMap(\.self)
                     return error.message + (tries.isEmpty ? "" : " (\(tries.joined(separator: ", ")))")
                 }
-                let indented = reason.map { "\n  " + Output.shown($0) } ?? ""
-                return [Self.words(of: item), Output.shown(item.path) + indented]
             }
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
@@ -139,7 +139,7 @@ extension Yonder {
             try Output(output).print(reader) {
                 let limit = reader.limit.map { "up to \(ByteText.text($0))" } ?? "any amount"
                 return [
-                    "\(Output.shown(reader.name)) (pid \(reader.process)) has fetched \(ByteText.text(reader.fetched)) and may "
+                    "\(reader.name) (pid \(reader.process)) has fetched \(ByteText.text(reader.fetched)) and may "
                         + "fetch \(limit)"
                 ]
             }
@@ -156,7 +156,7 @@ extension Yonder {
             let result = try await DaemonConnection().perform(.conflicts(domain.name))
             guard case .conflicts(let copies) = result else { throw unexpected(result) }
             try Output(domain.output).print(copies) {
-                copies.map { "\(Output.shown($0.path))\n  beside \(Output.shown($0.original))" }
+                copies.flatMap { [$0.path, "  beside \($0.original)"] }
             }
         }
     }
@@ -172,9 +172,9 @@ extension Yonder {
             let output = Output(domain.output)
             _ = try await DaemonConnection().perform(.events(domain.name)) { event in
                 try? output.printLine(event) {
-                    "\(event.time ?? "")  \(event.kind ?? "")  \(Output.shown(event.path))"
+                    "\(event.time ?? "")  \(event.kind ?? "")  \(event.path)"
                         + (event.bytes > 0 ? "  \(ByteText.text(event.bytes))" : "")
-                        + (event.process.map { "  for \(Output.shown($0))" } ?? "")
+                        + (event.process.map { "  for \($0)" } ?? "")
                 }
                 Output.endWithoutReader()
             }

@@ -25,8 +25,8 @@ extension Yonder {
             try Output(argument.output).print(report) {
                 [
                     report.isFinished
-                        ? "\(Output.shown(report.path)) is reimported"
-                        : "\(Output.shown(report.path)) is being reimported; 'yonder status' shows the progress"
+                        ? "\(report.path) is reimported"
+                        : "\(report.path) is being reimported; 'yonder status' shows the progress"
                 ]
             }
             try Output.complain(about: report.refusals)

@@ -41,12 +41,12 @@ extension Yonder {
             guard case .removed(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
                 guard let directory = report.directory else {
-                    return ["'\(Output.shown(report.name))' is removed; nothing was kept"]
+                    return ["'\(report.name)' is removed; nothing was kept"]
                 }
                 let files = Output.count(report.files, "file")
                 return [
-                    "'\(Output.shown(report.name))' is removed; \(files), \(ByteText.text(report.bytes)), kept in",
-                    Output.shown(directory),
+                    "'\(report.name)' is removed; \(files), \(ByteText.text(report.bytes)), kept in",
+                    directory,
                 ]
             }
             for text in report.notKept ?? [] { Output.complain("not kept: \(text)") }
@@ -108,12 +108,12 @@ extension Yonder {
             try Output(output).print(report) {
                 let items = Output.count(report.items, "item")
                 var lines = [
-                    "'\(Output.shown(report.domain.name))' is mounted on \(Output.shown(report.domain.mountpoint ?? "")): "
+                    "'\(report.domain.name)' is mounted on \(report.domain.mountpoint ?? ""): "
                         + "\(items), \(ByteText.text(report.bytes)) imported"
                 ]
                 if !report.isTaken {
                     let reason = copy ? "" : " is on another file system: it"
-                    lines.append("\(Output.shown(folder))\(reason) was copied and stays unchanged")
+                    lines.append("\(folder)\(reason) was copied and stays unchanged")
                 }
                 return lines
             }

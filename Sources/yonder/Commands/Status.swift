@@ -40,7 +40,7 @@ extension Yonder {
         }
 
         private static func lines(for daemon: DaemonStatus) -> [String] {
-            ((daemon.withoutRoom ?? []) + (daemon.warnings ?? [])).map { "warning  \(Output.shown($0))" }
+            ((daemon.withoutRoom ?? []) + (daemon.warnings ?? [])).map { "warning  \($0)" }
         }
 
         private static func lines(for readers: [ReaderStatus]) -> [String] {
@@ -50,15 +50,15 @@ extension Yonder {
                     let limit = reader.limit.map { " of \(ByteText.text($0))" } ?? ""
                     let end = reader.isRefused ? ", and gets no more" : ""
                     return
-                        "  \(Output.shown(reader.name)) (pid \(reader.process))  \(ByteText.text(reader.fetched))\(limit)\(end)"
+                        "  \(reader.name) (pid \(reader.process))  \(ByteText.text(reader.fetched))\(limit)\(end)"
                 }
         }
 
         private static func lines(for domain: DomainStatus) -> [String] {
-            let reason = domain.reason.map { ": \(Output.shown($0))" } ?? ""
+            let reason = domain.reason.map { ": \($0)" } ?? ""
             let limit = domain.bytes.limit.map { " of \(ByteText.text($0))" } ?? ""
             var lines = [
-                "\(Output.shown(domain.name)) on \(Output.shown(domain.mountpoint)), from \(Output.shown(domain.source))",
+                "\(domain.name) on \(domain.mountpoint), from \(domain.source)",
                 "  connection  \(domain.connection.rawValue)\(reason)",
                 "  items       \(domain.items.known) known, \(Output.count(domain.items.materializedFiles, "file")) and "
                     + "\(Output.count(domain.items.materializedDirectories, "directory", "directories")) here",
@@ -75,9 +75,9 @@ extension Yonder {
                 let percent = ByteText.percent(transfer.done, of: transfer.total)
                 lines.append(
                     "  \(transfer.direction)    \(percent) % of \(ByteText.text(transfer.total))  "
-                        + Output.shown(transfer.path))
+                        + transfer.path)
             }
-            lines += domain.warnings.map { "  warning     \(Output.shown($0))" }
+            lines += domain.warnings.map { "  warning     \($0)" }
             return lines
         }
     }

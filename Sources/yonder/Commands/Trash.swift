@@ -34,8 +34,8 @@ extension Yonder.Trash {
                 Output.table(
                     report.items.map { item in
                         [
-                            item.trashed.map(Self.toTheSecond) ?? "-", Output.shown(Self.lastName(of: item.path)),
-                            Output.shown(item.originalPath),
+                            item.trashed.map(Self.toTheSecond) ?? "-", Self.lastName(of: item.path),
+                            item.originalPath,
                         ]
                     })
             }

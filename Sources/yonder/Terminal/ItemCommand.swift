@@ -30,12 +30,12 @@ extension ItemCommand {
             let local = summary.alreadyLocal ?? []
             let lines = summary.items == 0 && !local.isEmpty ? [] : [done(Output.count(summary.items, "item") + size)]
             try finish(
-                summary, lines + local.map { "\(Output.shown($0)) is already on this machine" }, summary.refusals)
+                summary, lines + local.map { "\($0) is already on this machine" }, summary.refusals)
         default: throw unexpected(result)
         }
     }
 
-    private func done(_ what: String) -> String { "\(verb) \(Output.shown(what))" }
+    private func done(_ what: String) -> String { "\(verb) \(what)" }
 
     private func finish(_ report: some Encodable, _ lines: [String], _ refusals: [Refusal]) throws {
         try Output(output).print(report) { Terminal.isStandardOutput ? lines : [] }

@@ -10,12 +10,19 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
 
     private let output: Output
     private let row: @Sendable (Element) -> [String]
+    private let note: @Sendable (Element) -> String?
     private let state = Mutex(State())
 
-    /// - Parameter row: the columns of an element.
-    init(_ output: Output, row: @escaping @Sendable (Element) -> [String]) {
+    /// - Parameters:
+    ///   - row: the columns of an element.
+    ///   - note: an indented line below them.
+    init(
+        _ output: Output, row: @escaping @Sendable (Element) -> [String],
+        note: @escaping @Sendable (Element) -> String? = { _ in nil }
+    ) {
         self.output = output
         self.row = row
+        self.note = note
     }
 
     func add(_ elements: [Element]) throws {
@@ -28,7 +35,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
             let text = try elements.map { try Output.json($0) }
             Output.writeJSON((isFirst ? "[\n" : ",\n") + text.joined(separator: ",\n"))
         } else {
-            addTable(elements.map(row))
+            addTable(elements)
         }
     }
 
@@ -41,7 +48,8 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
     /// Whether no element was added.
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
 
-    private func addTable(_ rows: [[String]]) {
+    private func addTable(_ elements: [Element]) {
+        let rows = elements.map { row($0).map(Output.shown) }
         let widths = state.withLock { state in
             for row in rows {
                 for (column, text) in row.enumerated() {
@@ -51,6 +59,9 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
             }
             return state.widths
         }
-        Output.write(Output.table(rows, widths: widths).joined(separator: "\n") + "\n", to: .standardOutput)
+        let lines = zip(elements, Output.table(rows, widths: widths)).flatMap { element, line in
+            [line] + (note(element).map { ["  " + Output.shown($0)] } ?? [])
+        }
+        Output.write(lines.joined(separator: "\n") + "\n", to: .standardOutput)
     }
 }

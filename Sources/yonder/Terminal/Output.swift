@@ -13,12 +13,12 @@ struct Output: Sendable {
         isJSON = options.json
     }
 
-    /// Prints a result: as JSON with `--json`, else as lines.
+    /// Prints a result: as JSON with `--json`, else as lines. On a terminal, what controls it is escaped in them.
     func print(_ value: some Encodable, lines: () -> [String]) throws {
         if isJSON {
             Self.writeJSON(try Self.json(value) + "\n")
         } else {
-            let lines = lines()
+            let lines = lines().map(Self.shown)
             guard !lines.isEmpty else { return }
             Self.write(lines.joined(separator: "\n") + "\n", to: .standardOutput)
         }
@@ -26,7 +26,7 @@ struct Output: Sendable {
 
     /// Prints one of many results: as a line of JSON with `--json`, else as text.
     func printLine(_ value: some Encodable, text: () -> String) throws {
-        guard isJSON else { return Self.write(text() + "\n", to: .standardOutput) }
+        guard isJSON else { return Self.write(Self.shown(text()) + "\n", to: .standardOutput) }
         Self.writeJSON(try Self.json(value, isPretty: false) + "\n")
     }
 
@@ -90,13 +90,16 @@ struct Output: Sendable {
         "\(number) \(number == 1 ? one : many ?? one + "s")"
     }
 
-    /// A name for standard output: on a terminal, control characters are escaped; elsewhere the name is unchanged.
-    static func shown(_ name: String) -> String {
-        Terminal.isStandardOutput ? LineText.escaped(name) : name
+    /// A text for one line of standard output: on a terminal, control characters are escaped; elsewhere the text is unchanged.
+    static func shown(_ text: String) -> String {
+        isTerminal ? LineText.escaped(text) : text
     }
+
+    private static let isTerminal = Terminal.isStandardOutput
 
     /// Aligns rows in columns, each as wide as its widest text. The last column is not padded.
     static func table(_ rows: [[String]]) -> [String] {
+        let rows = rows.map { $0.map(shown) }
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in
             rows.compactMap { $0.count > column ? $0[column].count : nil }.max() ?? 0

@@ -148,8 +148,8 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         let user = Self.user(in: source)
         // Without a user, USER:PASSWORD would have to be typed blindly.
         if secret.kind == .password, user == nil { return nil }
-        var subject = Output.shown(user.map { "'\($0)'" } ?? source)
-        if let key = arguments.remote?["access-key"] { subject = Output.shown("'\(key)'") }
+        var subject = user.map { "'\($0)'" } ?? source
+        if let key = arguments.remote?["access-key"] { subject = "'\(key)'" }
         let line = try prompt.ask("\(secret.name.replacing("-", with: " ")) of \(subject)")
         var completed = arguments
         var credentials = arguments.credentials ?? GivenCredentials()

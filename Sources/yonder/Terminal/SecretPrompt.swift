@@ -1,4 +1,5 @@
 import ArgumentParser
+import Control
 import Foundation
 import Glibc
 
@@ -19,7 +20,7 @@ struct SecretPrompt {
     /// - Throws: `ExitCode` 130 after Ctrl-C; 64 for an empty answer, after a diagnostic.
     func ask(_ subject: String) throws -> String {
         guard let mode = TerminalMode(ofKeysOn: terminal.fileDescriptor) else { throw Self.none(subject) }
-        write("yonder: \(subject): ")
+        write("yonder: \(LineText.escaped(subject)): ")
         let answer = line()
         mode.restore()
         write("\n")
