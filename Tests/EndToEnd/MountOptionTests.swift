@@ -124,6 +124,15 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-5: a domain may have a name that begins with a dash") func dashedName() async throws {
+            try await Installation.mounted(options: ["--name=-dash"]) { yonder async throws in
+                let set = try await yonder.yonder("set", "--", "-dash", "poll=60")
+                #expect(set.status == 0 && set.output.contains("poll=60"), "\(set.errors)")
+                try await yonder.yonder("set", "--", "-dash", "poll=0").expectFailure(64, saying: "poll takes a number")
+                #expect(try await yonder.yonder("show", "--", "-dash").output == set.output)
+            }
+        }
+
         @Test("CMD-6: --all mounts and unmounts every known domain, also when one of them cannot be")
         func allDomains() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

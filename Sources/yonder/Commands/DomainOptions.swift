@@ -46,7 +46,7 @@ extension Yonder {
             let flags = try options.flatMap(Self.flag)
             let arguments: MountArguments
             do {
-                arguments = try Mount.parse([name.text] + flags).arguments()
+                arguments = try Mount.parse(flags + ["--", name.text]).arguments()
             } catch {
                 // In the words of this command.
                 Output.complain(Mount.message(for: error).replacing("--", with: ""))
