@@ -265,6 +265,17 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-17: a domain is found by its name also where the working directory was removed")
+        func removedDirectory() async throws {
+            try await Installation.mounted { yonder async throws in
+                let line = "mkdir \"$1\"; cd \"$1\"; rmdir \"$1\"; yonder status "
+                let gone = yonder.directory["gone"].string
+                try await yonder.run(line + "mount", gone).expectSuccess()
+                try await yonder.run(line + "nosuch", gone).expectFailure(69, saying: "no such domain")
+                try await yonder.run(line + ".", gone).expectFailure(64, saying: "the working directory is gone")
+            }
+        }
+
         @Test("CMD-17: a word that is neither a domain nor an item is not taken for a path in the working directory")
         func mistypedNames() async throws {
             try await Installation.mounted(["file": "x", "d/e": "x"]) { yonder async throws in

@@ -40,8 +40,11 @@ extension DomainReference: ExpressibleByArgument {
     package static var defaultCompletionKind: CompletionKind { .domains }
 
     package init?(argument: String) {
-        guard let path = AbsolutePath(argument: argument) else { return nil }
-        self.init(text: argument, path: path.text)
+        // A name needs no working directory.
+        let isName = !argument.utf8.contains(UInt8(ascii: "/")) && !["", ".", ".."].contains(argument)
+        let path = isName ? AbsolutePath.resolving(argument) : AbsolutePath(argument: argument)?.text
+        guard let path else { return nil }
+        self.init(text: argument, path: path)
     }
 }
 
