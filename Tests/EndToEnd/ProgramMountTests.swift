@@ -238,6 +238,27 @@ extension RealMount {
             }
         }
 
+        @Test("ACCESS-8: 'yonder provider check' asks for a secret without echo, and takes no empty one")
+        func secretOfCheck()
+            async throws
+        {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
+                let words = [
+                    "provider", "check", "folder:\(yonder.source)", "fault=dump", "--secret", "key", "--only",
+                    "rootExists",
+                ]
+                let asked = try await yonder.onTerminal(words, answer: "secret word\n")
+                #expect(asked.asked && asked.restored && asked.status == 0, "\(asked)")
+                #expect(asked.text.contains("yonder: key: ") && !asked.text.contains("secret word"), "\(asked)")
+                let dump = try String(contentsOfFile: yonder.source.string + ".dump", encoding: .utf8)
+                #expect(dump.contains(#"{"key": "secret word"}"#), "\(dump)")
+                let empty = try await yonder.onTerminal(words, answer: "\n")
+                #expect(empty.asked && empty.restored && empty.status == 64, "\(empty)")
+                try await yonder.run("yonder provider check \"$1\" --secret key < /dev/null", words[2])
+                    .expectFailure(64, saying: "no key on standard input")
+            }
+        }
+
         @Test("a source whose program is missing is refused with the places that were searched") func missing()
             async throws
         {

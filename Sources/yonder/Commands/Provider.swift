@@ -29,7 +29,8 @@ extension Yonder.Provider {
         var options: [String] = []
 
         @Option(
-            help: ArgumentHelp("Read a secret from standard input, one line each. May be repeated.", valueName: "name"))
+            help: ArgumentHelp(
+                "Ask for a secret, or read it from standard input, one line each. May be repeated.", valueName: "name"))
         var secret: [String] = []
 
         @Option(
@@ -60,7 +61,7 @@ extension Yonder.Provider {
                 values[String(text[..<equals])] = String(text[text.index(after: equals)...])
             }
             let location = values.removeValue(forKey: "location")
-            let secrets = Dictionary(secret.map { ($0, readLine() ?? "") }) { $1 }
+            let secrets = try Dictionary(secret.map { ($0, try SecretPrompt.read($0)) }) { $1 }
             let settings = ProviderSettings(
                 options: values, secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
                 logger: Logger(label: "yonder"))

@@ -159,21 +159,10 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         return completed
     }
 
-    /// Reads a line from standard input, without echo if that is a terminal.
-    ///
     /// - Returns: the secret under its name, and the name of its user.
-    /// - Throws: `ExitCode` 64 after printing that there is none.
+    /// - Throws: as ``SecretPrompt/read(_:)``.
     private func read(_ secret: ProviderOption, for source: String) throws -> [String: String] {
-        let line: String
-        if Terminal.isStandardInput, let prompt = SecretPrompt() {
-            line = try prompt.ask(secret.name)
-        } else {
-            guard let input = readLine(), !input.isEmpty else {
-                Output.complain("no \(secret.name) on standard input")
-                throw ExitCode(64)
-            }
-            line = input
-        }
+        let line = try SecretPrompt.read(secret.name)
         guard secret.kind == .password else { return [secret.name: line] }
         if let user = Self.user(in: source) { return [secret.name: line, ProviderOption.userName: user] }
         guard let colon = line.firstIndex(of: ":") else {

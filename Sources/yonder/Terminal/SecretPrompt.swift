@@ -16,6 +16,18 @@ struct SecretPrompt {
         self.terminal = terminal
     }
 
+    /// Reads a secret: a line from standard input, or an answer without echo if that is a terminal.
+    ///
+    /// - Throws: `ExitCode` 64 after printing that there is none; as ``ask(_:)``.
+    static func read(_ name: String) throws -> String {
+        if Terminal.isStandardInput, let prompt = SecretPrompt() { return try prompt.ask(name) }
+        guard let line = readLine(), !line.isEmpty else {
+            Output.complain("no \(name) on standard input")
+            throw ExitCode(64)
+        }
+        return line
+    }
+
     /// - Parameter subject: what is asked for, such as `password of 'user'`.
     /// - Throws: `ExitCode` 130 after Ctrl-C; 64 for an empty answer, after a diagnostic.
     func ask(_ subject: String) throws -> String {
