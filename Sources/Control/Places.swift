@@ -10,22 +10,34 @@ package struct Places: Hashable, Sendable {
     /// Whether the environment names the socket.
     private let isSocketGiven: Bool
 
-    /// - Parameter environment: that of the process, or of a test.
+    /// - Parameter environment: that of the process, or of a test, without ``relativePaths(in:)``. Relative paths in variables of XDG
+    ///   are ignored. (XDG Base Directory Specification)
     package init(environment: [String: String]) {
-        func value(_ name: String) -> String? {
-            guard let text = environment[name], !text.isEmpty else { return nil }
-            return text
+        func given(_ name: String) -> String? {
+            guard let path = environment[name], !path.isEmpty else { return nil }
+            return path
         }
-        let home = value("HOME") ?? Machine.homeDirectory ?? "/"
+        func base(_ name: String) -> String? { given(name).flatMap { Self.isAbsolute($0) ? $0 : nil } }
+        let home = base("HOME") ?? Machine.homeDirectory ?? "/"
         stateDirectory =
-            value("YONDER_STATE_DIR") ?? (value("XDG_STATE_HOME") ?? home + "/.local/state") + "/yonder"
-        isSocketGiven = value("YONDER_SOCKET") != nil
+            given("YONDER_STATE_DIR") ?? (base("XDG_STATE_HOME") ?? home + "/.local/state") + "/yonder"
+        isSocketGiven = given("YONDER_SOCKET") != nil
         socket =
-            value("YONDER_SOCKET") ?? value("XDG_RUNTIME_DIR").map { $0 + "/yonder/control.sock" }
+            given("YONDER_SOCKET") ?? base("XDG_RUNTIME_DIR").map { $0 + "/yonder/control.sock" }
             ?? Self.socket(in: stateDirectory)
         configuration =
-            value("YONDER_CONFIG") ?? (value("XDG_CONFIG_HOME") ?? home + "/.config") + "/yonder/config.toml"
+            given("YONDER_CONFIG") ?? (base("XDG_CONFIG_HOME") ?? home + "/.config") + "/yonder/config.toml"
     }
+
+    /// The variables of Yonder that have a relative path, with these paths. A command makes them absolute: the daemon has another
+    /// working directory.
+    package static func relativePaths(in environment: [String: String]) -> [String: String] {
+        environment.filter { name, path in
+            ["YONDER_STATE_DIR", "YONDER_SOCKET", "YONDER_CONFIG"].contains(name) && !path.isEmpty && !isAbsolute(path)
+        }
+    }
+
+    private static func isAbsolute(_ path: String) -> Bool { path.utf8.first == UInt8(ascii: "/") }
 
     private static func socket(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }
 

@@ -74,6 +74,12 @@ package enum Machine {
         guard yonder_forbid_core_dumps() == 0 else { throw Errno.current }
     }
 
+    /// Sets an environment variable to a text encoded by ``FileNameText``. As for ``removeEnvironmentVariables(except:)``, no other
+    /// threads may run yet. (setenv)
+    package static func setEnvironmentVariable(_ name: String, to value: String) {
+        setenv(name, cName(value), 1)
+    }
+
     /// Removes environment variables. Must be called before other threads run, because `setenv` and `getenv` are not
     /// thread-safe. (unsetenv)
     package static func removeEnvironmentVariables(except isKept: (String) -> Bool) {

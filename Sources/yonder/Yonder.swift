@@ -25,6 +25,13 @@ struct Yonder: AsyncParsableCommand {
     static func main() async {
         // A write to a closed pipe fails with EPIPE instead of a signal.
         signal(SIGPIPE, SIG_IGN)
+        for (name, path) in Places.relativePaths(in: ProcessInfo.processInfo.environment) {
+            guard Machine.currentDirectory != nil else {
+                Output.complain("\(name) has a relative path, and the working directory is gone; give an absolute one")
+                Glibc.exit(64)
+            }
+            Machine.setEnvironmentVariable(name, to: AbsolutePath.resolving(path))
+        }
         var arguments = Machine.arguments
         if Machine.programName == MountHelper.name {
             do throws(MountHelper.Mistake) {

@@ -56,6 +56,9 @@ struct Yonderd: AsyncParsableCommand {
         guard let level = Logger.Level(rawValue: logLevel) else {
             throw ValidationError("'\(logLevel)' is no level of logging")
         }
+        if let name = Places.relativePaths(in: ProcessInfo.processInfo.environment).keys.min() {
+            throw ValidationError("\(name) has a relative path; give an absolute one")
+        }
         let places = Places(environment: ProcessInfo.processInfo.environment)
         if checkUpgrade {
             do {

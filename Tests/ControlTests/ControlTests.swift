@@ -250,6 +250,20 @@ import Testing
         #expect((own.stateDirectory, own.socket, own.configuration) == ("/x", "/y", "/z"))
     }
 
+    @Test("CMD-22: relative XDG paths are ignored, and those of Yonder's own variables are told") func relativePaths() {
+        let relative = Places(
+            environment: [
+                "HOME": "/h", "XDG_STATE_HOME": "s", "XDG_RUNTIME_DIR": "./r", "XDG_CONFIG_HOME": "../c",
+            ])
+        #expect(relative == Places(environment: ["HOME": "/h"]))
+        #expect(Places(environment: ["HOME": "h"]) == Places(environment: [:]))
+        let environment = [
+            "YONDER_STATE_DIR": "/x", "YONDER_SOCKET": "y", "YONDER_CONFIG": "", "YONDER_SSH": "ssh",
+            "XDG_CONFIG_HOME": "c",
+        ]
+        #expect(Places.relativePaths(in: environment) == ["YONDER_SOCKET": "y"])
+    }
+
     @Test("SOCKET-5: a command without the daemon's XDG_RUNTIME_DIR finds its socket") func socketOfAnotherSession()
         throws
     {

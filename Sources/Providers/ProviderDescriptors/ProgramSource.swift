@@ -27,7 +27,7 @@ package struct ProgramSource: Hashable, Sendable {
 
     /// The path of the program; nil if there is none.
     package func program(in environment: [String: String]) -> String? {
-        let configuration = environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : $0 }
+        let configuration = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         let home = configuration ?? environment["HOME"].map { $0 + "/.config" }
         let folders = [home.map { $0 + "/yonder/providers" }, "/usr/lib/yonder/providers"].compactMap { $0 }
         let path = (environment["PATH"] ?? "").split(separator: ":").map(String.init)

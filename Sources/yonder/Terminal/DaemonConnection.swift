@@ -117,7 +117,7 @@ struct DaemonConnection: Sendable {
             return nil
         }
         // Without the keeper the daemon runs, too, and is not restarted after a crash.
-        let report = places.crashLoop.hasPrefix("/") ? ["--crash-report", places.crashLoop] : []
+        let report = ["--crash-report", places.crashLoop]
         let background = inForeground ? [] : ["--background"]
         environment = DaemonEnvironment.of(environment)
         if let settings = places.backtraceSettings { environment["SWIFT_BACKTRACE"] = settings }
