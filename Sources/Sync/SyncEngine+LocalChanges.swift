@@ -43,6 +43,8 @@ extension SyncEngine {
 
     /// Whether some of a file's content is local, also if it has arrived only now.
     package func hasContent(_ number: InodeNumber) async throws -> Bool {
+        // Bytes that are not trusted yet are not recorded, but readers get them.
+        if await downloads.holdsAny(of: number) { return true }
         await downloads.settle(number)
         return try replica.database.inode(number).map { $0.shownContent != .dataless } ?? true
     }

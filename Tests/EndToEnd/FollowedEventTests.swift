@@ -1,3 +1,4 @@
+import SystemPackage
 import Foundation
 import TestSupport
 import Testing

@@ -87,6 +87,9 @@ final class Download: Sendable {
     /// Whether a range is on the disk.
     func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
 
+    /// Whether bytes are on the disk.
+    var holdsAny: Bool { state.withLock { !$0.present.isEmpty } }
+
     /// Whether a reader waits for bytes.
     var isWaitedFor: Bool { state.withLock { !$0.waiters.isEmpty } }
 

@@ -109,6 +109,9 @@ actor Downloads: ContentEvictor, SyncPart {
         running[number].map { $0.version == version && $0.holds(range) } ?? false
     }
 
+    /// Whether bytes of a file are on the disk because they have just come.
+    func holdsAny(of number: InodeNumber) -> Bool { running[number]?.holdsAny == true }
+
     /// Records what idle transfers have fetched.
     func settleIdle() async {
         for download in running.values where !download.isRunning && !download.isWaitedFor { await record(download) }
