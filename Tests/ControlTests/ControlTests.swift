@@ -250,7 +250,7 @@ import Testing
         #expect((own.stateDirectory, own.socket, own.configuration) == ("/x", "/y", "/z"))
     }
 
-    @Test("CMD-22: relative XDG paths are ignored, and those of Yonder's own variables are told") func relativePaths() {
+    @Test("CMD-23: relative XDG paths are ignored, and those of Yonder's own variables are told") func relativePaths() {
         let relative = Places(
             environment: [
                 "HOME": "/h", "XDG_STATE_HOME": "s", "XDG_RUNTIME_DIR": "./r", "XDG_CONFIG_HOME": "../c",

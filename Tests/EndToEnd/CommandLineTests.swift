@@ -120,7 +120,7 @@ extension RealMount {
             #expect(outcome.errors.contains("\nUsage: yonder ls"), "\(outcome.errors)")
         }
 
-        @Test("CMD-22: relative paths in Yonder's variables begin in the command's directory, for its daemon, too")
+        @Test("CMD-23: relative paths in Yonder's variables begin in the command's directory, for its daemon, too")
         func relativeVariables() async throws {
             try await Installation.run { yonder in
                 try "[ignore]\nnames = [\"x.part\"]\n".write(
@@ -141,7 +141,7 @@ extension RealMount {
         }
 
         @Test(
-            "CMD-22: a daemon whose variables have relative paths does not start",
+            "CMD-23: a daemon whose variables have relative paths does not start",
             arguments: ["YONDER_STATE_DIR", "YONDER_SOCKET", "YONDER_CONFIG"])
         func relativeVariables(ofDaemon name: String) async throws {
             try await Installation.run { yonder in
