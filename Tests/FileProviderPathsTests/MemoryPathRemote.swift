@@ -48,6 +48,9 @@ final class MemoryPathRemote: PathRemote {
     /// Likewise in the middle of writing.
     let duringWrite = Mutex<(@Sendable () async throws -> Void)?>(nil)
 
+    /// With which the next look-up fails.
+    let lookupFailure = Mutex<FileProviderError?>(nil)
+
     /// The tokens with which a listing goes on, in a cycle without an end; empty for a listing that ends. Its parts have no
     /// entries.
     let cycle = Mutex<[String]>([])
@@ -177,7 +180,12 @@ final class MemoryPathRemote: PathRemote {
     }
 
     func entry(at path: RemotePath) async throws -> RemoteEntry {
-        try call("entry", path) { state in
+        let failure = lookupFailure.withLock { failure in
+            defer { failure = nil }
+            return failure
+        }
+        if let failure { throw failure }
+        return try call("entry", path) { state in
             guard let node = state.nodes[path] else { throw Self.missing(path) }
             return entry(path, node)
         }

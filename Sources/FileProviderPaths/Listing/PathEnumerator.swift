@@ -4,12 +4,20 @@ import Synchronization
 /// Lists one directory, part by part as the remote gives them. Entries of a part that do not fit into a page are kept for the
 /// next one; of the entries that the system has got only hashes of the names are kept.
 final class PathEnumerator: FileProviderEnumerator {
+    private struct Part {
+        var path: RemotePath
+        var listing: RemoteListing
+    }
+
     private struct State {
         var page = 0
         var waiting: [FileProviderItem] = []
         /// How many of them have been given.
         var given = 0
         var next: [UInt8]?
+        /// The part that was fetched and is not in `waiting` yet. A remote gives some parts only once: after a failure the same
+        /// page is made of it.
+        var fetched: Part?
         var check = CycleCheck<[UInt8]>()
         var names = NameSet()
         var beganAt = 0
@@ -61,26 +69,41 @@ final class PathEnumerator: FileProviderEnumerator {
     }
 
     func invalidate() {
-        let next = state.withLock { state in
-            defer { state.next = nil }
+        let next = state.withLock { state -> [UInt8]? in
+            defer { (state.next, state.fetched) = (nil, nil) }
+            if let fetched = state.fetched { return fetched.listing.next }
             return state.next
         }
         if let next { tree.remote.endListing(next) }
     }
 
-    /// Takes the next part of the remote's listing.
-    private func take(from token: [UInt8]?, limit: Int) async throws {
-        let (path, part) = try await tree.locate(container) { [tree] path in
+    /// Fetches the next part of the remote's listing.
+    private func fetch(from token: [UInt8]?, limit: Int) async throws -> Part {
+        let part = try await tree.locate(container) { [tree] path in
             if token == nil, let ready = trees?.listing(of: path) {
-                return (path, RemoteListing(entries: ready))
+                return Part(path: path, listing: RemoteListing(entries: ready))
             }
-            return (path, try await tree.remote.entries(in: path, from: token, limit: limit))
+            return Part(path: path, listing: try await tree.remote.entries(in: path, from: token, limit: limit))
         }
-        try state.withLock { state in
-            state.next = part.next
-            try state.check.check(
-                part.next, isEmpty: part.entries.isEmpty, of: "'/\(path.names.joined(separator: "/"))'")
+        let what = "'/\(part.path.names.joined(separator: "/"))'"
+        do {
+            try state.withLock { state in
+                try state.check.check(part.listing.next, isEmpty: part.listing.entries.isEmpty, of: what)
+                state.fetched = part
+            }
+        } catch {
+            if let next = part.listing.next { tree.remote.endListing(next) }
+            throw error
         }
+        return part
+    }
+
+    /// Takes the next part of the remote's listing. Nothing of it counts as taken before the end: the system makes a call that
+    /// fails once more, and a part that it skipped would look removed.
+    private func take(from token: [UInt8]?, limit: Int) async throws {
+        let kept = state.withLock { $0.fetched }
+        let fetched = if let kept { kept } else { try await fetch(from: token, limit: limit) }
+        let (path, part) = (fetched.path, fetched.listing)
         let (began, search) = state.withLock { ($0.beganAt, $0.search) }
         var entries = shown(part.entries, in: path)
         var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
@@ -109,18 +132,20 @@ final class PathEnumerator: FileProviderEnumerator {
             moment = now
         }
         let items = identified.map { tree.items.item($0.entry, as: $0.identifier, in: container) }
-        state.withLock { state in
+        // Where nothing was known, nothing is missing. An item that was made here meanwhile may be there and not be listed.
+        let isEnd = part.next == nil && search?.isFirst == false
+        let made = try await isEnd ? tree.paths.changed(in: container, since: began) : []
+        var names = state.withLock { state in
             state.waiting += items
+            (state.next, state.fetched) = (part.next, nil)
             // Where nothing was known, and all names are listed, the names are not needed.
-            guard search?.isFirst != true || !tree.remote.traits.listsHiddenNames else { return }
-            for entry in entries { state.names.insert(entry.name) }
+            if search?.isFirst != true || !tree.remote.traits.listsHiddenNames {
+                for entry in entries { state.names.insert(entry.name) }
+            }
+            return state.names
         }
-        // Where nothing was known, nothing is missing.
-        guard part.next == nil, search?.isFirst == false else { return }
-        // An item that was made here meanwhile may be there and not be listed.
-        let changed = try await tree.paths.changed(in: container, since: began)
-        var names = state.withLock { $0.names }
-        for place in changed { names.insert(place.name) }
+        guard isEnd else { return }
+        for place in made { names.insert(place.name) }
         tree.identities.noteListed(container, at: path, names: names)
     }
 
