@@ -1,3 +1,4 @@
+import FileProvider
 import Replica
 import Syscalls
 import SystemPackage

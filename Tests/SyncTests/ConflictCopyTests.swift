@@ -248,8 +248,10 @@ extension EngineTests {
             }
         }
 
-        @Test("CONFLICT-3: what both sides wrote alike is no conflict")
-        func alike() async throws {
+        @Test(
+            "CONFLICT-3: what both sides wrote alike is no conflict, also if the comparison is interrupted once",
+            arguments: [false, true])
+        func alike(isInterrupted: Bool) async throws {
             try await Machine.run(
                 options: .with(\.recognizesEqualUploads, false),
                 fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }
@@ -258,6 +260,11 @@ extension EngineTests {
                 machine.provider.changeSilently { tree in
                     tree.write(RemoteContent("both alike"), to: "a")
                     _ = tree.addFile("new", content: RemoteContent("new alike"), identifier: "new")
+                }
+                if isInterrupted {
+                    machine.provider.faults.add(
+                        .failTransfer(after: 3, FileProviderError(.providerDomainTemporarilyUnavailable)), to: .fetch,
+                        times: 1)
                 }
                 try await machine.write("both alike", to: "a")
                 try await machine.write("new alike", to: "new")

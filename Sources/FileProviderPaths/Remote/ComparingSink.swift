@@ -7,15 +7,16 @@ package final class ComparingSink: ContentSink {
     package struct Difference: Error {}
 
     private let source: ContentSource
-    private let taken = Mutex<Int64>(0)
+    /// A read that is repeated gives bytes again.
+    private let taken = Mutex(ByteRanges())
     private static let piece = 1 << 20
 
     package init(source: ContentSource) {
         self.source = source
     }
 
-    /// How many bytes were the same.
-    package var count: Int64 { taken.withLock { $0 } }
+    /// How many bytes of the content were the same.
+    package var count: Int64 { taken.withLock { $0.count } }
 
     package func write(_ bytes: RawSpan, at offset: Int64) throws {
         let mine = try source.read(at: offset, count: bytes.byteCount)
@@ -23,7 +24,7 @@ package final class ComparingSink: ContentSink {
         for index in 0..<mine.count where bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self) != mine[index] {
             throw Difference()
         }
-        taken.withLock { $0 += Int64(mine.count) }
+        taken.withLock { $0.insert(offset..<offset + Int64(mine.count)) }
     }
 
     package func pace(_ count: Int64) async throws {

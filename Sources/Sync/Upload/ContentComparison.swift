@@ -55,7 +55,8 @@ struct ContentComparison: SyncPart {
 private final class ComparingSink: ContentSink {
     private struct State {
         var isDifferent = false
-        var count: Int64 = 0
+        /// A call that is repeated gives bytes again.
+        var compared = ByteRanges()
     }
 
     private struct Different: Error {}
@@ -75,10 +76,11 @@ private final class ComparingSink: ContentSink {
     deinit { try? local.close() }
 
     var isDifferent: Bool { state.withLock { $0.isDifferent } }
-    var count: Int64 { state.withLock { $0.count } }
+    /// How many bytes of the file were compared.
+    var count: Int64 { state.withLock { $0.compared.count } }
 
     func write(_ bytes: RawSpan, at offset: Int64) throws {
-        try note(local.holds(bytes, at: offset), count: Int64(bytes.byteCount))
+        try note(local.holds(bytes, at: offset), offset..<offset + Int64(bytes.byteCount))
     }
 
     func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws {
@@ -87,16 +89,16 @@ private final class ComparingSink: ContentSink {
             let wanted = Int(min(Self.piece, offset + count - position))
             let other = try descriptor.readBytes(at: position, count: wanted)
             let own = try local.readBytes(at: position, count: wanted)
-            try note(own == other && own.count == wanted, count: Int64(wanted))
+            try note(own == other && own.count == wanted, position..<position + Int64(wanted))
             position += Int64(wanted)
         }
     }
 
-    private func note(_ isEqual: Bool, count: Int64) throws {
-        traffic.receive(count)
+    private func note(_ isEqual: Bool, _ range: Range<Int64>) throws {
+        traffic.receive(range.upperBound - range.lowerBound)
         progress.advance()
         state.withLock { state in
-            state.count += count
+            state.compared.insert(range)
             if !isEqual { state.isDifferent = true }
         }
         if !isEqual { throw Different() }

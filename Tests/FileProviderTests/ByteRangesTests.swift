@@ -1,6 +1,5 @@
+import FileProvider
 import Testing
-
-@testable import Replica
 
 @Suite struct ByteRangesTests {
     @Test func insertingMergesWhatTouches() {
