@@ -223,6 +223,22 @@ import Testing
         #expect(!unanswered.contains { $0.matches(redated) })
     }
 
+    @Test("what is sent again and again without an answer is recorded once, and beside it what was changed since")
+    func sentAgain() async throws {
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let (number, row) = try place(of: "file")
+        try empty(number)
+        func send() async throws {
+            let sent = try #require(try replica.prepare(row, fields: [.contents, .contentModificationDate]))
+            #expect(try await note(sent))
+        }
+        for _ in 1...10 { try await send() }
+        #expect(try replica.database.unanswered(ofItem: row).count == 1)
+        try setDate(of: number)
+        try await send()
+        #expect(try replica.database.unanswered(ofItem: row).count == 2)
+    }
+
     @Test("SEND-5: a date that is set while a file is open for writing hides no store through a mapping")
     func datedWhileOpen() async throws {
         let number = try await replica.list(.file("file", size: 0, version: "1"), open: fixture.open)

@@ -22,8 +22,12 @@ package struct UploadAnswers: RemotePart {
             else { return true }
             size = base.size
         }
+        // Each attempt of what fails for days sends the same.
         try db.run(
-            "INSERT INTO unanswered (item, size, modifiedAt, digest) VALUES (?, ?, ?, ?)",
+            """
+            INSERT INTO unanswered (item, size, modifiedAt, digest) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (
+                SELECT 1 FROM unanswered WHERE item = ?1 AND size = ?2 AND modifiedAt = ?3 AND digest IS ?4)
+            """,
             [
                 sent.row, size, (sent.item.contentModificationDate ?? now).nanosecondsSince1970,
                 sent.contentDigest.map { Data($0) },
