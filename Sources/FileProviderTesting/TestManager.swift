@@ -12,6 +12,7 @@ public final class TestManager: FileProviderManager {
         var signals = 0
         var resolved: [FileProviderError.Code] = []
         var warnings: [String] = []
+        var childLookups = 0
     }
 
     public let domain: FileProviderDomain
@@ -95,6 +96,9 @@ public final class TestManager: FileProviderManager {
     /// The warnings of the provider.
     public var warnings: [String] { state.withLock { $0.warnings } }
 
+    /// The number of calls of ``identifier(ofChildNamed:in:)``.
+    package var childLookups: Int { state.withLock { $0.childLookups } }
+
     // MARK: - The calls of a provider
 
     public func signalEnumerator() {
@@ -126,7 +130,8 @@ public final class TestManager: FileProviderManager {
 
     public func identifier(ofChildNamed name: String, in directory: ItemIdentifier) -> ItemIdentifier? {
         state.withLock { state in
-            state.items.values.first {
+            state.childLookups += 1
+            return state.items.values.first {
                 $0.parentItemIdentifier == directory && $0.itemIdentifier != .rootContainer
                     && $0.filename.utf8.elementsEqual(name.utf8)
             }?.itemIdentifier
@@ -145,7 +150,8 @@ public final class TestManager: FileProviderManager {
     }
 
     public func knownItems(withContentVersions versions: [[UInt8]]) -> [KnownItem] {
-        known { versions.contains($0.itemVersion.contentVersion) }
+        let wanted = Set(versions)
+        return known { wanted.contains($0.itemVersion.contentVersion) }
     }
 
     public func contentVersionsToBeDeleted(among versions: [[UInt8]]) -> Set<[UInt8]> {

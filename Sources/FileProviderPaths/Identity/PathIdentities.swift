@@ -48,6 +48,7 @@ final class PathIdentities: Sendable {
         _ entries: [RemoteEntry], in parent: ItemIdentifier, at path: RemotePath, isNew: Bool = true,
         listed: Set<[UInt8]>? = nil, search: Search? = nil
     ) async throws -> [(entry: RemoteEntry, identifier: ItemIdentifier)] {
+        if search != nil { paths.forgetHeard(isListing: true) }
         // By name, and not all known children: a directory has many pages.
         let known = manager.identifiers(ofChildrenNamed: entries.map(\.name), in: parent)
         var identifiers = zip(entries, known).map { given($0, in: parent, known: $1) }

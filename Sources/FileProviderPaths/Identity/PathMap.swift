@@ -23,17 +23,19 @@ final class PathMap: Sendable {
         fileprivate var ledgerPath: String { directory.rawValue + "\0" + name }
     }
 
-    private struct Move {
-        /// Where the system knows the item.
-        var from: RemotePath
-        var to: Place
-        /// When the entry is dropped although the system has not heard of it. Nil for a move made here: until its call
-        /// succeeds, which may take any number of attempts, only this entry leads to the item.
-        var deadline: ContinuousClock.Instant?
+    /// What the system knows of a move.
+    private enum News {
+        case unheard
+        /// It knows the item in the new place.
+        case heard
+        /// The item was removed, or the deadline has passed.
+        case over
     }
 
     private struct State {
-        var moves: [ItemIdentifier: Move] = [:]
+        var moves = Moves()
+        /// When the entries that the system has heard of are dropped next, if there are many entries.
+        var nextSweep = ContinuousClock.now
         var written: [ItemIdentifier: (version: [UInt8], deadline: ContinuousClock.Instant)] = [:]
         var minted: [Place: ItemIdentifier] = [:]
         var vanished: Set<[UInt8]> = []
@@ -47,6 +49,8 @@ final class PathMap: Sendable {
     private let patience: Duration
     private static let deepest = 64
     private static let mostEntries = 4096
+    /// So many moves are examined each time: a move takes two queries.
+    private static let few = 16
 
     /// - Parameter ledger: the operations on names, by directory and name.
     init(manager: any FileProviderManager, ledger: OperationLedger, patience: Duration = .seconds(120)) {
@@ -59,40 +63,60 @@ final class PathMap: Sendable {
 
     /// Where an item is on the remote; nil when that is not known.
     func path(of identifier: ItemIdentifier) -> RemotePath? {
-        if state.withLock({ $0.moves.isEmpty }) { return manager.remotePath(of: identifier).map(RemotePath.init) }
+        if state.withLock({ $0.moves.byItem.isEmpty }) {
+            return manager.remotePath(of: identifier).map(RemotePath.init)
+        }
         forgetHeard()
-        return path(of: identifier, after: state.withLock { $0.moves }, depth: 0)
+        var heard: Set<ItemIdentifier> = []
+        return path(of: identifier, after: state.withLock { $0.moves }, &heard, depth: 0)
     }
 
+    /// - Parameters:
+    ///   - moves: as they were before the system is asked: one of which it hears meanwhile must not be missing.
+    ///   - heard: the items of those that do not count any more.
     private func path(
-        of identifier: ItemIdentifier, after moves: [ItemIdentifier: Move], depth: Int
+        of identifier: ItemIdentifier, after moves: Moves, _ heard: inout Set<ItemIdentifier>, depth: Int
     ) -> RemotePath? {
         guard depth < Self.deepest else { return nil }
-        if let move = moves[identifier] {
-            return path(of: move.to.directory, after: moves, depth: depth + 1)?.appending(move.to.name)
+        if let move = moves.byItem[identifier], news(of: identifier, move) == .unheard {
+            return path(of: move.to.directory, after: moves, &heard, depth: depth + 1)?.appending(move.to.name)
         }
-        guard let names = manager.remotePath(of: identifier) else { return nil }
-        let path = RemotePath(names)
-        // The deepest directory that was moved decides.
-        let above = moves.filter { path.isBelow($0.value.from) }
-            .max { $0.value.from.names.count < $1.value.from.names.count }
-        guard let above, let top = self.path(of: above.key, after: moves, depth: depth + 1) else { return path }
-        return RemotePath(top.names + names.dropFirst(above.value.from.names.count))
+        while let names = manager.remotePath(of: identifier) {
+            let path = RemotePath(names)
+            guard let (above, move) = moves.deepest(above: path, besides: heard) else { return path }
+            if news(of: above, move) == .unheard {
+                let top = self.path(of: move.to.directory, after: moves, &heard, depth: depth + 1)?
+                    .appending(move.to.name)
+                return top.map { RemotePath($0.names + names.dropFirst(move.from.names.count)) } ?? path
+            }
+            // The names may be older than what the system has heard.
+            heard.insert(above)
+        }
+        return nil
+    }
+
+    private func news(of identifier: ItemIdentifier, _ move: Move) -> News {
+        if manager.identifier(ofChildNamed: move.to.name, in: move.to.directory) == identifier { return .heard }
+        if let deadline = move.deadline, ContinuousClock.now > deadline { return .over }
+        // A removed item has no path: what comes there next is another item.
+        return manager.knownIdentifiers(among: [identifier]).isEmpty ? .over : .unheard
     }
 
     /// Drops the entries that the system has heard of.
-    private func forgetHeard() {
+    ///
+    /// - Parameter isListing: whether a listing is about to show items in other places. Otherwise many entries are examined only
+    ///   once a second: each answer examines those that it depends on.
+    func forgetHeard(isListing: Bool = false) {
         let now = ContinuousClock.now
-        for (identifier, move) in state.withLock({ $0.moves }) {
-            let isHeard =
-                manager.identifier(ofChildNamed: move.to.name, in: move.to.directory) == identifier
-                || move.deadline.map { now > $0 } ?? false
-                // A removed item has no path: what comes there next is another item.
-                || manager.knownIdentifiers(among: [identifier]).isEmpty
-            guard isHeard else { continue }
+        let moves = state.withLock { state -> [ItemIdentifier: Move] in
+            guard isListing || state.moves.byItem.count <= Self.few || now >= state.nextSweep else { return [:] }
+            state.nextSweep = now + .seconds(1)
+            return state.moves.byItem
+        }
+        for (identifier, move) in moves where news(of: identifier, move) != .unheard {
             let isDropped = state.withLock { state in
-                guard state.moves[identifier]?.to == move.to else { return false }
-                state.moves[identifier] = nil
+                guard state.moves.byItem[identifier]?.to == move.to else { return false }
+                state.moves.remove(identifier)
                 return true
             }
             if isDropped { ledger.noteHeard(identifier.rawValue) }
@@ -101,10 +125,9 @@ final class PathMap: Sendable {
 
     /// The item that was moved to a place, or is new there, and that the system does not know to be there.
     func identifier(at place: Place) -> ItemIdentifier? {
-        let (moved, minted) = state.withLock { state in
-            (state.moves.first { $0.value.to == place }?.key, state.minted[place])
-        }
-        if let moved { return moved }
+        let (moved, minted) = state.withLock { ($0.moves.items(at: place), $0.minted[place]) }
+        // One of which the system has heard in the meantime is there, too.
+        if let there = moved.first(where: { news(of: $0.item, $0.move) != .over }) { return there.item }
         // Since the system heard of it, it may have been moved away or removed: what is there now is another item.
         guard let minted, !hasMoved(minted, from: place) else { return nil }
         let known = manager.identifier(ofChildNamed: place.name, in: place.directory)
@@ -119,19 +142,24 @@ final class PathMap: Sendable {
 
     /// Whether an item was moved, is being moved, or may have been, and the system does not know where to.
     func isMoving(_ identifier: ItemIdentifier) -> Bool {
-        state.withLock { $0.moves[identifier] != nil } || mayMove(identifier)
+        move(of: identifier).map { news(of: identifier, $0) == .unheard } ?? false || mayMove(identifier)
     }
 
     /// Whether an item is being moved, or may have been by a request without a response.
     func mayMove(_ identifier: ItemIdentifier) -> Bool { ledger.moves.mayMove(identifier.rawValue) }
 
-    /// Where an item was moved that the system knows elsewhere.
-    func place(of identifier: ItemIdentifier) -> Place? { state.withLock { $0.moves[identifier]?.to } }
+    private func move(of identifier: ItemIdentifier) -> Move? { state.withLock { $0.moves.byItem[identifier] } }
+
+    /// Where an item was moved that the system knows elsewhere, or knew just now.
+    func place(of identifier: ItemIdentifier) -> Place? {
+        guard let found = move(of: identifier), news(of: identifier, found) != .over else { return nil }
+        return found.to
+    }
 
     /// Whether something was moved into a directory, and the system does not know that.
     func holdsUnheard(_ directory: ItemIdentifier) -> Bool {
-        forgetHeard()
-        return state.withLock { $0.moves.values.contains { $0.to.directory == directory } }
+        let moves = state.withLock { $0.moves.byItem.filter { $0.value.to.directory == directory } }
+        return moves.contains { news(of: $0.key, $0.value) == .unheard }
     }
 
     /// Whether an item is known to be elsewhere than in a place.
@@ -147,11 +175,9 @@ final class PathMap: Sendable {
     func noteSeen(
         _ identifier: ItemIdentifier, from path: RemotePath, at place: Place, isMadeHere: Bool = false
     ) {
-        state.withLock { state in
-            if state.moves.count > Self.mostEntries { state.moves = [:] }
-            let from = state.moves[identifier]?.from ?? path
-            state.moves[identifier] = Move(from: from, to: place, deadline: isMadeHere ? nil : .now + patience)
-        }
+        let unheard = move(of: identifier).flatMap { news(of: identifier, $0) == .unheard ? $0 : nil }
+        let new = Move(from: unheard?.from ?? path, to: place, deadline: isMadeHere ? nil : .now + patience)
+        state.withLock { $0.moves.insert(new, of: identifier) }
     }
 
     /// An identifier that was not the first choice for its place: the next listing has to choose the same.
