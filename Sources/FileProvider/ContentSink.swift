@@ -20,6 +20,11 @@ public protocol ContentSink: Sendable {
     /// - Throws: as ``write(_:at:)-(RawSpan,_)``.
     func write(from descriptor: FileDescriptor, at offset: Int64, count: Int64) throws
 
+    /// Tells that all bytes that are written after this call are of the requested version: the response that brings them says so, as the
+    /// `ETag` of an HTTP response does. They are kept if the fetch fails or is cancelled then. Otherwise bytes are kept only if the
+    /// fetch ends well. Does nothing by default.
+    func confirmVersion()
+
     /// Keeps to the rate that the user allows (`--limit-down`): waits until more bytes may be received after the `count` ones that
     /// were written. Returns at once by default.
     ///
@@ -28,6 +33,8 @@ public protocol ContentSink: Sendable {
 }
 
 extension ContentSink {
+    public func confirmVersion() {}
+
     public func pace(_ count: Int64) async throws {}
 
     /// Writes bytes at an offset of the file, in bytes.

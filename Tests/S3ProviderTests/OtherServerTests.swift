@@ -30,6 +30,7 @@ import Testing
     private func read(_ remote: S3Remote, _ tag: [UInt8], _ path: String = "file") async throws -> String {
         let sink = CollectingSink()
         let entry = try await remote.read(RemotePath(path), tag: tag, range: nil, into: sink)
+        #expect(sink.isConfirmed)
         return String(decoding: try sink.bytes(in: 0..<(entry.size ?? 0)), as: UTF8.self)
     }
 

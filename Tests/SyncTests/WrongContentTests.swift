@@ -82,6 +82,56 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "READ-1: bytes of an interrupted fetch are kept only if their version was certain when they came",
+            arguments: [true, false], [true, false])
+        func interruptedFetch(isConfirmed: Bool, isCancelled: Bool) async throws {
+            let content = RemoteContent.pattern(size: 3 << 20, seed: 7)
+            try await EngineFixture.run(
+                options: .with(\.confirmsVersions, isConfirmed),
+                fill: { $0.addFile("f", content: content, identifier: "f") }, listing: "/"
+            ) { fixture async throws in
+                let number = try fixture.number("f")
+                if isCancelled {
+                    let gate = Gate()
+                    fixture.provider.faults.add(.holdTransfer(after: 65_536, gate), to: .fetch, times: 1)
+                    let reader = Task { await failure { _ = try await fixture.read("f") } }
+                    #expect(await eventually { gate.waiting == 1 })
+                    reader.cancel()
+                    #expect(await reader.value?.code == .userCancelled)
+                } else {
+                    fixture.provider.faults.add(
+                        .failTransfer(after: 65_536, FileProviderError.posix(.ioError, "500")), to: .fetch, times: 1)
+                    #expect((await failure { _ = try await fixture.read("f") }) != nil)
+                }
+                #expect(
+                    try await eventually {
+                        guard isConfirmed else { return try fixture.inode("f").content == .dataless }
+                        return try fixture.replica.database.presentRanges(of: number).ranges == [0..<65_536]
+                    })
+                #expect(try fixture.replica.database.presentRanges(of: number).isEmpty == !isConfirmed)
+                #expect(try await fixture.read("f") == content[0..<3 << 20])
+                let last = fixture.provider.log.calls(of: .fetch).last
+                #expect(last?.range?.lowerBound ?? 0 == (isConfirmed ? 65_536 : 0))
+            }
+        }
+
+        @Test("READ-1: who reads again at once after an interrupted fetch gets no byte of it")
+        func interruptedAtTheEnd() async throws {
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
+                // All bytes have come, and the version is not certain yet.
+                let gate = Gate()
+                fixture.provider.faults.add(.holdTransfer(after: 100, gate), to: .fetch, times: 1)
+                let reader = Task { await failure { _ = try await fixture.read("f") } }
+                #expect(await eventually { gate.waiting == 1 })
+                reader.cancel()
+                #expect(await reader.value?.code == .userCancelled)
+                #expect(try await fixture.read("f") == Array(Self.text.utf8))
+                #expect(fixture.provider.log.count(of: .fetch) == 2)
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+            }
+        }
+
         @Test func bytesOfAnotherVersionAreNotKept() async throws {
             try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 fixture.provider.faults.add(.contentVersion(Array("other".utf8)), to: .fetch, times: 1)

@@ -6,6 +6,7 @@ import SystemPackage
 /// A sink that stores a file's content in memory and records which bytes were written.
 public final class CollectingSink: ContentSink {
     private let pieces = Mutex<[(offset: Int64, bytes: [UInt8])]>([])
+    private let version = Mutex((isConfirmed: false, isDoubtful: false))
     private let beforeWriting: @Sendable () throws -> Void
 
     /// An empty sink.
@@ -17,6 +18,9 @@ public final class CollectingSink: ContentSink {
 
     /// The number of bytes written; bytes written twice count twice.
     public var count: Int { pieces.withLock { $0.reduce(0) { $0 + $1.bytes.count } } }
+
+    /// Whether the provider has confirmed the version before the first byte.
+    package var isConfirmed: Bool { version.withLock { $0.isConfirmed && !$0.isDoubtful } }
 
     /// The bytes of a range.
     ///
@@ -59,7 +63,12 @@ public final class CollectingSink: ContentSink {
         }
     }
 
+    public func confirmVersion() {
+        version.withLock { $0.isConfirmed = true }
+    }
+
     private func take(_ bytes: [UInt8], at offset: Int64) {
+        version.withLock { if !$0.isConfirmed { $0.isDoubtful = true } }
         pieces.withLock { $0.append((offset, bytes)) }
     }
 }

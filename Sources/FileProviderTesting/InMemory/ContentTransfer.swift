@@ -25,6 +25,7 @@ struct ContentTransfer {
             }.value
             return item
         }
+        if provider.options.confirmsVersions { sink.confirmVersion() }
         var done: Int64 = 0
         while done < length {
             let start = wanted.lowerBound + done

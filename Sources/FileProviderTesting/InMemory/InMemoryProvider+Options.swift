@@ -11,6 +11,8 @@ extension InMemoryProvider {
         public var pageSize: Int?
         /// The number of bytes that a fetch delivers at once.
         public var chunkSize: Int64 = 1 << 20
+        /// Whether the version of content is certain before the first byte of a fetch, and not only at its end.
+        public var confirmsVersions = false
         /// The delay before each chunk of a fetch or an upload.
         public var chunkDelay = Duration.zero
         /// Whether files have enumerators.

@@ -12,7 +12,7 @@ extension TransferFiles {
     ///   - range: the bytes, not empty; nil for all.
     ///   - isWhole: whether the program can only read whole files.
     ///   - call: lets the program write `length` bytes from `start` on into the file `into`. It gets the answer for the piece
-    ///     before, and returns the answer for this one with the size of the whole file.
+    ///     before, and returns the answer for this one, which is of the wanted version, with the size of the whole file.
     /// - Returns: the answer for the last piece.
     /// - Throws: `malformedResponse` if the program has written other bytes; the errors of the call and the sink.
     func fetch<Answer: Sendable>(
@@ -34,6 +34,8 @@ extension TransferFiles {
                             .malformedResponse,
                             "the program wrote '\(name)' up to byte \(written), and it must be \(end)")
                     }
+                    // The answer has come after the bytes.
+                    sink.confirmVersion()
                     if end > start { try sink.write(from: file, at: start, count: end - start) }
                 }
                 return (answer, size, end)

@@ -27,5 +27,7 @@ final class ResumedSink: ContentSink {
         next.withLock { $0 = offset + count }
     }
 
+    func confirmVersion() { sink.confirmVersion() }
+
     func pace(_ count: Int64) async throws { try await sink.pace(count) }
 }

@@ -147,8 +147,8 @@ final class Download: Sendable {
         return true
     }
 
-    /// The ranges to record; nil when nothing was added since the last call. Running fetches are left out: only their
-    /// end shows that all bytes were of one version.
+    /// The ranges to record; nil when nothing was added since the last call. Running fetches are left out: their end may show
+    /// that not all bytes were of one version.
     func takeUnrecorded() -> ByteRanges? {
         state.withLock { state in
             guard state.trusted.count != state.recorded else { return nil }
@@ -270,11 +270,14 @@ final class Download: Sendable {
                     self.arrived(range, of: id)
                 },
                 overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } },
-                paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } })
+                paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } },
+                confirmed: { self.state.withLock { $0.fetches[id]?.isConfirmed = true } })
             let observation = calls.provider.features.attributesComeWithContents ? observe() : nil
             let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {
-                [identifier, version] provider in
-                try await provider.fetchContents(
+                [self] provider async throws -> FileProviderItem in
+                // A call that is repeated confirms the version anew.
+                state.withLock { $0.fetches[id]?.isConfirmed = false }
+                return try await provider.fetchContents(
                     for: identifier, version: version, range: isAll ? nil : range, request: request, into: sink)
             }
             let failure = verdict(on: range, item: item)
@@ -322,7 +325,7 @@ final class Download: Sendable {
                 defer { state.waiters = [:] }
                 return ([], Array(state.waiters.values), Array(state.fetches.values))
             }
-            for range in fetch.arrived.ranges { state.trusted.insert(range) }
+            state.settle(fetch, hasFailed: failure != nil)
             let served = state.takeServed()
             guard failure != nil, !fetch.isEnding else { return (served, [], []) }
             let lost = state.waiters.filter { $0.value.range.overlaps(fetch.range) }
@@ -372,6 +375,7 @@ final class Download: Sendable {
         let served = state.withLock { state -> [Waiter] in
             guard state.fetches[id] != nil else { return [] }
             state.fetches[id]?.arrived.insert(range)
+            if state.fetches[id]?.isConfirmed == false { state.fetches[id]?.isDoubtful = true }
             state.present.insert(range)
             state.activity += 1
             return state.takeServed()

@@ -15,6 +15,8 @@ struct DownloadSink: ContentSink {
     let overflowed: @Sendable (FileProviderError) -> Void
     /// Waits until more bytes may come.
     let paced: @Sendable (Int64) async throws -> Void
+    /// The bytes that follow are of the version.
+    var confirmed: @Sendable () -> Void = {}
 
     func write(_ bytes: RawSpan, at offset: Int64) throws {
         let range = try check(offset, Int64(bytes.byteCount))
@@ -32,6 +34,8 @@ struct DownloadSink: ContentSink {
                 "the source of '\(identifier)' ends at \(offset + copied) of \(size) bytes", itemIdentifier: identifier)
         }
     }
+
+    func confirmVersion() { confirmed() }
 
     func pace(_ count: Int64) async throws {
         try await paced(count)

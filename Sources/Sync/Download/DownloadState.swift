@@ -23,6 +23,10 @@ struct DownloadState {
         var task: Task<Void, Never>?
         let gate = WriteGate()
         var arrived = ByteRanges()
+        /// Whether the call has said that the bytes that it gives are of the version.
+        var isConfirmed = false
+        /// Bytes came before that: only the end of the fetch shows that they are of the version.
+        var isDoubtful = false
         /// It is being cancelled because its last reader left: its failure does not concern later readers.
         var isEnding = false
         /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
@@ -38,7 +42,7 @@ struct DownloadState {
 
     /// The ranges on the disk.
     var present: ByteRanges
-    /// The ranges whose fetch has ended and may be kept.
+    /// The ranges whose fetch has ended and may be kept: those of a fetch that has failed only if none of its bytes are doubtful.
     var trusted: ByteRanges
     var recorded: Int64
     var waiters: [Int: Waiter] = [:]
@@ -54,6 +58,16 @@ struct DownloadState {
 
     func serves(_ waiter: Waiter) -> Bool {
         (waiter.isLast ? trusted : present).contains(waiter.range)
+    }
+
+    /// Takes in what a fetch has brought that has ended, or drops it.
+    mutating func settle(_ fetch: Fetch, hasFailed: Bool) {
+        guard hasFailed, fetch.isDoubtful else {
+            for range in fetch.arrived.ranges { trusted.insert(range) }
+            return
+        }
+        present = trusted
+        for range in fetches.values.flatMap(\.arrived.ranges) { present.insert(range) }
     }
 
     /// Removes the waiters whose range is here.

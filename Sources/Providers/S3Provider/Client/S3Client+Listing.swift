@@ -81,9 +81,11 @@ extension S3Client {
                 guard let given = head.fields["ETag"] else {
                     throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
                 }
-                if let tag, S3Object.quoted(given) != tag {
+                guard let tag else { return }
+                guard S3Object.quoted(given) == tag else {
                     throw FileProviderError(.versionNoLongerAvailable, "'\(key)' has changed")
                 }
+                sink.confirmVersion()
             }
             let head = try await transport.download(download, into: sink)
             guard let object = S3Object(key: key, head: head) else {

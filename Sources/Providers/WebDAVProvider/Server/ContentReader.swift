@@ -56,6 +56,7 @@ struct ContentReader: Sendable {
             guard found.utf8.elementsEqual(wanted) else {
                 throw FileProviderError(.versionNoLongerAvailable, "\(head.url.host) has another version")
             }
+            sink.confirmVersion()
         }
         guard let length = head.wholeLength ?? size else { throw Unclear() }
         var entry = RemoteEntry(
