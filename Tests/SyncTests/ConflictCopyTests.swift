@@ -248,6 +248,21 @@ extension EngineTests {
             }
         }
 
+        @Test("a comparison of contents ends with the first difference")
+        func comparedOnce() async throws {
+            try await Machine.run { machine in
+                try await machine.write("mine", to: "file")
+                machine.provider.changeSilently {
+                    _ = $0.addFile("file", content: RemoteContent("them"), identifier: "theirs")
+                }
+                try await machine.send(passes: 1)
+                // The other one is for the digest of what was sent.
+                #expect(machine.provider.log.count(of: .fetch) <= 2)
+                try await machine.drain()
+                #expect(Set(machine.provider.tree.entries().values.map(\.content)) == ["mine", "them"])
+            }
+        }
+
         @Test(
             "CONFLICT-3: what both sides wrote alike is no conflict, also if the comparison is interrupted once",
             arguments: [false, true])
