@@ -85,15 +85,20 @@ extension RealMount {
         }
 
         @Test(
-            "CHECK-6: with database and domain.json damaged a mount that names the source again makes a repair possible"
+            "CHECK-6: with database and domain.json damaged a mount that names the source again makes a repair possible",
+            arguments: [false, true]
         )
-        func sayingTheSourceAgainHelps() async throws {
+        func sayingTheSourceAgainHelps(onTerminal: Bool) async throws {
             try await Installation.run { yonder in
                 try await prepare(yonder)
                 try destroy(yonder)
-                let refused = try await yonder.yonder(
-                    "mount", yonder.source.string, yonder.mount.string, "--name", "mount")
-                #expect(refused.status == 1 && refused.errors.contains("check mount --repair"), "\(refused.errors)")
+                let words = ["mount", yonder.source.string, yonder.mount.string, "--name", "mount"]
+                if onTerminal {
+                    let refused = try await yonder.ask(words)
+                    #expect(refused.status == 1 && refused.text.contains("check mount --repair"), "\(refused)")
+                } else {
+                    try await yonder.yonder(words: words).expectFailure(saying: "check mount --repair")
+                }
                 try await yonder.yonder("check", "mount", "--repair").expectSuccess()
                 #expect(contains("precious", below: replica(yonder).appending("recovered").string))
                 #expect(try await yonder.yonder("mount", "mount").status == 0)

@@ -366,29 +366,23 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 let folder = try yonder.directory.makeDirectory("folder").string
                 _ = try await Command.shell("printf here > \"$1/file\"", folder)
-                let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                    .appendingPathComponent("Programs/terminal/ask.py").path
-                func answer(_ answer: String, _ more: String...) async throws -> String {
-                    let words = ["import", folder, yonder.source.string, yonder.mount.string] + more
-                    let outcome = try await Command(
-                        ["python3", script, answer, Installation.program] + words, environment: yonder.environment,
-                        seconds: 60
-                    ).run()
-                    return outcome.output
+                func answer(_ answer: String, _ more: String...) async throws -> Dialogue {
+                    try await yonder.ask(
+                        answer: answer, ["import", folder, yonder.source.string, yonder.mount.string] + more)
                 }
                 for refusal in ["n\n", "\n"] {
                     let said = try await answer(refusal)
-                    #expect(said.contains("\"status\": 1, ") && said.contains("nothing was changed"), "\(said)")
+                    #expect(said.status == 1 && said.text.contains("nothing was changed"), "\(said)")
                     #expect(try await yonder.yonder("domains").output == "")
                     #expect(try await Command.run("cat", folder + "/file").output == "here")
                 }
                 let said = try await answer("y\n")
-                #expect(said.contains("\"status\": 0, ") && said.contains("and '\(folder)' is removed"), "\(said)")
+                #expect(said.status == 0 && said.text.contains("and '\(folder)' is removed"), "\(said)")
                 #expect(!FileManager.default.fileExists(atPath: folder))
                 #expect(try await Command.run("cat", yonder["file"]).output == "here")
                 #expect(try await yonder.yonder("remove", "mount", "--keep", "downloaded", "--to", folder).status == 0)
                 let unasked = try await answer("", "--yes")
-                #expect(unasked.contains("\"status\": 0, ") && unasked.contains("\"asked\": false"), "\(unasked)")
+                #expect(unasked.status == 0 && !unasked.asked, "\(unasked)")
             }
         }
 

@@ -210,7 +210,7 @@ extension Yonder {
             // Before the mount becomes visible.
             let interruptions = foreground ? Interruptions() : nil
             let process = try await daemon.start(inForeground: foreground)
-            let found = try await found(arguments, daemon)
+            let found = await found(arguments, daemon)
             defer { found?.close() }
             if found != nil { arguments.hidesFiles = true }
             let result = try await daemon.perform(
@@ -226,9 +226,11 @@ extension Yonder {
         }
 
         /// The files in the directory of a known domain that are to be moved into the mount; nil for none.
-        private func found(_ arguments: MountArguments, _ daemon: DaemonConnection) async throws -> FoundFiles? {
+        ///
+        /// An error of the look-up is not reported: the mount, which may be the way out of a domain that cannot be read, says more.
+        private func found(_ arguments: MountArguments, _ daemon: DaemonConnection) async -> FoundFiles? {
             guard moveFound || Question.canBeAsked,
-                case .domains(let domains) = try await daemon.perform(.domains),
+                case .domains(let domains)? = try? await daemon.perform(quietly: .domains),
                 let known = domains.first(where: { domain in
                     [
                         (arguments.name, domain.name), (arguments.source, domain.source),

@@ -43,11 +43,11 @@ struct DaemonConnection: Sendable {
         throw complaint(interruption ?? ControlError(.interrupted, "the daemon ended before it answered"))
     }
 
-    /// Executes a command for another program, which is told of the error.
+    /// Executes a command once, and prints no error.
     ///
     /// - Throws: ``ControlError``.
     func perform(
-        quietly command: ControlCommand, onPart: @escaping @Sendable (ControlResult) async throws -> Void
+        quietly command: ControlCommand, onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
     ) async throws -> ControlResult {
         try await client.perform(command, onPart: onPart)
     }
