@@ -334,26 +334,5 @@ extension RealMount {
                     try await Command.run("stat", "-c", "%a", yonder.directory["state"].string).line == "700")
             }
         }
-
-        @Test("--foreground stays until the domain is unmounted") func staysInForeground() async throws {
-            try await Installation.run { yonder in
-                try yonder.write("x", to: "file")
-                let process = try await BackgroundProgram(
-                    Installation.program, "mount", yonder.source.string, yonder.mount.string, "--foreground",
-                    environment: yonder.environment)
-                defer { process.kill() }
-                #expect(
-                    try await eventually(within: .seconds(10)) {
-                        try await Command.run("cat", yonder["file"]).output == "x"
-                    })
-                #expect(process.isRunning)
-                process.interrupt()
-                #expect(await process.ends(within: .seconds(10)))
-                #expect(process.status == 0)
-                #expect(try await yonder.yonder("status").status == 69)
-                let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
-                #expect(!table.contains(yonder.mount.string))
-            }
-        }
     }
 }

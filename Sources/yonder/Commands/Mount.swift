@@ -205,24 +205,46 @@ extension Yonder {
 
         func run() async throws {
             guard !all else { return try await mountAll() }
-            var arguments = try arguments()
+            let arguments = try arguments()
             let daemon = DaemonConnection()
+            guard foreground else {
+                _ = try await daemon.start()
+                if try await mount(arguments, daemon).leavesFiles { throw ExitCode(1) }
+                return
+            }
+            let session = ForegroundMount(daemon)
             // Before the mount becomes visible.
-            let interruptions = foreground ? Interruptions() : nil
-            let process = try await daemon.start(inForeground: foreground)
+            let interruptions = Interruptions { session.interrupt() }
+            defer { interruptions.cancel() }
+            do {
+                try await session.waitForDaemon()
+                let domain = try await mount(arguments, daemon) { session.expectUnmount() }.domain
+                await session.stay(with: DomainReference(text: domain.name, path: "/"))
+            } catch {
+                await session.end()
+                if session.isInterrupted { throw ExitCode(130) }
+                throw error
+            }
+        }
+
+        /// Mounts, and moves files that were found in the directory into the mount.
+        ///
+        /// - Parameter willMount: called after the last question.
+        private func mount(
+            _ given: MountArguments, _ daemon: DaemonConnection, willMount: () -> Void = {}
+        ) async throws -> (domain: DomainSummary, leavesFiles: Bool) {
+            var arguments = given
             let found = await found(arguments, daemon)
             defer { found?.close() }
             if found != nil { arguments.hidesFiles = true }
+            willMount()
             let result = try await daemon.perform(
                 .mount(arguments),
                 afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
             if !quiet { try Output(output).print(domain) { [Self.line(for: domain)] } }
             await showWarnings(of: daemon, domain)
-            let isLeft = try found.map { try move($0, to: domain) } ?? false
-            if isLeft, !foreground { throw ExitCode(1) }
-            guard let interruptions else { return }
-            await stay(with: DomainReference(text: domain.name, path: "/"), daemon, process, until: interruptions)
+            return (domain, try found.map { try move($0, to: domain) } ?? false)
         }
 
         /// The files in the directory of a known domain that are to be moved into the mount; nil for none.
@@ -238,10 +260,11 @@ extension Yonder {
                     ].allSatisfy { given, known in given == nil || given == known }
                 }), !known.isMounted, let directory = known.mountpoint, let found = FoundFiles(in: directory)
             else { return nil }
+            if moveFound { return found }
             let question =
                 "'\(directory)' has \(found.description), written while '\(known.name)' was not mounted; "
                 + "move what is there into the mount?"
-            guard moveFound || Question.ask(question) else {
+            guard await Question.ask(question) else {
                 found.close()
                 return nil
             }
@@ -299,46 +322,6 @@ extension Yonder {
             if !quiet { try Output(output).print(mounted) { mounted.map(Self.line) } }
             if !isComplete { throw ExitCode(1) }
         }
-
-        /// Waits until the domain is unmounted, and unmounts it on SIGINT or SIGTERM.
-        private func stay(
-            with domain: DomainReference, _ daemon: DaemonConnection, _ process: ChildProcess?,
-            until interruptions: Interruptions
-        ) async {
-            let signals = interruptions.all
-            let ending = Task {
-                for await _ in signals { _ = try? await daemon.perform(.unmount(domain)) }
-            }
-            _ = try? await daemon.perform(.follow(domain))
-            ending.cancel()
-            // A daemon that was started for this mount ends with it.
-            if process != nil { _ = try? await daemon.perform(.shutdown) }
-            await process?.waitForEnd()
-        }
-    }
-}
-
-/// SIGINT and SIGTERM as a stream. A second signal before the first is handled ends the process.
-private final class Interruptions {
-    let all: AsyncStream<Void>
-    private let sources: [any DispatchSourceSignal]
-
-    init() {
-        let (all, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        self.all = all
-        sources = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                if case .dropped = continuation.yield() { exit(130) }
-            }
-            source.resume()
-            return source
-        }
-    }
-
-    deinit {
-        for source in sources { source.cancel() }
     }
 }
 

@@ -97,7 +97,7 @@ extension Yonder {
             let path = try SourcePath.resolving(folder)
             let daemon = DaemonConnection()
             _ = try await daemon.start()
-            if !copy, !yes { try confirm(path) }
+            if !copy, !yes { try await confirm(path) }
             let result = try await daemon.perform(
                 .importFolder(path, arguments: arguments, isCopied: copy),
                 showing: ProgressLine("imported", options: output)
@@ -126,7 +126,7 @@ extension Yonder {
         /// Asks on a terminal whether the folder's files may be moved, where they would be.
         ///
         /// - Throws: `ExitCode` 1 if not.
-        private func confirm(_ path: String) throws {
+        private func confirm(_ path: String) async throws {
             let state = Places(environment: ProcessInfo.processInfo.environment).stateDirectory
             guard Question.canBeAsked,
                 let device = try? FileStatus(at: FilePath(path)).device,
@@ -134,7 +134,7 @@ extension Yonder {
             else { return }
             let end = dir.text == path ? "and are seen there through the mount" : "and '\(path)' is removed"
             guard
-                Question.ask(
+                await Question.ask(
                     "the files of '\(path)' are moved into the new domain, \(end); '--copy' copies them. Go on?")
             else {
                 Output.complain("nothing was changed")

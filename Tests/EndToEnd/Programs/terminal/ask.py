@@ -26,7 +26,7 @@ while time.monotonic() < deadline:
         text += os.read(terminal.master, 4096)
     elif terminal.child.poll() is not None:
         break
-    elif not asked and (text.endswith(b"[y/N] ") or text.endswith(b": ") and not terminal.has_echo()):
+    elif not asked and (b"[y/N] " in text or text.endswith(b": ") and not terminal.has_echo()):
         asked = True
         if answer == "TERM":
             terminal.child.send_signal(signal.SIGTERM)

@@ -1,0 +1,99 @@
+import Control
+import Foundation
+import Glibc
+import Synchronization
+import Syscalls
+
+/// A mount in the foreground, which ends on SIGINT or SIGTERM. A daemon that it has started ends with it, however that is.
+final class ForegroundMount: Sendable {
+    /// What the next signal does.
+    private enum Reaction {
+        /// Ends the daemon and this process.
+        case end
+        /// Unmounts the domain, as soon as it is mounted.
+        case unmount
+        /// Nothing, because both are ending.
+        case none
+    }
+
+    private let daemon: DaemonConnection
+    private let start: Task<ChildProcess?, any Error>
+    private let reaction = Mutex(Reaction.end)
+    private let (unmounts, unmounting) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+
+    /// Starts the daemon if none listens.
+    init(_ daemon: DaemonConnection) {
+        self.daemon = daemon
+        start = Task { try await daemon.start(inForeground: true) }
+    }
+
+    /// Returns when a daemon listens.
+    ///
+    /// - Throws: as `DaemonConnection.start`.
+    func waitForDaemon() async throws { _ = try await start.value }
+
+    /// A mount begins, or has ended a signal's unmount: the next signal unmounts, and one more before that is done ends this process.
+    func expectUnmount() {
+        reaction.withLock { if $0 != .none { $0 = .unmount } }
+    }
+
+    /// Does what a signal asks for.
+    func interrupt() {
+        let current = reaction.withLock { reaction in
+            defer { reaction = reaction == .unmount ? .end : .none }
+            return reaction
+        }
+        switch current {
+        case .unmount: unmounting.yield()
+        case .end:
+            Task {
+                await end()
+                // exit would wait for a read of standard input.
+                _exit(130)
+            }
+        case .none: break
+        }
+    }
+
+    /// Whether a signal ends this process.
+    var isInterrupted: Bool { reaction.withLock { $0 == .none } }
+
+    /// Waits until the domain is unmounted, and unmounts it on a signal. Then ends the daemon.
+    func stay(with domain: DomainReference) async {
+        let interruptions = Task {
+            for await _ in unmounts {
+                _ = try? await daemon.perform(.unmount(domain))
+                expectUnmount()
+            }
+        }
+        _ = try? await daemon.perform(.follow(domain))
+        interruptions.cancel()
+        await end()
+    }
+
+    /// Ends the daemon if it was started for this mount, and waits for its end.
+    func end() async {
+        guard let process = try? await start.value else { return }
+        _ = try? await daemon.perform(quietly: .shutdown)
+        await process.waitForEnd()
+    }
+}
+
+/// Calls a function for each SIGINT and SIGTERM, which do not end this process.
+final class Interruptions {
+    private let sources: [any DispatchSourceSignal]
+
+    init(_ handle: @escaping @Sendable () -> Void) {
+        sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler { handle() }
+            source.resume()
+            return source
+        }
+    }
+
+    func cancel() {
+        for source in sources { source.cancel() }
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// `yonder mount --foreground`.
+    @Suite struct ForegroundMounts {
+        @Test("--foreground stays until the domain is unmounted") func stays() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("x", to: "file")
+                let process = try await BackgroundProgram(
+                    Installation.program, "mount", yonder.source.string, yonder.mount.string, "--foreground",
+                    environment: yonder.environment)
+                defer { process.kill() }
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        try await Command.run("cat", yonder["file"]).output == "x"
+                    })
+                #expect(process.isRunning)
+                process.interrupt()
+                #expect(await process.ends(within: .seconds(10)))
+                #expect(process.status == 0)
+                #expect(try await yonder.yonder("status").status == 69)
+                let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
+                #expect(!table.contains(yonder.mount.string))
+            }
+        }
+
+        @Test("MOUNT-1: a mount in the foreground that fails ends the daemon that it has started")
+        func fails() async throws {
+            try await Installation.run { yonder in
+                let file = yonder.mount.appending("file").string
+                let made = try await Command.shell("mkdir \"$1\" && touch \"$2\"", yonder.mount.string, file)
+                try #require(made.status == 0, "\(made.errors)")
+                let process = try await BackgroundProgram(
+                    Installation.program, "mount", yonder.source.string, yonder.mount.string, "--foreground",
+                    environment: yonder.environment)
+                defer { process.kill() }
+                #expect(await process.ends(within: .seconds(20)))
+                #expect(process.status == 1)
+                #expect(try await yonder.yonder("status").status == 69)
+                let lock = yonder.directory["state/yonderd.lock"].string
+                try await Command.run("flock", "--nonblock", lock, "true").expectSuccess()
+                // Another command's daemon goes on.
+                _ = try await yonder.yonder("mount", yonder.source.string, yonder.mount.string)
+                #expect(try await yonder.yonder("status").status == 0)
+                try await yonder.yonder("mount", yonder.source.string, yonder.mount.string, "--foreground")
+                    .expectFailure(saying: "not empty")
+                #expect(try await yonder.yonder("status").status == 0)
+            }
+        }
+
+        @Test(
+            "MOUNT-1: Ctrl-C twice ends a mount in the foreground that waits for its remote, and the daemon that it has started"
+        )
+        func interrupted() async throws {
+            try await Installation.run { yonder in
+                let silent = """
+                    import os, socket, sys, time
+                    server = socket.create_server(("127.0.0.1", 0))
+                    with open(sys.argv[1] + ".new", "w") as file: file.write(str(server.getsockname()[1]))
+                    os.rename(sys.argv[1] + ".new", sys.argv[1])
+                    connection, _ = server.accept()
+                    connection.recv(1)
+                    open(sys.argv[2], "w").close()
+                    time.sleep(60)
+                    """
+                let (port, asked) = (yonder.directory["port"], yonder.directory["asked"].string)
+                let server = try await BackgroundProgram.start(
+                    ["python3", "-c", silent, port.string, asked], until: port)
+                defer { server.program.kill() }
+                let process = try await BackgroundProgram(
+                    Installation.program, "mount", "webdav://127.0.0.1:\(server.text)/", yonder.mount.string,
+                    "--foreground", environment: yonder.environment)
+                defer { process.kill() }
+                #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: asked) })
+                // Two signals that come at once are one.
+                let ends = await eventually(within: .seconds(20)) {
+                    process.interrupt()
+                    return !process.isRunning
+                }
+                #expect(ends)
+                #expect(process.status == 130)
+                #expect(try await yonder.yonder("status").status == 69)
+            }
+        }
+
+        @Test(
+            "MOUNT-1: Ctrl-C at the question of a mount in the foreground ends it, and the daemon that it has started")
+        func interruptedAtAQuestion() async throws {
+            try await Installation.mounted { yonder in
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                #expect(try await yonder.yonder("shutdown").status == 0)
+                let lost = yonder["lost"]
+                let made = try await Command.shell("chmod u+w \"$1\" && touch \"$2\"", yonder.mount.string, lost)
+                try #require(made.status == 0, "\(made.errors)")
+                let ended = try await yonder.ask(answer: "\u{3}", ["mount", "mount", "--foreground"])
+                #expect(ended.asked && ended.status == 130, "\(ended)")
+                #expect(try await yonder.yonder("status").status == 69)
+                #expect(FileManager.default.fileExists(atPath: lost))
+            }
+        }
+    }
+}
