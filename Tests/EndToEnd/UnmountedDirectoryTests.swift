@@ -36,6 +36,10 @@ extension RealMount {
                 try await check("touch \"$MOUNT/own\" && rm \"$MOUNT/own\"")
                 try await check("yonder unmount mount && yonder mount --name mount \"$SOURCE\" \"$MOUNT\"")
                 try await check("touch \"$HOME/elsewhere/own\"")
+                // One whose removal is refused is known still.
+                try await check("yonder pause mount && touch \"$MOUNT/unsent\" && yonder unmount mount")
+                try await check("yonder remove mount --keep none", 1)
+                try await check("touch \"$MOUNT/lost\"", 1)
                 try await check("yonder remove mount")
                 try await check("touch \"$MOUNT/own\"")
             }

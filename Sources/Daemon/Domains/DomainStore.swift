@@ -223,7 +223,9 @@ struct DomainStore: Sendable {
             withdrawDecision(of: name)
             throw error
         }
+        let mountpoint = (try? domain(named: name))?.mountpoint
         _ = try forget(name, keptIn: place)
+        if let mountpoint { Mountpoint.release(mountpoint) }
     }
 
     /// Forgets a domain, atomically. ``finishRemoval(of:_:)`` does the rest, now or at the next start.

@@ -52,7 +52,6 @@ extension Domains {
         }
         // Before the domain is forgotten, because the mount could not be found afterwards.
         try await detachDeadMount(of: known)
-        if let directory = known.mountpoint { Mountpoint.release(directory) }
         let (store, catalog, logger) = (store, catalog, logger)
         // Copying the kept data blocks on the disk.
         let report: RemoveReport = try await BlockingWork.run {
@@ -88,6 +87,7 @@ extension Domains {
                 }
             }
             let rest = try store.forget(name, keptIn: folder?.path)
+            if let directory = known.mountpoint { Mountpoint.release(directory) }
             catalog.credentials.forget(name)
             do {
                 try store.finishRemoval(of: rest) { logger.warning("\($0)") }
