@@ -104,6 +104,23 @@ extension RealMount {
             }
         }
 
+        @Test("IMPORT-2: a refused import leaves no password behind")
+        func imports() async throws {
+            try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                let file = try yonder.directory.makeFile("folder/file", Array("here".utf8)).string
+                let kept = yonder.directory["credentials/d"].string
+                func imported(_ fault: String) async throws -> Command.Outcome {
+                    try await yonder.run(
+                        "echo hush | yonder import --yes \"$1\" \"folder:$2\" \"$3\" --name d --secret password -o fault=$4",
+                        folder, yonder.source.string, yonder.mount.string, fault)
+                }
+                try await imported("readonly").expectFailure(saying: "cannot be written")
+                #expect(!FileManager.default.fileExists(atPath: kept))
+                #expect(FileManager.default.fileExists(atPath: file))
+            }
+        }
+
         @Test("PROGRAM-8: a program learns at each start that its domain is read-only") func readOnly() async throws {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let mounted = try await yonder.yonder(

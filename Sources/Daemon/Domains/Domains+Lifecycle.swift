@@ -163,12 +163,16 @@ extension Domains {
                     progress(ControlEvent(path: folder, items: now.items, bytes: now.bytes))
                 }
             }
-        } catch let error as FileProviderError {
-            throw ControlError(.failed, error.message, path: source)
-        } catch let error as ControlError {
-            throw error
         } catch {
-            throw ControlError(.failed, "cannot be imported and is unchanged: \(error)", path: folder)
+            // A domain whose files are still in the folder, too, was made and needs them.
+            if !FileManager.default.fileExists(atPath: store.directory(of: name).string) {
+                catalog.credentials.forget(name)
+            }
+            switch error {
+            case let error as FileProviderError: throw ControlError(.failed, error.message, path: source)
+            case let error as ControlError: throw error
+            default: throw ControlError(.failed, "cannot be imported and is unchanged: \(error)", path: folder)
+            }
         }
         let host: DomainHost
         do {
