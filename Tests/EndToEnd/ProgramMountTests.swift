@@ -104,7 +104,7 @@ extension RealMount {
             }
         }
 
-        @Test("IMPORT-2: a refused import leaves no password behind")
+        @Test("IMPORT-2: a folder is imported to a program's remote; a refused import leaves no password behind")
         func imports() async throws {
             try await run("folder", "Tests/ProgramProviderTests/Programs/folder.py") { yonder in
                 let folder = try yonder.directory.makeDirectory("folder").string
@@ -118,6 +118,13 @@ extension RealMount {
                 try await imported("readonly").expectFailure(saying: "cannot be written")
                 #expect(!FileManager.default.fileExists(atPath: kept))
                 #expect(FileManager.default.fileExists(atPath: file))
+                try await imported("none").expectSuccess()
+                #expect(FileManager.default.fileExists(atPath: kept))
+                try await yonder.yonder("wait", "--timeout", "60").expectSuccess()
+                #expect(yonder.sourceText("file") == "here")
+                #expect(try await Command.run("cat", yonder["file"]).output == "here")
+                try await yonder.yonder("remove", "d").expectSuccess()
+                #expect(!FileManager.default.fileExists(atPath: kept))
             }
         }
 

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Foundation
 import Logging
+import ProviderDescriptors
 import Replica
 import Sync
 import Syscalls
@@ -150,11 +151,12 @@ extension Domains {
         let options = DomainOptions().merging(arguments)
         try ProviderCatalog.check(options, of: source)
         let imported: ImportedFolder
+        let findings: ProviderFindings?
         do {
             let isTaken = try await BlockingWork.run {
                 try checkFolder(folder, source, directory, isCopied: isCopied, in: store, mounted: mounted)
             }
-            try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
+            findings = try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
             imported = try await BlockingWork.run {
                 try store.importFolder(
                     FilePath(folder), as: domain, mountpoint: directory, options: options, isTaken: isTaken,
@@ -177,7 +179,7 @@ extension Domains {
         let host: DomainHost
         do {
             host = try await begin(
-                MountRequest(name: name, source: source, mountpoint: directory, options: options))
+                MountRequest(name: name, source: source, mountpoint: directory, options: options), findings: findings)
         } catch {
             throw ControlError(
                 .failed, "imported as the domain '\(name)', which cannot be mounted: \(error)", path: folder)
@@ -306,12 +308,14 @@ private func checkFolder(
 }
 
 /// Verifies that the source can be reached and written. Stores the credentials if they work.
+///
+/// - Returns: what was detected about the remote.
 private func checkProvider(
     of domain: FileProviderDomain, _ options: DomainOptions, _ given: GivenCredentials?, in store: DomainStore,
     _ catalog: ProviderCatalog, _ logger: Logger
-) async throws {
+) async throws -> ProviderFindings? {
     let given = given?.replacing(nil)
-    try await catalog.tryOut(domain, options, given: given)
+    let findings = try await catalog.tryOut(domain, options, given: given)
     catalog.credentials.forget(domain.identifier)
     if let given { try catalog.credentials.keep(given, of: domain.identifier) }
     let place = try store.newStaging(for: domain.identifier)
@@ -319,8 +323,10 @@ private func checkProvider(
     let replica = try Replica(at: place, readers: 2, logger: logger)
     defer { try? replica.close() }
     let provider = try catalog.provider(
-        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), options)
+        for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), options,
+        findings)
     let canWrite = provider.features.writing
     await provider.invalidate()
     guard canWrite else { throw FileProviderError(.featureUnsupported, "this source cannot be written") }
+    return findings
 }
