@@ -4,6 +4,9 @@ import Syscalls
 import SystemPackage
 
 package struct ControlClient: Sendable {
+    /// Receives a part of a long result.
+    package typealias PartHandler = @Sendable (ControlResult) async throws -> Void
+
     private let path: String
 
     /// - Parameter path: the socket of the user's own daemon.
@@ -15,12 +18,12 @@ package struct ControlClient: Sendable {
     ///
     /// - Parameters:
     ///   - onEvent: receives progress, in order.
-    ///   - onPart: receives parts of a long result, in order, before the last part is returned.
+    ///   - onPart: receives parts of a long result, in order, before the last part is returned. Nil: the whole result is returned.
     /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `interrupted` if the daemon ended before it answered; `notPermitted` if the listener is another
     ///   user, in which case nothing is sent.
     package func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
-        onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
+        onPart: PartHandler? = nil
     ) async throws -> ControlResult {
         let connection: NIOAsyncChannel<ByteBuffer, ByteBuffer>
         do {
@@ -40,11 +43,13 @@ package struct ControlClient: Sendable {
                         path: path)
                 }
                 try await outbound.write(request)
+                var parts: [ControlResult] = []
                 for try await line in lines {
                     switch try Wire.decode(AnswerMessage.self, from: line) {
                     case .event(let event): onEvent(event)
-                    case .part(let part): try await onPart(part)
-                    case .result(let result): return result
+                    case .part(let part):
+                        if let onPart { try await onPart(part) } else { parts.append(part) }
+                    case .result(let result): return result.joined(after: parts)
                     case .error(let error): throw error
                     }
                 }

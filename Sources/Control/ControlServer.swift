@@ -9,8 +9,8 @@ import SystemPackage
 package protocol ControlService: Sendable {
     /// - Parameters:
     ///   - progress: tells the client how far it is; never blocks.
-    ///   - part: gives the client a part of a result that may be too long for one message; returns when there is room for
-    ///     the next.
+    ///   - part: gives the client a part of a result before there is all of it; returns when there is room for the next. A
+    ///     returned result may have any length.
     /// - Throws: ``ControlError``; anything else is told to the client as a failure. Cancelled when the client goes.
     func perform(
         _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
@@ -187,11 +187,25 @@ package final class ControlServer: Sendable {
         defer { work.cancel() }
         try await withTaskCancellationHandler {
             for await event in events { try await outbound.write(Wire.encode(AnswerMessage.event(event))) }
-            try await outbound.write(Wire.encode(await work.value))
+            try await Self.write(await work.value, to: outbound)
             outbound.finish()
         } onCancel: {
             work.cancel()
         }
+    }
+
+    /// Writes the last message of a command, as several if it is too long for one.
+    private static func write(
+        _ answer: AnswerMessage, to outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+    ) async throws {
+        let line = try Wire.encode(answer)
+        guard line.readableBytes > Wire.longestLine, case .result(let result) = answer else {
+            return try await outbound.write(line)
+        }
+        var parts = result.parts
+        let last = parts.removeLast()
+        for part in parts { try await outbound.write(Wire.encode(AnswerMessage.part(part))) }
+        try await outbound.write(Wire.encode(AnswerMessage.result(last)))
     }
 
     private static func request(from line: ByteBuffer) throws -> RequestMessage {

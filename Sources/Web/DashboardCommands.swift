@@ -5,10 +5,9 @@ import SystemPackage
 
 /// What the page asks the daemon, and does with its answers.
 package struct DashboardCommands: Sendable {
-    /// Sends a command to the daemon; the function gets the parts of a long result.
+    /// Sends a command to the daemon; the function gets the parts of a long result. Without it, the whole result is returned.
     package typealias Performing =
-        @Sendable (ControlCommand, @escaping @Sendable (ControlResult) async throws -> Void) async throws ->
-        ControlResult
+        @Sendable (ControlCommand, ControlClient.PartHandler?) async throws -> ControlResult
 
     let perform: Performing
 
@@ -55,7 +54,7 @@ package struct DashboardCommands: Sendable {
     private static let mostChildren = 300
 
     func status() async throws -> StatusReport {
-        let result = try await perform(.status(nil), { _ in })
+        let result = try await perform(.status(nil), nil)
         guard case .status(let report) = result else { throw Self.unexpected }
         return report
     }
@@ -74,7 +73,7 @@ package struct DashboardCommands: Sendable {
     }
 
     func conflicts() async throws -> [ConflictCopy] {
-        guard case .conflicts(let copies) = try await perform(.conflicts(nil), { _ in }) else { throw Self.unexpected }
+        guard case .conflicts(let copies) = try await perform(.conflicts(nil), nil) else { throw Self.unexpected }
         return copies
     }
 
@@ -97,14 +96,14 @@ package struct DashboardCommands: Sendable {
             others: Usage.Others(count: others.count, local: total.local, size: total.size))
     }
 
-    func pause(_ domain: String) async throws { _ = try await perform(.pause(Self.reference(domain)), { _ in }) }
-    func resume(_ domain: String) async throws { _ = try await perform(.resume(Self.reference(domain)), { _ in }) }
-    func retry(_ domain: String) async throws { _ = try await perform(.retry(Self.reference(domain)), { _ in }) }
+    func pause(_ domain: String) async throws { _ = try await perform(.pause(Self.reference(domain)), nil) }
+    func resume(_ domain: String) async throws { _ = try await perform(.resume(Self.reference(domain)), nil) }
+    func retry(_ domain: String) async throws { _ = try await perform(.retry(Self.reference(domain)), nil) }
 
-    func download(_ path: String) async throws { try Self.check(try await perform(.download(paths: [path]), { _ in })) }
+    func download(_ path: String) async throws { try Self.check(try await perform(.download(paths: [path]), nil)) }
 
     func evict(_ path: String) async throws {
-        try Self.check(try await perform(.evict(paths: [path], isStrict: false), { _ in }))
+        try Self.check(try await perform(.evict(paths: [path], isStrict: false), nil))
     }
 
     /// Ends a conflict. The version that is not kept goes to the trash where the remote has one.
@@ -128,7 +127,7 @@ package struct DashboardCommands: Sendable {
                 throw ControlError(.failed, "cannot be renamed to '\(original)': \(error)", path: copy)
             }
         } else if !isTrashed {
-            let result = try await perform(.items(.delete(paths: [copy])), { _ in })
+            let result = try await perform(.items(.delete(paths: [copy])), nil)
             guard case .changed(let report) = result else { throw Self.unexpected }
             try Self.check(report.refusals)
         }
@@ -136,7 +135,7 @@ package struct DashboardCommands: Sendable {
 
     /// - Returns: false where the remote has no trash, or the item is gone.
     private func trash(_ path: String) async throws -> Bool {
-        let result = try await perform(.trash(.put(paths: [path])), { _ in })
+        let result = try await perform(.trash(.put(paths: [path])), nil)
         guard case .trash(let report) = result else { throw Self.unexpected }
         let isWithoutTrash = report.refusals.contains { $0.code == "featureUnsupported" || $0.code == "noSuchItem" }
         if !isWithoutTrash { try Self.check(report.refusals) }

@@ -121,6 +121,48 @@ import Testing
         }
     }
 
+    @Test func resultsThatAreTooLongForOneMessageArriveWhole() async throws {
+        let refusals = (0..<200_000).map { number in
+            Refusal(
+                path: "/home/someone/archive/of/many/years/directory/file\(number)", code: "unsyncedEdits",
+                reason: "a change of it has not been uploaded yet")
+        }
+        // Each list is longer than a message.
+        let long = String(repeating: "n", count: 4000)
+        let paths = (0..<5000).map { "/\(long)/\($0)" }
+        var trash = ItemsReport<TrashedItem>()
+        trash.items = paths.map { path in
+            TrashedItem(
+                path: path, name: "n", originalPath: path, inode: 1, identifier: nil, trashParent: nil, kind: "file",
+                size: 1, trashed: nil)
+        }
+        trash.refusals = paths.map { Refusal(path: $0, code: "EBUSY", reason: "open") }
+        var changed = ItemsReport<ItemInformation>()
+        changed.refusals = trash.refusals
+        let checked = ["a", "b"].map { name in
+            var report = CheckReport(name: name)
+            report.problems = paths.map {
+                CheckReport.Problem(kind: "tree", path: $0, inode: nil, message: name, isMended: false)
+            }
+            return report
+        }
+        let summary = DomainSummary(name: "d", source: "/s", mountpoint: "/m", isMounted: true)
+        let results: [ControlResult] = [
+            .transferred(TransferSummary(items: 3, bytes: 4, refusals: refusals, alreadyLocal: ["/a"])),
+            .trash(trash), .changed(changed), .checked(checked),
+            .conflicts(paths.map { ConflictCopy(path: $0, original: "/o") }),
+            .pending(
+                paths.map { PendingItem(path: $0, inode: 1, identifier: nil, fields: [], since: "", error: nil) }),
+            .imported(ImportReport(domain: summary, items: 1, bytes: 2, isTaken: true, left: paths)),
+        ]
+        for result in results {
+            try await serve(Service { _, _ in result }) { client, _ async throws in
+                let isWhole = try await client.perform(.ping) == result
+                #expect(isWhole)
+            }
+        }
+    }
+
     @Test func cancellingTheClientCancelsTheCommand() async throws {
         let (started, start) = AsyncStream.makeStream(of: Void.self)
         let (ended, end) = AsyncStream.makeStream(of: Bool.self)

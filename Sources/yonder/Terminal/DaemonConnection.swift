@@ -13,21 +13,27 @@ struct DaemonConnection: Sendable {
 
     /// Executes a command. A command that can be repeated is repeated if the daemon dies during it and is restarted.
     ///
-    /// - Parameter second: returns the command to execute instead if the remote rejects the credentials, or nil.
+    /// - Parameters:
+    ///   - onPart: receives parts of a long result; nil: the whole result is returned.
+    ///   - second: returns the command to execute instead if the remote rejects the credentials, or nil.
     /// - Throws: `ExitCode` after printing the error.
     func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
-        onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in },
+        onPart: ControlClient.PartHandler? = nil,
         afterRefusal second: (ControlError) throws -> ControlCommand? = { _ in nil }
     ) async throws -> ControlResult {
         var interruption: ControlError?
         let hasParts = Mutex(false)
+        var noting: ControlClient.PartHandler?
+        if let onPart {
+            noting = { part in
+                hasParts.withLock { $0 = true }
+                try await onPart(part)
+            }
+        }
         for _ in 0..<Self.attempts {
             do {
-                return try await client.perform(command, onEvent: onEvent) { part in
-                    hasParts.withLock { $0 = true }
-                    try await onPart(part)
-                }
+                return try await client.perform(command, onEvent: onEvent, onPart: noting)
             } catch let error as ControlError {
                 if error.code == .notAuthenticated, let next = try second(error) {
                     return try await perform(next, onEvent: onEvent, onPart: onPart)
@@ -47,7 +53,7 @@ struct DaemonConnection: Sendable {
     ///
     /// - Throws: ``ControlError``.
     func perform(
-        quietly command: ControlCommand, onPart: @escaping @Sendable (ControlResult) async throws -> Void = { _ in }
+        quietly command: ControlCommand, onPart: ControlClient.PartHandler? = nil
     ) async throws -> ControlResult {
         try await client.perform(command, onPart: onPart)
     }
