@@ -1,3 +1,4 @@
+import FileNames
 import Glibc
 import Subprocess
 import Synchronization
@@ -44,6 +45,7 @@ package final class ChildProcess: Sendable {
     package struct Launch: Hashable, Sendable {
         /// Is looked up in PATH of `environment` unless it is a path.
         package var program: String
+        /// Encoded by ``FileNameText``.
         package var arguments: [String]
         package var environment: [String: String]
         /// nil: that of this process.
@@ -119,7 +121,7 @@ package final class ChildProcess: Sendable {
         options.teardownSequence = [.send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .zero)]
         let program: Executable = launch.program.contains("/") ? .path(FilePath(launch.program)) : .name(launch.program)
         return Configuration(
-            executable: program, arguments: Arguments(launch.arguments),
+            executable: program, arguments: Arguments(launch.arguments.map { FileNameText.bytes(of: $0) + [0] }),
             environment: .custom(
                 Dictionary(
                     launch.environment.compactMap { name, value in

@@ -7,7 +7,7 @@ extension FileDescriptor {
     /// Opens a directory as a base for other calls; ENOTDIR if the last component is a symbolic link. Earlier links
     /// are followed. (open with O_PATH and O_NOFOLLOW)
     package static func openDirectory(notFollowing path: FilePath) throws(Errno) -> FileDescriptor {
-        try openAt(AT_FDCWD, path.string, yonder_open_path | O_DIRECTORY | O_NOFOLLOW)
+        try openAt(AT_FDCWD, path.fileNameText, yonder_open_path | O_DIRECTORY | O_NOFOLLOW)
     }
 
     /// Opens a file of this directory for reading and writing, without following a link. (openat)
@@ -51,8 +51,8 @@ extension FileDescriptor {
 extension FilePath {
     /// The path without symbolic links. (realpath)
     package func resolvingLinks() throws(Errno) -> FilePath {
-        guard let resolved = realpath(string, nil) else { throw Errno.current }
+        guard let resolved = realpath(cPath, nil) else { throw Errno.current }
         defer { free(resolved) }
-        return FilePath(String(cString: resolved))
+        return FilePath(platformString: resolved)
     }
 }

@@ -28,6 +28,11 @@ extension FilePath {
         self.init(platformString: cName(text))
     }
 
+    /// The path as a text, encoded by ``FileNameText``. `string` replaces bytes that are not UTF-8.
+    package var fileNameText: String {
+        withPlatformString { FileNameText.text(of: UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
+    }
+
     /// The path as a C string of its bytes.
     var cPath: [CChar] {
         withPlatformString { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) }

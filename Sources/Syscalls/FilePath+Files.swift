@@ -1,3 +1,4 @@
+import FileNames
 import Glibc
 import SystemPackage
 
@@ -73,6 +74,11 @@ extension FilePath {
     /// Creates a hard link. (link)
     package func link(as other: FilePath) throws(Errno) {
         guard Glibc.link(cPath, other.cPath) == 0 else { throw Errno.current }
+    }
+
+    /// The target of a symbolic link, encoded by ``FileNameText``. (readlink)
+    package func linkTarget() throws(Errno) -> String {
+        FileNameText.text(of: try FileDescriptor(rawValue: AT_FDCWD).linkTarget(named: fileNameText))
     }
 
     /// Creates a symbolic link. (symlink)

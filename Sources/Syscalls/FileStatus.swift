@@ -75,7 +75,7 @@ package struct FileStatus: Hashable, Sendable {
 
     /// Of a path, with a symbolic link at its end followed. (open with O_PATH, statx)
     package init(following path: FilePath) throws(Errno) {
-        let descriptor = open(path.string, yonder_open_path | O_CLOEXEC)
+        let descriptor = open(path.cPath, yonder_open_path | O_CLOEXEC)
         guard descriptor >= 0 else { throw Errno.current }
         defer { close(descriptor) }
         try self.init(of: FileDescriptor(rawValue: descriptor))

@@ -1,3 +1,4 @@
+import FileNames
 import Synchronization
 import SystemPackage
 
@@ -78,8 +79,10 @@ package struct MountTable: Sendable {
 
     /// The mount to which an absolute path without symbolic links leads, as the kernel walks it. The path need not exist. A mount over `/`
     /// hides nothing from a process that has the directory below it as its root.
+    ///
+    /// - Parameter path: encoded by ``FileNameText``.
     package func mount(containing path: String) -> Mount? {
-        let path = Array(path.utf8)
+        let path = FileNameText.bytes(of: path)
         var onWay = mounts.filter { $0.isOnWay(to: path) }.sorted { $0.path.count < $1.path.count }
         // The root's parent is not in the table, or is the root itself.
         let identifiers = Set(mounts.lazy.map(\.identifier))

@@ -128,6 +128,37 @@ extension RealMount {
             }
         }
 
+        @Test("NAME-10: the directories of a mount, its source, an import and a removal may have such paths")
+        func directories() async throws {
+            try await Installation.run { yonder in
+                let line = #"""
+                    program=$2; yonder() { "$program" "$@"; }
+                    set -ex; cd "$1"
+                    mkdir $'s\xff'; echo one > $'s\xff/one'
+                    yonder mount $'s\xff' $'m\xff' --name d
+                    test "$(cat $'m\xff/one')" = one
+                    ln -s $'m\xff' link; yonder ls link | grep one
+                    cd $'m\xff'; yonder info one; echo two > two; cd ..
+                    yonder wait --timeout 30; test "$(cat $'s\xff/two')" = two
+                    yonder doctor > doctor || true; if grep "the mount cannot be read" doctor; then exit 1; fi
+                    yonder unmount $'m\xff'
+                    chmod u+w $'m\xff'; echo three > $'m\xff/three'
+                    yonder mount d --move-found; test "$(cat $'m\xff/three')" = three
+                    yonder remove d --keep downloaded --to $'k\xff'
+                    test -e $'k\xff/manifest.json'; test "$(cat $'k\xff/files/two')" = two
+                    yonder import --yes $'k\xff' $'s\xff' $'m\xff' --name d
+                    test ! -e $'k\xff'; test "$(cat $'m\xff/three')" = three
+                    yonder wait --timeout 60; test "$(cat $'s\xff/three')" = three
+                    yonder remove d --to $'other\xff'
+                    for name in s m k other; do test ! -e "$name"$'\xef\xbf\xbd'; test ! -e "$name"$'\xf4\x8f\xbf\xbf'; done
+                    """#
+                try await Command(
+                    ["bash", "-c", line, "bash", yonder.directory.path.string, Installation.program],
+                    environment: yonder.environment, seconds: 120
+                ).run().expectSuccess()
+            }
+        }
+
         @Test("NAME-11: a remote that cannot have such a name leaves it here, and says so") func webDAV() async throws {
             try await FarRemote.run(.webDAV) { remote, yonder in
                 try await remote.mount(yonder)

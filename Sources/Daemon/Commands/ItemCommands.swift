@@ -17,7 +17,7 @@ struct ItemCommands: Sendable {
             return try await each(paths) { path in
                 let (directory, name) = try Self.split(path)
                 let top = try await domains.mountedHost(of: path)
-                if top.place.string.utf8.elementsEqual(path.utf8) { throw FileProviderError.posix(.fileExists) }
+                if top.place.fileNameText.utf8.elementsEqual(path.utf8) { throw FileProviderError.posix(.fileExists) }
                 let (host, parent) = try await findDirectory(directory)
                 let made = try host.createDirectory(withName: name, inParentItemIdentifier: parent)
                 return (host, made.itemIdentifier)

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Executes the commands that wait for pending changes or retry them.
@@ -38,7 +39,7 @@ struct PendingCommands: Sendable {
 
     /// The selected item; nil for the whole domain. A path below the mount point selects that item alone.
     private func inode(below reference: DomainReference?, in host: DomainHost) async throws -> InodeNumber? {
-        guard let reference, host.name != reference.text, host.place.string != reference.path else { return nil }
+        guard let reference, host.name != reference.text, host.place.fileNameText != reference.path else { return nil }
         return try await PathResolver(host: host).inode(at: reference.path).number
     }
 }

@@ -3,6 +3,7 @@ import FileProvider
 import Mount
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Reports mounted domains to the control socket.
@@ -35,7 +36,7 @@ struct StatusReporter: Sendable {
                 ["the database is damaged: \($0); 'yonder check \(host.name) --repair' makes a new one from the remote"]
             } ?? []
         return DomainStatus(
-            name: host.name, source: host.source, mountpoint: host.mountpoint.string, connection: connection,
+            name: host.name, source: host.source, mountpoint: host.mountpoint.fileNameText, connection: connection,
             reason: host.engine.connection.failure?.message,
             items: DomainStatus.Items(
                 known: counts.knownItems, materializedFiles: counts.materializedFiles,
@@ -70,7 +71,7 @@ extension ReaderStatus {
 extension DomainSummary {
     init(_ host: DomainHost) {
         self.init(
-            name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true,
+            name: host.name, source: host.source, mountpoint: host.mountpoint.fileNameText, isMounted: true,
             isToBeMounted: true)
     }
 }

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 import Volume
 
@@ -175,7 +176,7 @@ extension EvictionRefusal {
     func words(on number: InodeNumber, of host: DomainHost) async -> String {
         switch self {
         case .isOpen:
-            let holders = OpenHolders(mountpoint: host.place.string, inode: number).find()
+            let holders = OpenHolders(mountpoint: host.place.fileNameText, inode: number).find()
             if !holders.isEmpty { return "open in " + holders.map(\.description).joined(separator: ", ") }
             let readers = await host.engine.waitersForDownload(of: number).compactMap(\.self)
             return readers.isEmpty ? words : "it is being read by " + readers.joined(separator: ", ")

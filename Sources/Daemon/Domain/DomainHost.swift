@@ -137,8 +137,8 @@ package final class DomainHost: Sendable {
             do {
                 // The options are stored only after they have worked.
                 try replica.database.set(.source, to: domain.source)
-                try replica.database.set(.mountpoint, to: mountpoint.string)
-                try options.keep(in: replica, of: domain.source, on: mountpoint.string, directory)
+                try replica.database.set(.mountpoint, to: mountpoint.fileNameText)
+                try options.keep(in: replica, of: domain.source, on: mountpoint.fileNameText, directory)
                 if previous == nil { try replica.database.set(.isToBeMounted, to: "") }
             } catch {
                 if previous == nil { mounted.abort() }
@@ -194,7 +194,7 @@ package final class DomainHost: Sendable {
 
     /// Applies and stores new options. `isReadOnly` and the object store take effect at the next mount.
     func apply(_ options: DomainOptions) async throws {
-        try options.keep(in: replica, of: source, on: mountpoint.string, directory)
+        try options.keep(in: replica, of: source, on: mountpoint.fileNameText, directory)
         let old = present.withLock { present in
             defer { present = options }
             return present
@@ -270,7 +270,7 @@ package final class DomainHost: Sendable {
         guard mounted.isCovered else { return }
         throw ControlError(
             .failed, "another file system is mounted on it, or on a directory above it; unmount that first",
-            path: mountpoint.string)
+            path: mountpoint.fileNameText)
     }
 
     /// Unmounts and closes the replica. Pending changes stay for the next mount. Never waits for a remote that does not
@@ -344,8 +344,8 @@ package final class DomainHost: Sendable {
     private func keep(_ mountpoint: FilePath) {
         guard isElsewhere(mountpoint) else { return }
         do {
-            try replica.database.set(.mountpoint, to: mountpoint.string)
-            try options.keep(in: replica, of: source, on: mountpoint.string, directory)
+            try replica.database.set(.mountpoint, to: mountpoint.fileNameText)
+            try options.keep(in: replica, of: source, on: mountpoint.fileNameText, directory)
         } catch {
             logger.warning("'\(name)' is mounted on '\(originalMountpoint)' the next time: \(error)")
         }

@@ -1,7 +1,6 @@
 import Control
 import FUSE
 import FileNames
-import Foundation
 import Syscalls
 import SystemPackage
 
@@ -26,15 +25,15 @@ struct Mountpoint: Sendable {
     init(
         _ directory: String, source: String, isKnown: Bool = false, mayHaveFiles: Bool = false
     ) throws(ControlError) {
-        path = FilePath(directory)
+        path = FilePath(fileNamed: directory)
         // The command line has followed all links but the last one.
         for place in Self.linksFollowed(from: path) {
             if source.hasPrefix("/") {
-                guard !Self.contains(source, place.string) else {
+                guard !Self.contains(source, place.fileNameText) else {
                     throw ControlError(
                         .failed, "it lies in the source '\(source)', which would contain itself", path: directory)
                 }
-                guard !Self.contains(place.string, source) else {
+                guard !Self.contains(place.fileNameText, source) else {
                     throw ControlError(
                         .failed, "the source '\(source)' lies in it and would be hidden", path: directory)
                 }
@@ -100,7 +99,7 @@ struct Mountpoint: Sendable {
     private static func setWritable(_ isWritable: Bool, at directory: String) -> Bool {
         guard
             let opened = try? FileDescriptor.open(
-                FilePath(directory), .readOnly, options: [.directory, .closeOnExec, .noFollow])
+                FilePath(fileNamed: directory), .readOnly, options: [.directory, .closeOnExec, .noFollow])
         else { return false }
         defer { try? opened.close() }
         return (try? setWritable(isWritable, opened)) ?? false
@@ -144,23 +143,23 @@ struct Mountpoint: Sendable {
     private static func linksFollowed(from path: FilePath) -> [FilePath] {
         var places = [path]
         while places.count <= 40, let current = places.last, outerMount(of: current) == nil,
-            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current.string)
+            let target = try? current.linkTarget()
         {
-            places.append(current.removingLastComponent().pushing(FilePath(target)).lexicallyNormalized())
+            places.append(current.removingLastComponent().pushing(FilePath(fileNamed: target)).lexicallyNormalized())
         }
         return places
     }
 
     /// Whether a path, or what it links to, equals a folder or lies in it.
     static func leads(_ path: String, into folder: String) -> Bool {
-        linksFollowed(from: FilePath(path)).contains { contains(folder, $0.string) }
+        linksFollowed(from: FilePath(fileNamed: path)).contains { contains(folder, $0.fileNameText) }
     }
 
     /// The mount of Yonder that contains a path, without one on the path itself.
     private static func outerMount(of path: FilePath) -> MountTable.Mount? {
-        (try? MountTable())?.mounts.last { mount in
-            let folder = String(decoding: mount.path, as: UTF8.self)
-            return mount.type == "fuse.yonder" && contains(folder, path.string) && folder != path.string
+        let text = path.fileNameText
+        return (try? MountTable())?.mounts.last { mount in
+            mount.type == "fuse.yonder" && mount.filePath != path && contains(mount.filePath.fileNameText, text)
         }
     }
 
@@ -169,9 +168,9 @@ struct Mountpoint: Sendable {
         guard let outer = Self.outerMount(of: place) else { return }
         throw ControlError(
             .failed,
-            "it lies in the mount of another domain, '\(String(decoding: outer.path, as: UTF8.self))'; mount on a directory "
+            "it lies in the mount of another domain, '\(outer.filePath.fileNameText)'; mount on a directory "
                 + "outside of that",
-            path: path.string)
+            path: path.fileNameText)
     }
 
     /// A killed daemon leaves its mounts behind; accesses fail with ENOTCONN.
@@ -179,11 +178,11 @@ struct Mountpoint: Sendable {
         _ = try Self.removeDeadMounts(on: path) { $0.type == "fuse.yonder" }
         guard let mount = (try? MountTable())?.mount(at: path) else { return }
         guard mount.type == "fuse.yonder" else {
-            throw ControlError(.failed, "something else is mounted there: '\(mount.source)'", path: path.string)
+            throw ControlError(.failed, "something else is mounted there: '\(mount.source)'", path: path.fileNameText)
         }
         throw ControlError(
             .failed, "another daemon has mounted '\(mount.source)' there; 'fusermount3 -u' takes that mount away",
-            path: path.string)
+            path: path.fileNameText)
     }
 
     /// The source of a domain's mount in /proc/mounts.
@@ -194,7 +193,7 @@ struct Mountpoint: Sendable {
     /// - Returns: whether there was one.
     /// - Throws: `failed` if a mount cannot be detached.
     static func removeDeadMounts(of domain: String, on directory: String) throws(ControlError) -> Bool {
-        try removeDeadMounts(on: FilePath(directory)) { mount in
+        try removeDeadMounts(on: FilePath(fileNamed: directory)) { mount in
             mount.type == "fuse.yonder" && mount.source.utf8.elementsEqual(source(of: domain).utf8)
         }
     }
@@ -211,7 +210,7 @@ struct Mountpoint: Sendable {
                 try Session.detachMount(at: path)
             } catch {
                 throw ControlError(
-                    .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.string)
+                    .failed, "a dead mount is there and cannot be taken away: \(error)", path: path.fileNameText)
             }
             count += 1
         }

@@ -1,5 +1,8 @@
+import FileNames
 import Foundation
 import Replica
+import Syscalls
+import SystemPackage
 
 /// The processes that have an inode of a mount open, from /proc: those of this user, or all for root.
 struct OpenHolders: Sendable {
@@ -28,8 +31,7 @@ struct OpenHolders: Sendable {
     private func hasOpen(_ process: Int32) -> Bool {
         Self.names(in: "/proc/\(process)/fd").contains { descriptor in
             guard
-                let path = try? FileManager.default.destinationOfSymbolicLink(
-                    atPath: "/proc/\(process)/fd/\(descriptor)"),
+                let path = try? FilePath("/proc/\(process)/fd/\(descriptor)").linkTarget(),
                 Mountpoint.contains(mountpoint, path),
                 let information = Self.text(of: "/proc/\(process)/fdinfo/\(descriptor)")
             else { return false }
@@ -55,6 +57,6 @@ struct OpenHolders: Sendable {
     }
 
     private static func text(of file: String) -> String? {
-        try? String(contentsOfFile: file, encoding: .utf8)
+        (try? FilePath(file).contents()).map { FileNameText.text(of: $0) }
     }
 }

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Resolves paths in a mount to items by the database. The mount itself is not accessed, so that the daemon never
@@ -20,7 +21,7 @@ struct PathResolver: Sendable {
 
     init(host: DomainHost, lists: Bool = false, followsLast: Bool = false) {
         self.host = host
-        mountpoint = host.place.string
+        mountpoint = host.place.fileNameText
         self.lists = lists
         self.followsLast = followsLast
     }

@@ -1,5 +1,6 @@
 import FUSE
 import Foundation
+import Syscalls
 import SystemPackage
 import Volume
 
@@ -11,7 +12,7 @@ package struct PreviousMount: Sendable {
         var session: SessionRecord
     }
 
-    /// Where it is now, or was last, without symbolic links.
+    /// Where it is now, or was last, without symbolic links; encoded by `FileNameText`.
     let mountpoint: String
 
     /// Whether it is elsewhere than where it was made.
@@ -35,6 +36,6 @@ package struct PreviousMount: Sendable {
         missed = inherited.missed
         files = OpenFiles(table: try HandleTable.adopt(inherited.handles))
         description = try JSONDecoder().decode(Description.self, from: Data(files.mountDescription))
-        mountpoint = description.session.present(inherited.device)?.path.string ?? description.session.mountPoint
+        mountpoint = description.session.present(inherited.device)?.path.fileNameText ?? description.session.mountPoint
     }
 }

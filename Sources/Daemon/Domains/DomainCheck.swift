@@ -5,6 +5,7 @@ import Logging
 import Mount
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Checks one domain: its database, its contents, and its listings against the remote.
@@ -25,8 +26,8 @@ struct DomainCheck: Sendable {
     func check(_ host: DomainHost) async throws -> CheckReport {
         var report = CheckReport(name: name)
         let findings = try await host.engine.checkReplica(isRepairing: isRepairing)
-        report.add(findings, in: host.replica, below: host.mountpoint.string)
-        await compare(host.engine, host.replica, below: host.mountpoint.string, &report)
+        report.add(findings, in: host.replica, below: host.mountpoint.fileNameText)
+        await compare(host.engine, host.replica, below: host.mountpoint.fileNameText, &report)
         await host.mounted.drainNotifications()
         return report
     }

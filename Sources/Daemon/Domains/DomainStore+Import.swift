@@ -3,6 +3,7 @@ import FileProvider
 import Foundation
 import Logging
 import Replica
+import Syscalls
 import SystemPackage
 
 /// The result of an import.
@@ -32,7 +33,7 @@ extension DomainStore {
                 try replica.database.set(.source, to: domain.source)
                 try replica.database.set(.mountpoint, to: mountpoint)
                 try options.keep(in: replica, of: domain.source, on: mountpoint, place)
-                if isTaken { try replica.database.set(.importedFrom, to: folder.string) }
+                if isTaken { try replica.database.set(.importedFrom, to: folder.fileNameText) }
                 try replica.close()
             } catch {
                 try? replica.close()
@@ -51,7 +52,7 @@ extension DomainStore {
             throw ControlError(
                 .failed,
                 "imported as the domain '\(name)', which has all of its files, but not all could be removed from the folder: "
-                    + "\(error). 'yonder mount \(name)' goes on", path: folder.string)
+                    + "\(error). 'yonder mount \(name)' goes on", path: folder.fileNameText)
         }
     }
 
@@ -66,7 +67,7 @@ extension DomainStore {
         }
         let replica = try Replica(at: directory(of: name), readers: 2, logger: logger)
         defer { try? replica.close() }
-        var taken = TakenFolder(replica, FilePath(folder))
+        var taken = TakenFolder(replica, FilePath(fileNamed: folder))
         let isMountpoint = record.mountpoint?.utf8.elementsEqual(folder.utf8) == true
         let left = try taken.clear(keepsFolder: isMountpoint)
         for path in left { logger.warning("'\(path)' is left of the folder that '\(name)' was made of") }

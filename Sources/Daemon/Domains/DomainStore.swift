@@ -182,7 +182,15 @@ struct DomainStore: Sendable {
     /// Whether a folder may hold kept data: one in the state directory may be deleted with it.
     func mayKeep(in place: FilePath) -> Bool {
         func resolved(_ path: FilePath) -> String {
-            URL(fileURLWithPath: path.string).standardizedFileURL.resolvingSymlinksInPath().path
+            var (present, missing) = (path.lexicallyNormalized(), [FilePath.Component]())
+            while true {
+                if let resolved = try? present.resolvingLinks() {
+                    return resolved.appending(missing.reversed()).fileNameText
+                }
+                guard let last = present.lastComponent else { return path.fileNameText }
+                missing.append(last)
+                present.removeLastComponent()
+            }
         }
         let (place, kept) = (resolved(place), resolved(kept))
         return !Mountpoint.contains(resolved(stateDirectory), place)
@@ -192,9 +200,9 @@ struct DomainStore: Sendable {
     /// Notes that a domain will be forgotten: everything that is kept of it is in a folder, and only has to be published.
     func decideToForget(_ name: String, keptIn folder: KeptFolder) throws {
         let directory = directory(of: name)
-        try Data(folder.path.string.utf8).write(to: URL(fileURLWithPath: directory.appending(Self.marker).string))
+        try Data(folder.path.fileNameText.utf8).write(to: URL(fileURLWithPath: directory.appending(Self.marker).string))
         // The second file makes the decision: it is the last.
-        try Data(folder.work.string.utf8).write(
+        try Data(folder.work.fileNameText.utf8).write(
             to: URL(fileURLWithPath: directory.appending(Self.decision).string), options: .atomic)
         try synchronize()
     }
@@ -211,13 +219,13 @@ struct DomainStore: Sendable {
         guard let work = FileManager.default.contents(atPath: directory.appending(Self.decision).string),
             let kept = FileManager.default.contents(atPath: directory.appending(Self.marker).string)
         else { return }
-        let place = FilePath(String(decoding: kept, as: UTF8.self))
-        let left = FilePath(String(decoding: work, as: UTF8.self))
+        let place = FilePath(fileNamed: String(decoding: kept, as: UTF8.self))
+        let left = FilePath(fileNamed: String(decoding: work, as: UTF8.self))
         do {
-            if FileManager.default.fileExists(atPath: left.string) {
+            if (try? FileStatus(at: left)) != nil {
                 try KeptFolder(at: place, resuming: left).publish()
-            } else if !FileManager.default.fileExists(atPath: place.appending("manifest.json").string) {
-                throw ControlError(.failed, "what was kept is not there any more", path: place.string)
+            } else if (try? FileStatus(at: place.appending("manifest.json"))) == nil {
+                throw ControlError(.failed, "what was kept is not there any more", path: place.fileNameText)
             }
         } catch {
             withdrawDecision(of: name)
@@ -248,7 +256,7 @@ struct DomainStore: Sendable {
     func finishRemoval(of place: FilePath, _ report: (String) -> Void) throws {
         let marker = place.appending(Self.marker)
         if let kept = FileManager.default.contents(atPath: marker.string) {
-            let folder = FilePath(String(decoding: kept, as: UTF8.self))
+            let folder = FilePath(fileNamed: String(decoding: kept, as: UTF8.self))
             do {
                 try Keeping.restoreAttributes(in: folder)
             } catch {

@@ -1,6 +1,7 @@
 import Control
 import Replica
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Checks of domains, mounted or not.
@@ -79,7 +80,7 @@ extension Domains {
             await command.rebuild(in: directory, source: host.source, damage, &report)
             guard let current, !isShuttingDown else { return report }
             let arguments = MountArguments(
-                source: current.source, directory: current.mountpoint.string, name: current.name)
+                source: current.source, directory: current.mountpoint.fileNameText, name: current.name)
             _ = try await begin(try request(for: arguments, named: current.name))
             return report
         }

@@ -25,7 +25,7 @@ extension Domains {
         defer { release(name) }
         // Before anything is unmounted.
         if let directory = arguments.directory {
-            let place = FilePath(directory)
+            let place = FilePath(fileNamed: directory)
             guard store.mayKeep(in: place) else {
                 throw ControlError(
                     .failed, "it lies in the daemon's own state directory, which is no place to keep data",
@@ -68,7 +68,7 @@ extension Domains {
                     folder = place
                     let kept = try keepData(
                         of: replica, onlyDirty: keep == .dirty, in: place, domain: name, source: known.source, progress)
-                    (report.directory, report.files, report.bytes) = (place.path.string, kept.files, kept.bytes)
+                    (report.directory, report.files, report.bytes) = (place.path.fileNameText, kept.files, kept.bytes)
                     report.notKept = kept.notKept
                 }
                 try replica.close()
@@ -113,7 +113,7 @@ extension Domains {
         for number in host.volume.openNumbers {
             let path = PathResolver(host: host).path(of: number) ?? "inode \(number)"
             let holders = try await BlockingWork.run {
-                OpenHolders(mountpoint: host.place.string, inode: number).find()
+                OpenHolders(mountpoint: host.place.fileNameText, inode: number).find()
             }
             let who = holders.isEmpty ? "" : " by " + holders.map(\.description).joined(separator: ", ")
             throw ControlError(.failed, "it is open\(who); close it, or remove with --force", path: path)
@@ -133,7 +133,7 @@ extension Domains {
         guard let source = arguments.source, let directory = arguments.directory else {
             throw ControlError(.usage, "give the source and the directory to mount on", path: folder)
         }
-        let name = arguments.name ?? FilePath(directory).lastComponent?.string ?? "domain"
+        let name = arguments.name ?? FilePath(fileNamed: directory).lastComponent?.string ?? "domain"
         try Self.checkName(name)
         await acquire(name)
         defer { release(name) }
@@ -144,7 +144,7 @@ extension Domains {
         guard hosts[name] == nil, try store.domain(named: name) == nil else {
             throw ControlError(.failed, "there is a domain of this name; choose another with --name", path: name)
         }
-        let mounted = Array(hosts.values.map(\.mountpoint.string))
+        let mounted = Array(hosts.values.map(\.mountpoint.fileNameText))
         try refuseOther(on: directory)
         let (store, catalog, logger) = (store, catalog, logger)
         let domain = FileProviderDomain(identifier: name, source: source)
@@ -159,7 +159,7 @@ extension Domains {
             findings = try await checkProvider(of: domain, options, arguments.credentials, in: store, catalog, logger)
             imported = try await BlockingWork.run {
                 try store.importFolder(
-                    FilePath(folder), as: domain, mountpoint: directory, options: options, isTaken: isTaken,
+                    FilePath(fileNamed: folder), as: domain, mountpoint: directory, options: options, isTaken: isTaken,
                     logger: logger
                 ) { now in
                     progress(ControlEvent(path: folder, items: now.items, bytes: now.bytes))
@@ -228,7 +228,7 @@ private func keepData(
     do {
         var keeping = Keeping(replica, in: folder.work, onlyDirty: onlyDirty)
         return try keeping.run(domain: name, source: source) { now in
-            progress(ControlEvent(path: folder.path.string, items: now.items, bytes: now.bytes))
+            progress(ControlEvent(path: folder.path.fileNameText, items: now.items, bytes: now.bytes))
         }
     } catch {
         throw notKept(error, name, folder.path)
@@ -246,12 +246,12 @@ private func notKept(_ error: any Error, _ name: String, _ place: FilePath) -> a
     return ControlError(
         .failed,
         "\(reason). '\(name)' still has everything, and is unmounted: run the command again, with --to for another folder, or "
-            + "'yonder mount \(name)'", path: place.string)
+            + "'yonder mount \(name)'", path: place.fileNameText)
 }
 
 /// The path of the folder for kept data.
 private func keptPath(_ directory: String?, _ name: String, in store: DomainStore) -> FilePath {
-    if let directory { return FilePath(directory) }
+    if let directory { return FilePath(fileNamed: directory) }
     let time = Timestamp.text(seconds: Int64(Date.now.timeIntervalSince1970), nanoseconds: 0).prefix(19)
     return store.kept.appending("\(name)-\(time)").unused
 }
@@ -274,10 +274,12 @@ private func checkFolder(
     _ folder: String, _ source: String, _ directory: String, isCopied: Bool, in store: DomainStore, mounted: [String]
 ) throws -> Bool {
     func refuse(_ reason: String) -> ControlError { ControlError(.failed, reason, path: folder) }
-    guard let status = try? FileStatus(at: FilePath(folder)), status.kind == .directory else {
+    guard let status = try? FileStatus(at: FilePath(fileNamed: folder)), status.kind == .directory else {
         throw refuse("no such folder")
     }
-    guard FilePath(folder).lastComponent != nil else { throw refuse("the root directory cannot be imported") }
+    guard FilePath(fileNamed: folder).lastComponent != nil else {
+        throw refuse("the root directory cannot be imported")
+    }
     let isSame = Mountpoint.contains(folder, directory) && Mountpoint.contains(directory, folder)
     guard isSame || !Mountpoint.contains(folder, directory) else {
         throw refuse("it contains the directory to mount on; mount on the folder itself, or outside of it")

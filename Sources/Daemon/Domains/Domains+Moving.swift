@@ -1,5 +1,6 @@
 import Control
 import FileProvider
+import Syscalls
 import Logging
 import SystemPackage
 import Volume
@@ -17,7 +18,7 @@ extension Domains {
     /// that may refuse the request. If the new mount fails after that, the domain is mounted as it was.
     func move(_ host: DomainHost, to request: MountRequest, _ given: GivenCredentials?) async throws -> DomainHost {
         try refuseOther(than: host, on: request.mountpoint)
-        let place = host.place.string
+        let place = host.place.fileNameText
         try await BlockingWork.run {
             // What is below a mount cannot be seen until it has ended.
             guard host.isDetached || !Mountpoint.leads(request.mountpoint, into: place) else { return }
@@ -37,7 +38,7 @@ extension Domains {
             throw error
         }
         let former = MountRequest(
-            name: host.name, source: host.source, mountpoint: host.mountpoint.string, options: host.options,
+            name: host.name, source: host.source, mountpoint: host.mountpoint.fileNameText, options: host.options,
             hidesFiles: true)
         await stop(host)
         do {

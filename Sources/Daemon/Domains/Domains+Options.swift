@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Logging
 import Sync
+import Syscalls
 import SystemPackage
 
 /// Changes of options of a mounted domain.
@@ -78,7 +79,7 @@ extension Domains {
         defer { release(name) }
         if let host = hosts[name] {
             let request = MountRequest(
-                name: name, source: host.source, mountpoint: host.mountpoint.string,
+                name: name, source: host.source, mountpoint: host.mountpoint.fileNameText,
                 options: host.options.merging(arguments))
             try check(request.options, of: name, request.source)
             try await change(host, to: request, nil)
@@ -98,7 +99,7 @@ extension Domains {
 
     private func report(_ host: DomainHost) -> OptionsReport {
         OptionsReport(
-            name: host.name, source: host.source, mountpoint: host.mountpoint.string, isMounted: true,
+            name: host.name, source: host.source, mountpoint: host.mountpoint.fileNameText, isMounted: true,
             options: host.options.report(for: host.source))
     }
 

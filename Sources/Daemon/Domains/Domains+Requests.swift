@@ -1,6 +1,7 @@
 import Control
 import FileProvider
 import Replica
+import Syscalls
 import SystemPackage
 
 /// What a mount command asks for.
@@ -79,7 +80,7 @@ extension Domains {
         if let same = known.first(where: { mountpoint(of: $0)?.utf8.elementsEqual(directory.utf8) == true }) {
             return same.name
         }
-        let last = FilePath(directory).lastComponent?.string ?? "root"
+        let last = FilePath(fileNamed: directory).lastComponent?.string ?? "root"
         let base = FileProviderDomain.isValid(identifier: last) ? last : "domain"
         for number in 1... {
             let name = number == 1 ? base : "\(base)-\(number)"

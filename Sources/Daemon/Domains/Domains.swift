@@ -79,7 +79,7 @@ actor Domains {
     /// - Throws: `failed` if a domain other than `host` is mounted on a directory.
     func refuseOther(than host: DomainHost? = nil, on directory: String) throws(ControlError) {
         let other = hosts.values.first {
-            $0 !== host && $0.mountpoint.string.utf8.elementsEqual(directory.utf8)
+            $0 !== host && $0.mountpoint.fileNameText.utf8.elementsEqual(directory.utf8)
         }
         if let other {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: directory)
@@ -111,7 +111,7 @@ actor Domains {
     /// - Throws: `unavailable` if there is none.
     func mountedHost(of path: String) throws(ControlError) -> DomainHost {
         if let host = host(containing: path) { return host }
-        let places = hosts.values.map { (name: $0.name, place: $0.place.string) }
+        let places = hosts.values.map { (name: $0.name, place: $0.place.fileNameText) }
         let hidden = places.filter { Mountpoint.contains($0.place, path) }.max {
             $0.place.utf8.count < $1.place.utf8.count
         }
@@ -126,7 +126,7 @@ actor Domains {
 
     /// Where a known domain is mounted, or was last; nil if it never was.
     func mountpoint(of known: DomainStore.Known) -> String? {
-        hosts[known.name]?.mountpoint.string ?? known.mountpoint
+        hosts[known.name]?.mountpoint.fileNameText ?? known.mountpoint
     }
 
     // MARK: - Mounting
@@ -146,7 +146,7 @@ actor Domains {
             // No program can reach a detached mount by a path.
             if host.isDetached { return try await move(host, to: request, arguments.credentials) }
             try host.checkUncovered()
-            if host.mountpoint.string.utf8.elementsEqual(request.mountpoint.utf8) {
+            if host.mountpoint.fileNameText.utf8.elementsEqual(request.mountpoint.utf8) {
                 mountedAgain.remove(request.name)
                 try await change(host, to: request, arguments.credentials)
                 return host
@@ -252,7 +252,8 @@ actor Domains {
         return try await BlockingWork.run {
             try DomainHost(
                 domain: FileProviderDomain(identifier: request.name, source: request.source), directory: directory,
-                mountpoint: FilePath(request.mountpoint), options: request.options, previous: previous, policy: policy,
+                mountpoint: FilePath(fileNamed: request.mountpoint), options: request.options, previous: previous,
+                policy: policy,
                 ignoredNames: ignoredNames, metered: metered, logger: logger,
                 makeProvider: { try catalog.provider(for: $0, request.options, nil) })
         }

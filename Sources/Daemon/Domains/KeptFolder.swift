@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import Foundation
 import Syscalls
 import SystemPackage
@@ -56,7 +57,7 @@ final class KeptFolder {
     }
 
     /// Removes what was not published.
-    func discard() { try? FileManager.default.removeItem(atPath: work.string) }
+    func discard() { try? Self.remove(work) }
 
     // MARK: - Private
 
@@ -65,23 +66,22 @@ final class KeptFolder {
     private static let names = ["files", "trash", "recovered", "manifest.json"]
 
     private static func notEmpty(_ path: FilePath) -> ControlError {
-        ControlError(.failed, "it is not empty", path: path.string)
+        ControlError(.failed, "it is not empty", path: path.fileNameText)
     }
 
     private static func begin(_ work: FilePath, in path: FilePath) throws -> FileLock {
         do {
             if let there = try? FileStatus(following: path), there.kind != .directory {
-                throw ControlError(.failed, "it is not a directory", path: path.string)
+                throw ControlError(.failed, "it is not a directory", path: path.fileNameText)
             }
-            try FileManager.default.createDirectory(
-                atPath: path.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try path.makeDirectories()
             try empty(path)
             try work.makeDirectory()
             return try FileLock(at: work.appending(lockName))
         } catch let error as ControlError {
             throw error
         } catch {
-            throw ControlError(.failed, "cannot keep anything there: \(error.reason)", path: path.string)
+            throw ControlError(.failed, "cannot keep anything there: \(error.reason)", path: path.fileNameText)
         }
     }
 
@@ -100,15 +100,25 @@ final class KeptFolder {
         }
     }
 
+    /// FileManager takes no path that is not UTF-8: its folder is named by a descriptor.
+    private static func remove(_ work: FilePath) throws {
+        let folder = try FileDescriptor.openDirectory(work.removingLastComponent())
+        defer { try? folder.close() }
+        let name = work.lastComponent?.string ?? ""
+        try FileManager.default.removeItem(atPath: "/proc/self/fd/\(folder.rawValue)/\(name)")
+    }
+
     private static func empty(_ path: FilePath) throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: path.string)
+        let directory = try FileDescriptor.openDirectory(path)
+        defer { try? directory.close() }
+        let names = try directory.names().map { FileNameText.text(of: $0) }
         guard names.allSatisfy({ isOwn($0, in: path) }) else { throw notEmpty(path) }
         for name in names {
             let left = path.appending(name)
             if isInUse(left) {
-                throw ControlError(.failed, "another removal keeps its data there", path: path.string)
+                throw ControlError(.failed, "another removal keeps its data there", path: path.fileNameText)
             }
-            try FileManager.default.removeItem(atPath: left.string)
+            try remove(left)
         }
     }
 }

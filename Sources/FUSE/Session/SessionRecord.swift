@@ -4,6 +4,7 @@ import SystemPackage
 
 /// What a process needs, beside the descriptor of the device, to take over a mount from the process that mounted it.
 package struct SessionRecord: Codable, Hashable, Sendable {
+    /// Encoded by `FileNameText`.
     package var mountPoint: String
     /// The mount's number in the mount table; nil in the record of an older program.
     var mount: Int64?
@@ -21,7 +22,7 @@ package struct SessionRecord: Codable, Hashable, Sendable {
     package func present(_ descriptor: FileDescriptor) -> (path: FilePath, mount: Int64, isCovered: Bool)? {
         // Asked after the table was read: then the numbers in it were still those of this mount.
         guard let table = try? MountTable(), fuseshim_is_connected(descriptor.rawValue),
-            let number = mount ?? table.mount(at: FilePath(mountPoint))?.identifier,
+            let number = mount ?? table.mount(at: FilePath(fileNamed: mountPoint))?.identifier,
             let place = table.place(of: number, device: device)
         else { return nil }
         return (place.path, number, place.isCovered)
@@ -38,7 +39,8 @@ extension Session {
         let length = fuseshim_session_init_request(connection.shim, &request, request.count)
         guard let mountPoint, let device, let features, length > 0 else { return nil }
         return SessionRecord(
-            mountPoint: mountPoint.string, mount: mount, device: device, initRequest: Array(request.prefix(length)),
+            mountPoint: mountPoint.fileNameText, mount: mount, device: device,
+            initRequest: Array(request.prefix(length)),
             features: features)
     }
 

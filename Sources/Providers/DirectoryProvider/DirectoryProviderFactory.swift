@@ -1,5 +1,6 @@
 import FileProvider
 import ProviderDescriptors
+import Syscalls
 import SystemPackage
 
 /// Makes the providers of sources that are paths of folders.
@@ -11,6 +12,6 @@ package struct DirectoryProviderFactory: ProviderFactory {
     package func make(
         for manager: any FileProviderManager, _ settings: ProviderSettings, findings: ProviderFindings?
     ) throws -> any FileProviderReplicatedExtension {
-        try DirectoryProvider(root: FilePath(manager.domain.source), manager: manager)
+        try DirectoryProvider(root: FilePath(fileNamed: manager.domain.source), manager: manager)
     }
 }

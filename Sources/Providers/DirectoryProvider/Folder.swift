@@ -70,10 +70,10 @@ final class Folder: Sendable {
         self.leftoverAge = leftoverAge
         self.manager = manager
         let stored = try manager.store.get(SourceRecord.key, in: SourceRecord.namespace)
-        let known = stored?.source == path.string ? stored : nil
+        let known = stored?.source == path.fileNameText ? stored : nil
         var record: SourceRecord
         do throws(Errno) {
-            let place = if let known { FilePath(known.path) } else { try path.resolvingLinks() }
+            let place = if let known { FilePath(fileNamed: known.path) } else { try path.resolvingLinks() }
             let root =
                 stored == nil
                 ? try FileDescriptor.openDirectory(notFollowing: place) : try FileDescriptor.openDirectory(place)
@@ -90,7 +90,8 @@ final class Folder: Sendable {
                 isOnNetwork = known.identity.isOnNetwork
                 hasUnfinishedEdits = Atomic(true)
             } else {
-                record = SourceRecord(source: path.string, path: place.string, identity: stored?.identity ?? found)
+                record = SourceRecord(
+                    source: path.fileNameText, path: place.fileNameText, identity: stored?.identity ?? found)
                 record.isReadOnly = known?.isReadOnly
                 if let statistics = try? root.fileSystemStatistics(), known?.isReadOnly != false {
                     record.isReadOnly = statistics.isReadOnly
@@ -108,7 +109,7 @@ final class Folder: Sendable {
             isOnNetwork = known.identity.isOnNetwork
             hasUnfinishedEdits = Atomic(true)
         }
-        self.path = FilePath(record.path)
+        self.path = FilePath(fileNamed: record.path)
         mounts = try FolderMounts(manager: manager, root: self.path)
         if known == nil { try FolderFileSystem.check(self.path) }
         isChecked = Atomic(known == nil)

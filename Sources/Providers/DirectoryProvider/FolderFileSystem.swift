@@ -8,7 +8,8 @@ enum FolderFileSystem {
     /// - Parameter path: the folder, with symbolic links resolved.
     /// - Throws: `serverUnreachable`, with another way to mount the folder.
     static func check(_ path: FilePath) throws(FileProviderError) {
-        guard let mount = try? MountTable().mount(containing: path.string), let remedy = remedy(for: mount.type, path)
+        guard let mount = try? MountTable().mount(containing: path.fileNameText),
+            let remedy = remedy(for: mount.type, path)
         else {
             return
         }

@@ -52,7 +52,7 @@ extension FolderMounts {
 
     /// The names from the root down to the directory of a mount; nil if it is not below the folder.
     private func names(to mount: MountTable.Mount) -> [String]? {
-        let root = Array(root.string.utf8) + [UInt8(ascii: "/")]
+        let root = FileNameText.bytes(of: root.fileNameText) + [UInt8(ascii: "/")]
         guard mount.path.starts(with: root) else { return nil }
         return mount.path.dropFirst(root.count).split(separator: UInt8(ascii: "/")).map {
             FileNameText.text(of: Array($0))

@@ -147,7 +147,7 @@ final class FolderMounts: Sendable {
     /// What is mounted from a server. The programs of FUSE call their sources as they like.
     private static func share(_ device: UInt64, named name: String) -> String? {
         let mount = try? MountTable().mounts.last {
-            $0.deviceNumber == device && $0.filePath.lastComponent?.string == name
+            $0.deviceNumber == device && $0.filePath.lastComponent?.fileName == name
         }
         guard let mount, !mount.type.starts(with: "fuse"), mount.source.contains("/") else { return nil }
         return mount.type + " " + mount.source + " " + mount.root

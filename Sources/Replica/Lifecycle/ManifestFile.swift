@@ -9,9 +9,10 @@ final class ManifestWriter {
     private let encoder: JSONEncoder
 
     init(at path: FilePath, _ header: Manifest.Header) throws {
-        guard FileManager.default.createFile(atPath: path.string, contents: nil, attributes: [.posixPermissions: 0o600])
-        else { throw Errno.ioError }
-        file = try FileHandle(forWritingTo: URL(fileURLWithPath: path.string))
+        file = FileHandle(
+            fileDescriptor: try FileDescriptor.open(
+                path, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite
+            ).rawValue, closeOnDealloc: true)
         encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var line = try encoder.encode(header)
@@ -100,7 +101,9 @@ struct ManifestReader {
 
     /// - Parameter body: false ends it.
     private static func lines(of path: FilePath, _ body: (Data) throws -> Bool) throws {
-        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path.string))
+        let file = FileHandle(
+            fileDescriptor: try FileDescriptor.open(path, .readOnly, options: .closeOnExec).rawValue,
+            closeOnDealloc: true)
         defer { try? file.close() }
         var rest = Data()
         while let piece = try file.read(upToCount: 1 << 18), !piece.isEmpty {

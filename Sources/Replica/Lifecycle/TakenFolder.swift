@@ -32,12 +32,18 @@ package struct TakenFolder {
         }
         try ownContents()
         if !keepsFolder, (try? folder.removeDirectory()) == nil {
-            left += ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [])
+            left += ((try? namesOfFolder()) ?? [])
                 // Files that are not in the manifest belong to no domain.
                 .filter { manifest == nil || !["trash", "recovered"].contains($0) }
-                .map { folder.string + "/" + $0 }.filter { !left.contains($0) }
+                .map { folder.fileNameText + "/" + $0 }.filter { !left.contains($0) }
         }
         return left
+    }
+
+    private func namesOfFolder() throws -> [String] {
+        let directory = try FileDescriptor.openDirectory(folder)
+        defer { try? directory.close() }
+        return try directory.names().map { FileNameText.text(of: $0) }
     }
 
     private mutating func clear(_ place: FilePath, _ number: InodeNumber) throws {
@@ -51,7 +57,7 @@ package struct TakenFolder {
             guard let item = try replica.database.item(named: name, in: number),
                 try isSame(status, item.inode, name, in: directory, at: child)
             else {
-                left.append(child.string)
+                left.append(child.fileNameText)
                 continue
             }
             try compared(child)
@@ -60,12 +66,12 @@ package struct TakenFolder {
                     // Since it was taken. What is written from now on stays in the folder.
                     let content = replica.contents.path(of: item.inode.number)
                     try FileTaking.separate(content, size: item.inode.size)
-                    left.append(child.string)
+                    left.append(child.fileNameText)
                 } else if status.kind == .regular, try !isLinked(item.inode, status),
                     !isUnchanged(status, name, in: directory)
                 {
                     // It was copied, and written while it was compared with the copy.
-                    left.append(child.string)
+                    left.append(child.fileNameText)
                 } else if status.kind == .directory {
                     try clear(child, item.inode.number)
                     try directory.removeDirectory(named: name)
@@ -75,7 +81,7 @@ package struct TakenFolder {
                 }
             } catch let error as Errno {
                 guard error != .directoryNotEmpty else { continue }
-                left.append(child.string)
+                left.append(child.fileNameText)
                 if status.kind == .regular { try separate(item.inode, from: status) }
             }
         }

@@ -21,7 +21,7 @@ struct FoundFiles {
     init?(in path: String) {
         guard
             let opened = try? FileDescriptor.open(
-                FilePath(path), .readOnly, options: [.directory, .closeOnExec, .noFollow])
+                FilePath(fileNamed: path), .readOnly, options: [.directory, .closeOnExec, .noFollow])
         else { return nil }
         let names = ((try? opened.names()) ?? []).map { FileNameText.text(of: $0) }.sorted()
         guard !names.isEmpty else {
@@ -43,7 +43,7 @@ struct FoundFiles {
     /// that the mount has with the same content is only removed, and one whose name is taken gets another.
     func move(into mount: String) throws -> Report {
         let target = try FileDescriptor.open(
-            FilePath(mount), .readOnly, options: [.directory, .closeOnExec, .noFollow])
+            FilePath(fileNamed: mount), .readOnly, options: [.directory, .closeOnExec, .noFollow])
         defer { try? target.close() }
         // The daemon takes the owner's right to write to the directory while the domain is known.
         let permissions = try FileStatus(of: directory).permissions

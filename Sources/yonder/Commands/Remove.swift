@@ -129,7 +129,7 @@ extension Yonder {
         private func confirm(_ path: String) async throws {
             let state = Places(environment: ProcessInfo.processInfo.environment).stateDirectory
             guard Question.canBeAsked,
-                let device = try? FileStatus(at: FilePath(path)).device,
+                let device = try? FileStatus(at: FilePath(fileNamed: path)).device,
                 (try? FileStatus(at: FilePath(state)).device) == device
             else { return }
             let end = dir.text == path ? "and are seen there through the mount" : "and '\(path)' is removed"

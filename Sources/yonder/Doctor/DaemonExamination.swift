@@ -91,7 +91,7 @@ struct DaemonExamination {
 
     /// Mounts of ours that no daemon serves.
     private func dead(except mounted: Set<String>) async -> [Finding] {
-        let others = mounts.filter { $0.type == "fuse.yonder" }.map { String(decoding: $0.path, as: UTF8.self) }
+        let others = mounts.filter { $0.type == "fuse.yonder" }.map { $0.filePath.fileNameText }
             .filter { !mounted.contains($0) }
         var findings: [Finding] = []
         for place in others where await MountProbe.ask(place) == .isDead {

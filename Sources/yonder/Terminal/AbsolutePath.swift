@@ -3,6 +3,7 @@ import Control
 import FileNames
 import Foundation
 import Syscalls
+import SystemPackage
 
 /// A path that the user has named, made absolute for the daemon.
 struct AbsolutePath: ExpressibleByArgument {
@@ -62,7 +63,7 @@ struct AbsolutePath: ExpressibleByArgument {
                 return (joined(path, waiting), true)
             }
             guard followsLast || !waiting.isEmpty, links < mostLinks,
-                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: current)
+                let target = try? FilePath(fileNamed: current).linkTarget()
             else { continue }
             links += 1
             path.removeLast()

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
 import ProviderDescriptors
+import Syscalls
+import SystemPackage
 
 /// Normalizes sources for the daemon.
 enum SourcePath {
@@ -22,7 +24,7 @@ enum SourcePath {
     /// Whether a source is no path: a URL, or one of a kind or a program where no file has the name.
     private static func isAddress(_ source: String) -> Bool {
         if source.contains("://") { return true }
-        guard !FileManager.default.fileExists(atPath: source) else { return false }
+        guard (try? FileStatus(following: FilePath(fileNamed: source))) == nil else { return false }
         return ProviderDescriptor.all.contains { $0 != .folder && $0.serves(source) }
             || ProgramSource(source)?.program(in: ProcessInfo.processInfo.environment) != nil
     }
@@ -33,17 +35,17 @@ enum SourcePath {
     /// - Throws: `ExitCode` after printing that the folder does not exist.
     static func resolving(_ source: String) throws -> String {
         guard !isAddress(source) else { return source }
-        var isDirectory: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: source, isDirectory: &isDirectory) else {
+        let path = FilePath(fileNamed: source)
+        guard let status = try? FileStatus(following: path) else {
             let program = ProgramSource(source).map { ", and there is no program '\($0.programName)' either" } ?? ""
             let hint = source.contains(":") ? "; a URL has '://', for example webdavs://HOST/PATH\(program)" : ""
             Output.complain("\(source): no such folder\(hint)")
             throw ExitCode(1)
         }
-        guard isDirectory.boolValue else {
+        guard status.kind == .directory else {
             Output.complain("\(source): not a folder")
             throw ExitCode(1)
         }
-        return URL(fileURLWithPath: AbsolutePath.resolving(source + "/.")).resolvingSymlinksInPath().path
+        return (try? path.resolvingLinks())?.fileNameText ?? AbsolutePath.resolving(source + "/.")
     }
 }
