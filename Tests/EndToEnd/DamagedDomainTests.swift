@@ -94,7 +94,7 @@ extension RealMount {
                 try destroy(yonder)
                 let words = ["mount", yonder.source.string, yonder.mount.string, "--name", "mount"]
                 if onTerminal {
-                    let refused = try await yonder.ask(words)
+                    let refused = try await yonder.onTerminal(words)
                     #expect(refused.status == 1 && refused.text.contains("check mount --repair"), "\(refused)")
                 } else {
                     try await yonder.yonder(words: words).expectFailure(saying: "check mount --repair")

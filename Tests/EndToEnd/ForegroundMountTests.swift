@@ -95,7 +95,7 @@ extension RealMount {
                 let lost = yonder["lost"]
                 let made = try await Command.shell("chmod u+w \"$1\" && touch \"$2\"", yonder.mount.string, lost)
                 try #require(made.status == 0, "\(made.errors)")
-                let ended = try await yonder.ask(answer: "\u{3}", ["mount", "mount", "--foreground"])
+                let ended = try await yonder.onTerminal(["mount", "mount", "--foreground"], answer: "\u{3}")
                 #expect(ended.asked && ended.status == 130, "\(ended)")
                 #expect(try await yonder.yonder("status").status == 69)
                 #expect(FileManager.default.fileExists(atPath: lost))

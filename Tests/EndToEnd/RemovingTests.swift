@@ -366,9 +366,9 @@ extension RealMount {
             try await Installation.run { yonder async throws in
                 let folder = try yonder.directory.makeDirectory("folder").string
                 _ = try await Command.shell("printf here > \"$1/file\"", folder)
-                func answer(_ answer: String, _ more: String...) async throws -> Dialogue {
-                    try await yonder.ask(
-                        answer: answer, ["import", folder, yonder.source.string, yonder.mount.string] + more)
+                func answer(_ answer: String, _ more: String...) async throws -> Installation.Dialogue {
+                    try await yonder.onTerminal(
+                        ["import", folder, yonder.source.string, yonder.mount.string] + more, answer: answer)
                 }
                 for refusal in ["n\n", "\n"] {
                     let said = try await answer(refusal)
