@@ -1,6 +1,5 @@
 /// How much of a domain's local content was used in the last hour, day and week, and before.
 package struct ContentAges: Codable, Hashable, Sendable {
-    /// The domain.
     package var name: String
     /// Bytes: one number for each of ``bounds``, each without those before it, and the rest.
     package var bytes: [Int64]

@@ -9,7 +9,6 @@ package enum DaemonEnvironment {
         "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
     ]
 
-    /// Whether the daemon keeps a variable.
     package static func keeps(_ name: String) -> Bool {
         names.contains(name) || name.hasPrefix("LC_") || name.hasPrefix("YONDER_")
     }

@@ -32,7 +32,6 @@ package enum ItemsCommand: Codable, Hashable, Sendable {
 package struct ItemsReport<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
     /// The changed items in their new state, without deleted ones. Items deleted from the trash have their last state.
     package var items: [Item] = []
-    /// The failed items.
     package var refusals: [Refusal] = []
 
     package init() {}

@@ -67,7 +67,6 @@ package struct ImportReport: Codable, Hashable, Sendable {
 /// The result of `yonder reimport`.
 package struct ReimportReport: Codable, Hashable, Sendable {
     package var path: String
-    /// Whether it is complete.
     package var isFinished: Bool
     /// The items that the provider has refused, at most 100.
     package var refusals: [Refusal]

@@ -1,4 +1,3 @@
-/// A domain in a list.
 package struct DomainSummary: Codable, Hashable, Sendable {
     package var name: String
     package var source: String

@@ -30,7 +30,6 @@ package struct DescriptorStore: Sendable {
         return true
     }
 
-    /// Closes all descriptors with a name.
     package mutating func remove(_ name: String) {
         for entry in entries where entry.name == name { close(entry.descriptor) }
         entries.removeAll { $0.name == name }

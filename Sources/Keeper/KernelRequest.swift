@@ -38,7 +38,6 @@ package struct KernelRequest: Hashable, Sendable {
         node = bytes.word(at: 16)
     }
 
-    /// What the keeper answers.
     package var answer: Answer {
         // A worker may have carried it out, and has recorded the result.
         if number & Self.resent != 0 { return .none }

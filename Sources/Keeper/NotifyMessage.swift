@@ -12,7 +12,6 @@ package struct NotifyMessage: Hashable, Sendable {
     package private(set) var isLast = false
     package private(set) var watchdog: Watchdog?
     package private(set) var status: String?
-    /// Whether the descriptors of the message are to be stored.
     package private(set) var storesDescriptors = false
     package private(set) var removesDescriptors = false
     /// The name of the descriptors to store or to remove.

@@ -3,6 +3,5 @@ package struct StoredDescriptor: Hashable, Sendable {
     package var name: String
     package var descriptor: Int32
 
-    /// The maximum number of descriptors.
     package static let most: Int32 = 1024
 }

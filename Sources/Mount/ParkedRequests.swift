@@ -121,7 +121,6 @@ final class ParkedRequests: Sendable {
     }
 }
 
-/// An attempt to answer a request.
 enum Attempt: Hashable, Sendable {
     case first
     /// This prerequisite was just fulfilled.

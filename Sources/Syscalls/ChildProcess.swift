@@ -135,7 +135,6 @@ package final class ChildProcess: Sendable {
 
     package var isRunning: Bool { end == nil }
 
-    /// Waits for its end.
     @discardableResult
     package func waitForEnd() async -> End {
         _ = await task.value

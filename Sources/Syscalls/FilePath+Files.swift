@@ -2,7 +2,6 @@ import FileNames
 import Glibc
 import SystemPackage
 
-/// Operations on files by path.
 extension FilePath {
     /// Removes a file, if it exists. (unlink)
     package func unlinkIfPresent() throws(Errno) {

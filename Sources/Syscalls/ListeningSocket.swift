@@ -6,7 +6,6 @@ extension FilePath {
     package var acceptsConnections: Bool { yonder_connects(string) != 0 }
 }
 
-/// Listening Unix sockets.
 extension FileDescriptor {
     /// Listens on a path that does not exist; only this user can connect. (socket, fchmod, bind, listen)
     package static func listening(at path: FilePath) throws(Errno) -> FileDescriptor {

@@ -90,7 +90,6 @@ package struct SharedMemory: ~Copyable {
         }
     }
 
-    /// A copy of bytes.
     package func bytes(in range: Range<Int>) -> [UInt8] {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "outside of the shared memory")
         return Array(UnsafeRawBufferPointer(start: start + range.lowerBound, count: range.count))

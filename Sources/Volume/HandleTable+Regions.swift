@@ -30,7 +30,6 @@ extension HandleTable {
         Int(truncatingIfNeeded: (key &* 0x9E37_79B9_7F4A_7C15) >> UInt64(64 - capacity.trailingZeroBitCount))
     }
 
-    /// The slot of a key.
     func find(_ key: UInt64, in region: Region) -> Int? {
         guard key != 0, key != Self.removedKey else { return nil }
         let (start, capacity) = (Int(memory[region.offset]), Int(memory[region.capacity]))

@@ -158,7 +158,6 @@ package struct HandleTable: ~Copyable {
         find(number, in: Layout.handles).map { entry(at: $0) }
     }
 
-    /// The open inodes.
     var openNumbers: [UInt64] { keys(of: Layout.handles) }
 
     /// Changes an inode's entry, and remembers or forgets in the same step that a request was counted.
@@ -270,7 +269,6 @@ package struct HandleTable: ~Copyable {
 
     // MARK: - Counted requests
 
-    /// Whether a request was counted for an inode.
     func hasCounted(_ request: CountedRequest, for number: UInt64) -> Bool {
         ringPlace(of: request, number) != nil
     }

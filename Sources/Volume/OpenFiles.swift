@@ -272,7 +272,6 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
         }
     }
 
-    /// The open inodes.
     var numbers: [InodeNumber] { lock.withLock { Array(files.keys) } }
 
     /// The open files, and the inodes of handles for writing that were closed and whose changes are not recorded yet, once

@@ -25,9 +25,7 @@ package enum YonderAttribute: String, CaseIterable, Sendable {
     package static let changed = "system.yonder.changed"
 }
 
-/// Extended attributes.
 extension Volume {
-    /// The value of an attribute.
     package func extendedAttribute(_ name: String, of node: UInt64) throws(VolumeError) -> [UInt8] {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         if name.utf8.starts(with: YonderAttribute.prefix.utf8) {
@@ -81,7 +79,6 @@ extension Volume {
         }
     }
 
-    /// Removes an attribute.
     package func removeExtendedAttribute(
         _ name: String, of node: UInt64, caller: Requester, request: RequestNumber? = nil
     ) throws(VolumeError) {

@@ -36,7 +36,6 @@ package struct OpenIntent: Hashable, Sendable {
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
 }
 
-/// Open files.
 extension Volume {
     /// Opens a file.
     ///

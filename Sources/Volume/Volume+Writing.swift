@@ -20,7 +20,6 @@ extension Volume {
             isListed: isListed, request: request)
     }
 
-    /// Creates a symbolic link.
     package func makeSymbolicLink(
         _ name: String, in parent: UInt64, to target: String, caller: Requester, isListed: Bool = true,
         request: RequestNumber? = nil
@@ -45,7 +44,6 @@ extension Volume {
         try change(request, .nothing) { _ = try $0.names.unlink(name, in: InodeNumber(parent)) }
     }
 
-    /// Removes an empty directory.
     package func removeDirectory(
         _ name: String, in parent: UInt64, request: RequestNumber? = nil
     ) throws(VolumeError) {
@@ -69,7 +67,6 @@ extension Volume {
         }
     }
 
-    /// Changes attributes of an inode.
     package func setAttributes(
         of node: UInt64, to changes: LocalAttributes, caller: Requester, request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {

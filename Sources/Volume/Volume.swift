@@ -48,12 +48,10 @@ package final class Volume: Sendable {
     /// The open inodes, for code that changes or drops content.
     package var openInodes: any OpenInodes { files }
 
-    /// The numbers of the open inodes.
     package var openNumbers: [InodeNumber] { files.numbers }
 
     // MARK: - Names and attributes
 
-    /// The attributes of the child of a directory with a name.
     package func lookup(_ name: String, in directory: UInt64) throws(VolumeError) -> Attributes {
         let parent = InodeNumber(rawValue: Int64(bitPattern: directory))
         guard FileNameText.byteCount(of: name) <= FileProviderItem.maximumFilenameLength else {
@@ -76,12 +74,10 @@ package final class Volume: Sendable {
         return attributes(for: inode)
     }
 
-    /// The attributes of an inode.
     package func attributes(of node: UInt64) throws(VolumeError) -> Attributes {
         attributes(for: try inode(node))
     }
 
-    /// The target of a symbolic link.
     package func linkTarget(of node: UInt64) throws(VolumeError) -> String {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         guard let target = try known({ try replica.database.linkTarget(of: number) }) else {

@@ -6,7 +6,6 @@ import Replica
 package protocol VolumeObserver: Sendable {
     /// A change was committed here. `effects` is what the kernel does not know of it.
     func volumeDidChange(_ effects: ReplicaEffects)
-    /// A file was opened.
     func didOpenFile(_ number: InodeNumber)
     /// The last handle of an inode was closed, or the kernel has forgotten an inode that has no name.
     func didCloseInode(_ number: InodeNumber)
@@ -14,6 +13,5 @@ package protocol VolumeObserver: Sendable {
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?)
     /// A lookup missed in a listed directory.
     func didMissName(in directory: InodeNumber)
-    /// The quota of the remote, if it is known.
     var remoteQuota: RemoteQuota? { get }
 }

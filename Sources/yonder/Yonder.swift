@@ -4,7 +4,6 @@ import Foundation
 import Glibc
 import Syscalls
 
-/// The command line.
 @main
 struct Yonder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -4,7 +4,6 @@ import Synchronization
 /// Decides which processes may cause fetches. Local content is readable by every process.
 package final class MaterializationPolicy: Sendable {
     private let rules: MaterializationRules
-    /// The fetch budgets of processes.
     package let budget: FetchBudget
     private let logger: Logger
     /// By process number. A decision is valid while the process runs the same program.

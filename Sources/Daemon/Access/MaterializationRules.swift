@@ -80,7 +80,6 @@ package struct MaterializationRules: Hashable, Sendable {
         exceptions.contains { $0.utf8.contains(UInt8(ascii: "/")) && $0.utf8.first != UInt8(ascii: "/") }
     }
 
-    /// Whether a process is one of the exceptions.
     func isException(_ process: Subject) -> Bool {
         Self.program(in: exceptions, process) != nil || Self.unit(in: exceptions, process) != nil
     }

@@ -61,7 +61,6 @@ struct ObservedProcess: Sendable {
             executable: identity.executable, name: name, thread: identity.name, controlGroup: controlGroup)
     }
 
-    /// The path of its control group.
     private var controlGroup: String? {
         let lines = Self.text("/proc/\(identity.process)/cgroup")?.split(separator: "\n") ?? []
         // The control group of version 2, else the one in which systemd keeps units in version 1.

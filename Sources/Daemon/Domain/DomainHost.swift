@@ -23,7 +23,6 @@ package final class DomainHost: Sendable {
     let mounted: VolumeMount
     /// Nil where no user's cache is known.
     private let thumbnails: ThumbnailMaker?
-    /// The fetch budgets of processes.
     let budget: FetchBudget
     private let pausing: DomainPausing
     private let present: Mutex<DomainOptions>
@@ -40,7 +39,6 @@ package final class DomainHost: Sendable {
     /// Compares the content files with their rows, which takes long in a large replica.
     private let recovery: Task<Void, Never>
 
-    /// Creates the provider of a domain.
     package typealias ProviderMaker =
         @Sendable (any FileProviderManager) throws -> any FileProviderReplicatedExtension
 
@@ -189,7 +187,6 @@ package final class DomainHost: Sendable {
 
     private func isElsewhere(_ place: FilePath) -> Bool { place != mounted.originalPath }
 
-    /// The current options.
     var options: DomainOptions { present.withLock { $0 } }
 
     /// Applies and stores new options. `isReadOnly` and the object store take effect at the next mount.
@@ -253,10 +250,8 @@ package final class DomainHost: Sendable {
         InheritedMount.remove(number, from: manager)
     }
 
-    /// The inodes that processes have open.
     package var openInodes: any OpenInodes { volume.openInodes }
 
-    /// Whether the mount exists.
     package var isMounted: Bool { mounted.isMounted }
 
     /// Whether the mount table does not have the mount, as after `umount -l` while programs have files open.

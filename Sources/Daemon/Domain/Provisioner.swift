@@ -12,7 +12,6 @@ struct Provisioner: Provisioning {
     let engine: SyncEngine
     let policy: MaterializationPolicy
     let thumbnails: ThumbnailMaker?
-    /// The name of the domain.
     let domain: String
 
     func provide(
@@ -210,7 +209,6 @@ extension EvictionRefusal {
         }
     }
 
-    /// The reason in words.
     var words: String {
         switch self {
         case .unsyncedEdits: "a local change is not on the remote yet; see 'yonder pending'"

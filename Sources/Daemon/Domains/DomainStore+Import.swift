@@ -6,7 +6,6 @@ import Replica
 import Syscalls
 import SystemPackage
 
-/// The result of an import.
 struct ImportedFolder: Sendable {
     var summary: ImportSummary
     var isTaken: Bool

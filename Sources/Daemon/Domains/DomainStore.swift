@@ -8,7 +8,6 @@ import SystemPackage
 
 /// The known domains: one folder each in the state directory.
 struct DomainStore: Sendable {
-    /// A known domain.
     struct Known: Sendable {
         var name: String
         var source: String

@@ -4,7 +4,6 @@ import Sync
 import Syscalls
 import SystemPackage
 
-/// Checks of domains, mounted or not.
 extension Domains {
     /// Checks domains one after the other. A mounted domain whose database must be rebuilt is unmounted meanwhile.
     func check(

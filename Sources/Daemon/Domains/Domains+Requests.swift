@@ -15,7 +15,6 @@ extension Domains {
         var hidesFiles = false
     }
 
-    /// The name of the domain of a mount command.
     func name(for arguments: MountArguments) throws -> String {
         if let source = arguments.source, let directory = arguments.directory {
             let name = try arguments.name ?? self.name(for: source, on: directory)

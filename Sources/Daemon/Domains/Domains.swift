@@ -52,7 +52,6 @@ actor Domains {
         self.logger = logger
     }
 
-    /// The mounted domains, sorted by name.
     var mounted: [DomainHost] { hosts.values.sorted { $0.name < $1.name } }
 
     /// The mounted domain that a reference names; see ``name(of:)``.
@@ -202,7 +201,6 @@ actor Domains {
         return host
     }
 
-    /// Unmounts a domain.
     func unmount(_ host: DomainHost) async {
         await acquire(host.name)
         defer { release(host.name) }

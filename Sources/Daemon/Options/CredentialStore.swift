@@ -31,7 +31,6 @@ struct CredentialStore: Sendable {
         try file(of: domain).replaceDurably(with: Array(data), permissions: .ownerReadWrite)
     }
 
-    /// Deletes the credentials of a domain.
     func forget(_ domain: String) {
         try? file(of: domain).unlinkIfPresent()
     }

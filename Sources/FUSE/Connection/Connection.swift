@@ -62,7 +62,6 @@ final class Connection: @unchecked Sendable {
 
     deinit { fuseshim_session_destroy(shim) }
 
-    /// The number of the next request.
     func nextUnique() -> UInt64 {
         lastUnique.wrappingAdd(1, ordering: .relaxed).newValue
     }

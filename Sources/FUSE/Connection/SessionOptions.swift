@@ -23,7 +23,6 @@ package struct SessionOptions: Hashable, Sendable {
     /// The kernel, which always checks permissions by mode, owner and group, also checks POSIX ACLs. It requests them as
     /// extended attributes; the file system keeps mode and ACL consistent.
     package var accessControlLists = false
-    /// The number of serving threads.
     package var threads = 8
 
     /// Whether this user may use ``allowsOthers``: root, or any user if /etc/fuse.conf has `user_allow_other`.

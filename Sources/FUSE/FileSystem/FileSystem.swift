@@ -34,7 +34,6 @@ package protocol FileSystem: AnyObject, Sendable {
 
     /// Opens a file. The kernel has handled `O_CREAT` and `O_EXCL`; the file system handles `O_TRUNC`.
     func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply)
-    /// Creates and opens a file.
     func create(
         _ request: Request, parent: NodeID, name: FileName, permissions: UInt32, flags: OpenFlags,
         reply: consuming CreateReply)

@@ -6,7 +6,6 @@ import SystemPackage
 /// its type. A reply that is dropped answers EIO. Answering may wait for the disk and for nothing else. To answer after
 /// the callback has returned, store the reply in a ``ParkedReply``.
 package protocol Reply: ~Copyable, Sendable {
-    /// Answers with an error.
     consuming func fail(_ error: Errno)
 
     /// Registers a handler for FUSE_INTERRUPT: the calling thread has received a signal, possibly a fatal one. Signals

@@ -54,7 +54,6 @@ final class MessageThread<Message: Sendable>: Sendable {
         }
     }
 
-    /// The number of queued messages.
     var count: Int { state.read { $0.waiting.count } }
 
     /// Ends the thread after the batch that it is handling.

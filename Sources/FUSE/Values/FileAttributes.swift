@@ -38,7 +38,6 @@ package struct FileAttributes: Hashable, Sendable {
         self.changeTime = changeTime
     }
 
-    /// Kind and permissions in one, as `st_mode`.
     package var mode: UInt32 { kind.rawValue | (permissions & 0o7777) }
 
     var shim: fuseshim_attributes {

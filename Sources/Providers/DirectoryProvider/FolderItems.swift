@@ -11,7 +11,6 @@ import SystemPackage
 struct FolderItems: Sendable {
     let rootDevice: UInt64
     let mounts: FolderMounts
-    /// The capabilities of every item.
     let capabilities: ItemCapabilities
 
     /// - Returns: nil for FIFOs, sockets, devices and hidden files.

@@ -2,7 +2,6 @@ import FileProvider
 import Syscalls
 import SystemPackage
 
-/// Permanent deletion.
 extension FolderWriter {
     func delete(_ identifier: ItemIdentifier, base: ItemVersion, _ options: DeleteItemOptions) throws {
         guard identifier != .rootContainer else {

@@ -63,7 +63,6 @@ struct SourceIdentity: Codable, Hashable, Sendable {
     }
 }
 
-/// The stored identity of the source.
 struct SourceRecord: Codable, Sendable {
     /// The path in the domain's source.
     var source: String

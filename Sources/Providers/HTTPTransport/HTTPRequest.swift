@@ -106,7 +106,6 @@ package struct HTTPResponseHead: Sendable, Hashable {
     package var lastModified: Int64? { fields["Last-Modified"].flatMap { HTTPDate.seconds(from: $0) } }
 }
 
-/// A response with its body.
 package struct HTTPResponse: Sendable, Hashable {
     package var head: HTTPResponseHead
     package var body: [UInt8]

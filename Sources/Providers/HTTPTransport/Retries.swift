@@ -2,7 +2,6 @@ import Foundation
 
 /// The pauses before a request is repeated.
 package struct Retries: Sendable, Hashable {
-    /// The largest number of attempts.
     package var attempts = 4
     /// The longest first pause; each further one may be twice as long.
     package var firstPause: Duration = .milliseconds(200)

@@ -7,7 +7,6 @@ import SystemPackage
 
 /// A second process of a program, which changes its remote as another client would.
 protocol OtherClient: Sendable {
-    /// The program itself.
     var program: (any ProgramReading)? { get }
     /// The item at a path as the program is asked for it.
     func reference(to path: String) async throws -> String
@@ -18,7 +17,6 @@ protocol OtherClient: Sendable {
     func write(_ bytes: [UInt8], to path: String) async throws
     func rename(_ path: String, to newPath: String) async throws
     func delete(_ path: String) async throws
-    /// Deletes all that can be deleted.
     func deleteAll() async
     func close() async
 }
@@ -144,7 +142,6 @@ struct ItemClient: OtherClient {
         return ProviderSession.template(name, in: parent, kind: kind)
     }
 
-    /// The directory and the name of a path.
     private func place(_ path: String) async throws -> (parent: ItemIdentifier, name: String) {
         var names = path.split(separator: "/").map(String.init)
         let name = names.popLast() ?? ""

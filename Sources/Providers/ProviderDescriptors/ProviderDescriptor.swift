@@ -23,7 +23,6 @@ package struct ProviderDescriptor: Hashable, Sendable {
     /// Environment variables with credentials; nil if there are none.
     package var identity: IdentityVariables?
 
-    /// Whether a source is of this kind.
     package func serves(_ source: String) -> Bool { prefixes.contains { source.utf8.starts(with: $0.utf8) } }
 
     package func option(_ name: String) -> ProviderOption? { options.first { $0.name == name } }

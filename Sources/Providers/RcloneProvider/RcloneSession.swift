@@ -9,7 +9,6 @@ import Synchronization
 ///
 /// The process ends with its standard input, so that it does not outlive a killed daemon.
 final class RcloneSession: Sendable {
-    /// What rclone is started with.
     struct Launch: Sendable {
         /// The program, or its name in PATH.
         var program: String

@@ -27,7 +27,6 @@ enum SFTPMessage {
     static let extendedReply: UInt8 = 201
 }
 
-/// A response.
 struct SFTPReply: Hashable, Sendable {
     var type: UInt8
     var identifier: UInt32

@@ -4,7 +4,6 @@ import FileProviderPaths
 import Foundation
 import Synchronization
 
-/// A directory on an SFTP server.
 final class SFTPRemote: PathRemote {
     /// A listing whose rest has not been requested yet.
     private struct OpenListing {

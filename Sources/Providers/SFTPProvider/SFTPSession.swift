@@ -48,7 +48,6 @@ final class SFTPSession: Sendable {
 
     deinit { pipes.closeAll() }
 
-    /// Starts the program.
     private static func start(
         _ command: [String], environment: [String: String], host: String, patience: Duration
     ) async throws -> SFTPSession {

@@ -4,7 +4,6 @@ import HTTPTransport
 import Logging
 import SystemPackage
 
-/// The provider for collections on WebDAV servers.
 package enum WebDAVProvider {
     /// What was detected about a server before its domain exists.
     package struct Findings: Hashable, Sendable {

@@ -18,7 +18,6 @@ package struct SiblingFile: Hashable, Sendable {
 package struct SiblingFiles: Sendable {
     package var directory: InodeNumber
     package var byName: [SiblingFile]
-    /// As they are listed.
     package var byListing: [SiblingFile]
     /// As they are listed, and from the first one after the last.
     package var around: [SiblingFile]

@@ -19,7 +19,6 @@ package struct RecordedResult<Value> {
 }
 
 extension RecordedResult where Value == Void {
-    /// The change returns nothing.
     package static var nothing: Self { Self { _, _ in () } }
 
     /// The change prepared a file for writing. Recovery removes the mark of a file that is not open, and without a mark

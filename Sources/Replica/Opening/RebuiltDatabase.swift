@@ -29,7 +29,6 @@ struct RebuiltDatabase {
         complete = FilePath(place.string + "-rebuilt")
     }
 
-    /// Removes what is not complete.
     func removeIncomplete() {
         for suffix in ["", "-wal", "-shm", "-journal"] { try? FilePath(anew.string + suffix).unlinkIfPresent() }
     }

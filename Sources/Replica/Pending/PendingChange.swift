@@ -239,7 +239,6 @@ extension Database {
 }
 
 extension Database {
-    /// The number of pending changes.
     func pendingCount() throws -> Int {
         try Int.fetchOne(
             self,

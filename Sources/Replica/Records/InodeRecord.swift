@@ -35,7 +35,6 @@ package struct InodeRecord: Hashable, Sendable {
     package var createdAt: FileTimestamp
     /// When it was read last, as a process said; `nil`: like ``modifiedAt``.
     package var accessedAt: FileTimestamp?
-    /// The device number of a device file.
     package var device: UInt32
     /// How many of a directory's entries are directories, as far as they are known.
     package var subdirectories: Int

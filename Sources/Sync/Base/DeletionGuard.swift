@@ -7,7 +7,6 @@ import Synchronization
 /// What reads find missing one by one counts, too: a program that reads all files of a disk that is not mounted would remove
 /// them all before the next round.
 final class DeletionGuard: Sendable {
-    /// What is held.
     struct Hold: Hashable {
         /// The number of missing items.
         var gone: Int
@@ -79,7 +78,6 @@ final class DeletionGuard: Sendable {
     /// mounted.
     var holdsChanges: Bool { state.withLock { $0.holdsChanges } }
 
-    /// Whether any removal is held.
     var holdsRemovals: Bool { state.withLock { $0.hold != nil } }
 
     /// What is held, and what the user can do about it; nil when nothing is.

@@ -89,7 +89,6 @@ package final class Warnings: Sendable {
         state.withLock { $0.entries.last { $0.causes.contains(cause) }?.text }
     }
 
-    /// The conflict copies that warnings are about.
     var conflictCopies: [InodeNumber] {
         state.withLock { $0.entries.flatMap(\.causes) }.compactMap { cause in
             if case .conflict(let number) = cause { number } else { nil }

@@ -28,7 +28,6 @@ struct DirectoryComparison: SyncPart {
         self.request = request
     }
 
-    /// The result for one directory.
     enum Outcome: Sendable {
         case compared
         case gone

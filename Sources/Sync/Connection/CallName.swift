@@ -16,6 +16,5 @@ enum CallName: String, Sendable {
     case quota
     case importDidFinish
 
-    /// Whether it changes the remote.
     var isChange: Bool { [.createItem, .modifyItem, .deleteItem].contains(self) }
 }

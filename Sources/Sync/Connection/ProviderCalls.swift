@@ -114,7 +114,6 @@ final class ProviderCalls: Sendable {
         lanes.promote(ticket)
     }
 
-    /// The call was not made.
     private struct Refusal: Error {
         var error: FileProviderError
     }

@@ -53,7 +53,6 @@ struct ReadPredictor: Sendable {
     /// Prefetched files that the reader has not reached yet.
     var ahead: Set<InodeNumber> { Set(sizes.keys) }
 
-    /// Whether a file is one of ``ahead``.
     func isAhead(_ file: InodeNumber) -> Bool { sizes[file] != nil }
 
     /// A process reads a file.

@@ -50,7 +50,6 @@ final class EarlyUploads: SyncPart {
         signal.wake()
     }
 
-    /// The early upload of a file.
     func content(of number: InodeNumber) -> GrowingContent? {
         state.withLock { $0.underWay[number] }
     }

@@ -14,7 +14,6 @@ struct Planner: Sendable {
         case waits
         /// Another item has the name on the remote, and has to give it up first.
         case waitsForName
-        /// Not before this moment.
         case notBefore(FileTimestamp)
         case nothing
     }

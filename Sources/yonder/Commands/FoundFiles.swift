@@ -5,7 +5,6 @@ import SystemPackage
 /// The files in the directory of a domain that is not mounted, which were written there by mistake. After the mount they are below
 /// it, and are moved into it.
 struct FoundFiles {
-    /// What was moved, and what was not.
     struct Report {
         /// The number of files and links that are in the mount now.
         var moved = 0

@@ -12,7 +12,6 @@ struct Finding: Codable, Hashable {
     /// What was examined, in a word or a path.
     var subject: String
     var text: String
-    /// What to do.
     var advice: String?
 
     static func ok(_ subject: String, _ text: String) -> Finding { Finding(grade: .ok, subject: subject, text: text) }

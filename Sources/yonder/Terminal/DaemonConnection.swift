@@ -91,7 +91,6 @@ struct DaemonConnection: Sendable {
     /// A daemon that crashes again and again; nil while it runs.
     var crashLoop: CrashLoop? { CrashLoop(in: places) }
 
-    /// Whether a daemon listens.
     func answers() async -> Bool { await ControlClient.answers(at: places.socket) }
 
     /// Starts the daemon if none listens.

@@ -39,7 +39,6 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
         }
     }
 
-    /// Ends the list.
     func finish() throws {
         guard output.isJSON else { return }
         Output.write(isEmpty ? "[]\n" : "\n]\n", to: .standardOutput)

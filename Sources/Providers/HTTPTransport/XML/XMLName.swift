@@ -20,7 +20,6 @@ package struct XMLName: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// An XML element with its content.
 package struct XMLElement: Sendable, Hashable {
     package var name: XMLName
     /// Without namespace declarations.

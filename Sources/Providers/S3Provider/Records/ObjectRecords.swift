@@ -98,7 +98,6 @@ final class ObjectRecords: Sendable {
             })
     }
 
-    /// Whether a rename has made an object.
     func hasMade(_ object: S3Object, _ rename: MoveRecord) -> Bool { note(of: object)?.renaming == rename.begun }
 
     /// Objects are no copies of a rename any more.

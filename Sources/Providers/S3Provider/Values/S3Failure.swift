@@ -60,7 +60,6 @@ struct S3Failure: Error {
         }
     }
 
-    /// What the server said.
     var serverMessage: String {
         let said = [code, message].filter { !$0.isEmpty }.joined(separator: ": ")
         return said.isEmpty ? "status \(status)" : String(said.prefix(300))

@@ -34,7 +34,6 @@ final class ChunkedUploads: Sendable {
         return max(chunk, (least + (1 << 20) - 1) / (1 << 20) * (1 << 20))
     }
 
-    /// One upload in progress.
     private struct Upload {
         var record: ChunkRecord
         var directory: CollectionAddress

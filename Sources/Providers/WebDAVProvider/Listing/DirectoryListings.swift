@@ -46,7 +46,6 @@ struct DirectoryListings: Sendable {
 
     func endAll() { listings.endAll() }
 
-    /// Starts a listing.
     private func list(_ path: RemotePath) -> ListingStream {
         let stream = ListingStream(in: spoolDirectory)
         let (client, what) = (server.client, path.name ?? "/")

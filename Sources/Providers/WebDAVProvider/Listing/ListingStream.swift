@@ -22,7 +22,6 @@ final class ListingStream: Sendable {
         var isReady: Bool { result != nil || isDirectory == false || isDirectory == true && spool.count >= wanted }
     }
 
-    /// A part of a listing.
     struct Part {
         var entries: [RemoteEntry]
         var leavesOut: Bool
@@ -128,7 +127,6 @@ final class ListingStream: Sendable {
         }
     }
 
-    /// Ends the listing.
     func cancel() {
         let task = state.withLock { state in
             state.spool.close()

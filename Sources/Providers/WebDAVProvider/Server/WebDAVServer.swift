@@ -33,7 +33,6 @@ final class WebDAVServer: Sendable {
     /// The domain must not change anything on the server, so hidden files are not removed either.
     let isReadOnly: Bool
     private let state = Mutex(State())
-    /// The number of concurrent requests.
     static let concurrentCalls = 64
 
     init(

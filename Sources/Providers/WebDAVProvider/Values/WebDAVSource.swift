@@ -5,7 +5,6 @@ import HTTPTransport
 package struct WebDAVSource: Hashable, Sendable {
     /// The collection; its path ends in a slash.
     package var url: HTTPURL
-    /// The user name in the source.
     package var user: String?
 
     /// - Throws: `providerNotFound` with the reason for an invalid source. A password in it is refused, because sources are
