@@ -5,7 +5,7 @@ import Volume
 
 /// A mounted volume: the session with the kernel and the file system that answers it.
 package final class VolumeMount: Sendable {
-    private let session: Session
+    package let session: Session
     private let fileSystem: VolumeFileSystem
 
     /// - Parameters:
@@ -76,12 +76,6 @@ package final class VolumeMount: Sendable {
         try missed.takeAll { [fileSystem] record in fileSystem.count(record) }
     }
 
-    /// What a successor of this process needs to take over the mount, with ``device``.
-    package var record: SessionRecord? { session.record }
-
-    /// The mount's device, valid while this lives. The mount lives as long as any process has it open.
-    package var device: FileDescriptor { session.device }
-
     private func serve() throws(Errno) {
         do {
             try session.serve(fileSystem)
@@ -91,48 +85,16 @@ package final class VolumeMount: Sendable {
         }
     }
 
-    /// Unmounts, also while the mount is in use. Blocks briefly; must not be called on a thread that answers the kernel.
-    package func unmount() throws(Errno) {
-        try session.unmount()
-    }
-
-    /// Aborts the connection: waiting requests fail.
-    package func abort() {
-        session.abort()
-    }
-
     /// Records the changes of closed files at once. Blocks on the disk.
     package func settle() {
         fileSystem.closedFiles.flush()
     }
-
-    package var isMounted: Bool { session.isMounted }
-
-    /// Whether another mount is on it, or on a directory above it.
-    package var isCovered: Bool { session.isCovered }
-
-    /// Whether the mount table does not have the mount.
-    package var isDetached: Bool { session.isDetached }
-
-    /// Where the mount is now; nil when it is not there any more, or covered.
-    package var presentMountPoint: FilePath? { session.presentMountPoint }
-
-    /// Where it was mounted, without symbolic links, or taken over; nil before that.
-    package var originalPath: FilePath? { session.mountPoint }
-
-    /// Where the mount is now, also when it is covered; nil when it is not there any more.
-    package var presentPath: FilePath? { session.presentPath }
 
     /// Whether a mount of the mount table is this one, or a bind mount of the whole of it. May block briefly.
     package func isMount(_ mount: MountTable.Mount) -> Bool { session.isMount(mount) }
 
     /// Whether the kernel reads materialized files directly.
     package var hasPassthrough: Bool { session.negotiated?.passthrough == true }
-
-    /// Returns when the mount has ended, also when another process has unmounted it.
-    package func waitUntilEnded() async {
-        await session.waitUntilEnded()
-    }
 
     /// Returns when the kernel has processed all invalidations that were posted before.
     package func drainNotifications() async {

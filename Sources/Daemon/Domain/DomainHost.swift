@@ -139,7 +139,7 @@ package final class DomainHost: Sendable {
                 try options.keep(in: replica, of: domain.source, on: mountpoint.fileNameText, directory)
                 if previous == nil { try replica.database.set(.isToBeMounted, to: "") }
             } catch {
-                if previous == nil { mounted.abort() }
+                if previous == nil { session.abort() }
                 guard ReplicaDamage(error) == nil else { throw error }
                 throw ControlError(
                     .failed, "how it is mounted cannot be kept there: \(error.reason)", path: directory.string)
@@ -180,12 +180,12 @@ package final class DomainHost: Sendable {
     private static let otherReaders = 6
 
     /// Where the mount is, without symbolic links. Reads the mount table.
-    var place: FilePath { mounted.presentPath ?? mounted.originalPath ?? originalMountpoint }
+    var place: FilePath { mounted.session.presentPath ?? mounted.session.mountPoint ?? originalMountpoint }
 
     /// The directory on which the user has mounted it; or where the mount is, when a directory above it was renamed. Reads the mount table.
     package var mountpoint: FilePath { isElsewhere(place) ? place : originalMountpoint }
 
-    private func isElsewhere(_ place: FilePath) -> Bool { place != mounted.originalPath }
+    private func isElsewhere(_ place: FilePath) -> Bool { place != mounted.session.mountPoint }
 
     var options: DomainOptions { present.withLock { $0 } }
 
@@ -230,7 +230,7 @@ package final class DomainHost: Sendable {
     /// Stores a new mount with the service manager, so that the next process can continue it. One that was taken over is stored
     /// already: it must not be removed for a moment in which this process may be killed.
     func store(in manager: ServiceManager) {
-        guard stored.withLock({ $0 }) == nil, manager.keeper != nil, let record = mounted.record else { return }
+        guard stored.withLock({ $0 }) == nil, manager.keeper != nil, let record = mounted.session.record else { return }
         do {
             let description = PreviousMount.Description(domain: name, session: record)
             files.mountDescription = try Array(JSONEncoder().encode(description))
@@ -238,7 +238,7 @@ package final class DomainHost: Sendable {
             let names = InheritedMount.names(number)
             stored.withLock { $0 = number }
             try manager.store(files.tableDescriptor, as: names.handles)
-            try manager.store(mounted.device, as: names.device)
+            try manager.store(mounted.session.device, as: names.device)
         } catch {
             logger.warning("the mount ends with this process, because it cannot be stored: \(error)")
         }
@@ -252,17 +252,17 @@ package final class DomainHost: Sendable {
 
     package var openInodes: any OpenInodes { volume.openInodes }
 
-    package var isMounted: Bool { mounted.isMounted }
+    package var isMounted: Bool { mounted.session.isMounted }
 
     /// Whether the mount table does not have the mount, as after `umount -l` while programs have files open.
-    package var isDetached: Bool { mounted.isDetached }
+    package var isDetached: Bool { mounted.session.isDetached }
 
     /// Verifies that a path leads to the mount.
     ///
     /// - Throws: `failed` while another mount is on this one, or on a directory above it: no path leads to it, and it could only be left
     ///   there, dead.
     func checkUncovered() throws(ControlError) {
-        guard mounted.isCovered else { return }
+        guard mounted.session.isCovered else { return }
         throw ControlError(
             .failed, "another file system is mounted on it, or on a directory above it; unmount that first",
             path: mountpoint.fileNameText)
@@ -294,7 +294,7 @@ package final class DomainHost: Sendable {
         await thumbnails?.cancel()
         await engine.stop()
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
-        let mountpoint = mounted.presentMountPoint
+        let mountpoint = mounted.session.presentMountPoint
         if let mountpoint { keep(mountpoint) }
         _ = await Self.within(Self.timeForKernel) {
             // No path leads to a detached mount.
@@ -303,14 +303,14 @@ package final class DomainHost: Sendable {
             }
         }
         do {
-            try mounted.unmount()
+            try mounted.session.unmount()
         } catch {
             logger.error("'\(name)' cannot be unmounted: \(error)")
         }
-        var isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
+        var isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.session.waitUntilEnded() }
         if !isDone {
-            mounted.abort()
-            isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.waitUntilEnded() }
+            mounted.session.abort()
+            isDone = await Self.within(.seconds(1)) { [mounted] in await mounted.session.waitUntilEnded() }
         }
         mounted.settle()
         let pending = countPending()
@@ -348,7 +348,7 @@ package final class DomainHost: Sendable {
 
     /// Returns when the mount has ended, also when another process has unmounted it.
     package func waitUntilUnmounted() async {
-        await mounted.waitUntilEnded()
+        await mounted.session.waitUntilEnded()
     }
 
     /// Returns when the kernel has processed all invalidations so far. Before that, a process may still reach an item
