@@ -1,5 +1,4 @@
 import Control
-import FileProvider
 import Replica
 import Sync
 import Syscalls

@@ -2,7 +2,6 @@ import Control
 import FileProvider
 import Replica
 import Sync
-import SystemPackage
 
 struct TrashCommands: Sendable {
     let domains: Domains

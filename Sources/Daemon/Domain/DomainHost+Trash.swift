@@ -2,7 +2,6 @@ import FileProvider
 import Replica
 import Sync
 import Syscalls
-import SystemPackage
 
 /// The trash, with Apple's names. Both actions are local changes, and are uploaded later.
 extension DomainHost {

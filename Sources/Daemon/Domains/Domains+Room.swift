@@ -1,4 +1,3 @@
-import Control
 import Logging
 import SystemPackage
 

@@ -8,7 +8,6 @@ import Replica
 import Sync
 import Syscalls
 import SystemPackage
-import Volume
 
 /// The mounted domains. Mounts and unmounts of one name are serialized.
 actor Domains {

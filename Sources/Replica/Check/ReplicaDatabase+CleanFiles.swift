@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 extension ReplicaDatabase {
     /// Files whose content is here whole and is the remote's, in the order of their numbers.

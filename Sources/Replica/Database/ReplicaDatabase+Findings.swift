@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// What was found and corrected when the replica was opened. It is kept until a check with `--repair` has reported it, so
 /// that a mount before the check does not hide it.

@@ -1,5 +1,3 @@
-import GRDB
-
 extension ReplicaDatabase {
     /// Lets local changes wait for their commit from now on, if the database is a new one: else they do already.
     func beginRedoLog() throws {

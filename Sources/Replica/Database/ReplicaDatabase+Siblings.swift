@@ -1,5 +1,3 @@
-import GRDB
-
 /// A file beside another one.
 package struct SiblingFile: Hashable, Sendable {
     package var number: InodeNumber

@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// Applies the provider's reports and answers to the mount: one call, one transaction.
 package struct Ingestion {

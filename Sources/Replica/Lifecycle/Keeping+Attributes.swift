@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Syscalls
 import SystemPackage
 

@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// Listings of directories, page by page, and the comparison of listed directories with the remote.
 package struct DirectoryListings: RemotePart {

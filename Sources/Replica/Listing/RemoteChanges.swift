@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// The provider's reports beside listings: batches of changes, items that were looked up, the trash.
 package struct RemoteChanges: RemotePart {

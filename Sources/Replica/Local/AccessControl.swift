@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 import SystemPackage
 
 /// POSIX ACLs. The kernel checks permissions by them, and leaves it to the file system to keep mode and ACL in step

@@ -1,6 +1,5 @@
 import FileProvider
 import Foundation
-import GRDB
 import Syscalls
 import SystemPackage
 

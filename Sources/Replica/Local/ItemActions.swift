@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 import SystemPackage
 
 /// Changes by users of the API, addressed by item identifiers. The kernel does not know of them and is told.

@@ -1,4 +1,3 @@
-import FileProvider
 import GRDB
 import Syscalls
 import SystemPackage

@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 import SystemPackage
 
 /// Attributes, times and extended attributes.

@@ -1,6 +1,5 @@
 import FileNames
 import FileProvider
-import GRDB
 import SystemPackage
 
 /// The effect of a rename if the new name exists.

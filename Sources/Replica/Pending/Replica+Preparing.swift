@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// Local changes as the provider is to be told of them.
 extension Replica {

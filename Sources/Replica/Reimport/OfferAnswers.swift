@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// The provider's answers to items that were offered again after a reimport.
 package struct OfferAnswers: RemotePart {

@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// Which version of its content an inode has: the one that a process opened, or the newest of the remote's.
 package struct ContentVersions: RemotePart {

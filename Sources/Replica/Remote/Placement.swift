@@ -1,7 +1,6 @@
 import FileNames
 import FileProvider
 import Foundation
-import GRDB
 
 /// Applies what the remote has of single items: at their place, with their attributes.
 ///

@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 import Syscalls
 
 /// The remote's trash: what is trashed there lies in the trash here, and what lies below a trashed directory is left

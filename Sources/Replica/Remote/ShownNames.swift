@@ -1,5 +1,4 @@
 import FileProvider
-import GRDB
 
 /// The names under which items are shown, where several items of a directory have one name.
 struct ShownNames: RemotePart {

@@ -1,6 +1,5 @@
 import FileProvider
 import Foundation
-import GRDB
 
 /// Local changes that were sent, and what the provider answered.
 package struct UploadAnswers: RemotePart {

@@ -1,4 +1,3 @@
-import FileProvider
 import Replica
 import Synchronization
 

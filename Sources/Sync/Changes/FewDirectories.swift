@@ -1,4 +1,3 @@
-import FileProvider
 import Replica
 
 /// Compares a few listed directories, and nothing else.

@@ -1,4 +1,3 @@
-import FileProvider
 import Replica
 
 /// Removes the `.trashinfo` files of items that were moved out of the trash by hand.

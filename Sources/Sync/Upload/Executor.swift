@@ -1,7 +1,6 @@
 import FileProvider
 import Replica
 import Synchronization
-import SystemPackage
 
 /// Carries out one operation: asks the provider, and records what came of it.
 struct Executor: SyncPart {

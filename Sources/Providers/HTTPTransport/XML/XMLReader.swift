@@ -1,5 +1,3 @@
-import FileProvider
-
 /// Parses an XML document as it arrives, and returns each child of its root as soon as it is complete, so that a response with a
 /// hundred thousand of them is never in memory as a whole.
 package struct XMLReader {

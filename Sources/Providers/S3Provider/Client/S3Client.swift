@@ -1,4 +1,3 @@
-import FileProvider
 import FileProviderPaths
 import Foundation
 import HTTPTransport

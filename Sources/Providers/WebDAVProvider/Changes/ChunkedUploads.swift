@@ -2,7 +2,6 @@ import FileProvider
 import FileProviderPaths
 import HTTPTransport
 import Synchronization
-import SystemPackage
 
 /// Sends large files in chunks, so that an interrupted upload continues, by Nextcloud's chunked upload, version 2: each upload
 /// has a directory with numbered chunks, and a move of their concatenation to the file's path ends it.
