@@ -78,7 +78,7 @@ extension MemoryFileSystem {
         switch content {
         case .bytes(let bytes):
             let start = min(Int(offset), bytes.count)
-            reply.succeed(bytes.span.extracting(start..<min(start + count, bytes.count)).bytes)
+            reply.succeed([UInt8](bytes[start..<min(start + count, bytes.count)]))
         case .file(let file, _), .backing(let file, _, _):
             reply.succeed(from: file, at: offset, count: count)
         case .parked:

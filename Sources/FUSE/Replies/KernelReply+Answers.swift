@@ -103,13 +103,6 @@ extension KernelReply where Answer == Answers.Bytes {
         }
     }
 
-    package consuming func succeed(_ bytes: borrowing RawSpan) {
-        let capacity = capacity
-        _ = answer { request in
-            bytes.withUnsafeBytes { fuseshim_reply_bytes(request, $0.baseAddress, min($0.count, capacity)) }
-        }
-    }
-
     /// Answers with a range of a file: spliced on the thread that received the request, copied on any other. The answer
     /// is shorter at the end of the file; a read error becomes the answer. May wait for the disk.
     package consuming func succeed(from file: OwnedDescriptor, at offset: Int64, count: Int) {

@@ -6,10 +6,6 @@ package final class ParkedReply<Held: Reply & ~Copyable>: Sendable {
     // Uncontended: locked twice in its life.
     private let held: Mutex<Held?>
 
-    package init(_ reply: consuming Held) {
-        held = Mutex(reply)
-    }
-
     /// Parks a reply with a handler for the interruption of its caller, which typically takes the reply and answers
     /// EINTR. The handler runs as described by ``Reply/onInterrupt(_:)``.
     package init(_ reply: consuming Held, onInterrupt handler: @escaping @Sendable (ParkedReply<Held>) -> Void) {

@@ -16,8 +16,6 @@ package struct AttributeChanges: Hashable, Sendable {
     package var accessTime: Time?
     package var modificationTime: Time?
 
-    package init() {}
-
     init(_ change: fuseshim_change) {
         let valid = change.valid
         let values = change.attributes

@@ -25,8 +25,6 @@ struct BrowsedDirectories {
     /// At most one part in so many of the time is spent on comparisons.
     static let longestShare = 20
 
-    var isEmpty: Bool { looks.isEmpty }
-
     /// When the next comparison is due; nil for none.
     var nextDue: Instant? { looks.values.map(\.due).min() }
 
