@@ -74,7 +74,7 @@ extension SyncEngine {
                 }
             }
             if isFailing, let mark = current {
-                if isReadOnly { throw ReadOnlyProvider.refusal }
+                if isReadOnly { throw ProviderCalls.readOnlyRefusal }
                 try connection.check()
                 if let refusal = refusalWhileHeld { throw refusal }
                 if let failure = try replica.database.obstacle(toSending: mark) { throw failure }

@@ -26,7 +26,7 @@ extension SyncEngine {
 
     /// Why nothing is sent at present: the domain is read-only, the remote is not asked, or nearly all of it is missing.
     package var obstacleToSending: FileProviderError? {
-        if isReadOnly { return ReadOnlyProvider.refusal }
+        if isReadOnly { return ProviderCalls.readOnlyRefusal }
         return connection.failure ?? refusalWhileHeld
     }
 

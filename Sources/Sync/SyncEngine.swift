@@ -52,7 +52,6 @@ package final class SyncEngine: SyncPart {
         accounting: (any FetchAccounting)? = nil, uploadDelays: UploadDelays = UploadDelays(),
         conflictLabel: @escaping @Sendable () -> String = { "conflicted copy" }, logger: Logger
     ) {
-        let provider = isReadOnly ? ReadOnlyProvider(provider) : provider
         self.isReadOnly = isReadOnly
         self.isInteractive = isInteractive
         hasTrash = provider.features.trash && provider.features.writing
@@ -70,7 +69,7 @@ package final class SyncEngine: SyncPart {
         let schedule = RefreshSchedule(replica: replica, connection: connection, polling: polling)
         self.schedule = schedule
         let calls = ProviderCalls(
-            provider: provider, connection: connection, patience: patience,
+            provider: provider, isReadOnly: isReadOnly, connection: connection, patience: patience,
             metrics: CallMetrics(domain: domainName),
             onLatch: {
                 syncEvents.tell(.offline, of: nil, named: connection.failure?.message ?? "")

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderTesting
+import Logging
 import Replica
 import SystemPackage
 import TestSupport
@@ -93,7 +94,8 @@ extension EngineTests {
                 #expect(
                     try await eventually(within: .seconds(10)) {
                         try machine.replica.database.item(ofInode: kept)?.identifier == "b"
-                            && machine.replica.database.failure(of: lost)?.message == ReadOnlyProvider.refusal.message
+                            && machine.replica.database.failure(of: lost)?.message
+                                == ProviderCalls.readOnlyRefusal.message
                     })
                 #expect(try await machine.read(lost) == "first a")
                 #expect(machine.provider.tree.applied.isEmpty)
@@ -117,28 +119,24 @@ extension EngineTests {
             }
         }
 
-        @Test("WRITE-15: a read-only provider passes no call that writes, and every call that reads")
-        func theProviderRefuses() async throws {
+        @Test("WRITE-15: no call that writes is made for a read-only domain, and every call that reads")
+        func callsAreRefused() async throws {
             let provider = InMemoryProvider()
             provider.change(ScriptRun.fill)
-            let guarded = ReadOnlyProvider(provider)
+            let calls = ProviderCalls(
+                provider: provider, isReadOnly: true, connection: Connection(logger: Logger(label: "test")),
+                patience: .seconds(30), metrics: CallMetrics(domain: "test"), onLatch: {}, onRecovery: {})
             let request = FileProviderRequest(reason: .synchronization)
-            let item = try await guarded.item(for: "a", request: request)
-            await #expect(throws: FileProviderError.self) {
-                _ = try await guarded.createItem(
-                    basedOn: item, fields: [.filename], contents: nil, options: [.mayAlreadyExist], request: request)
+            let item = try await calls.make(.item, for: request) { try await $0.item(for: "a", request: request) }
+            #expect(item.filename == "a")
+            for call in [CallName.createItem, .modifyItem, .deleteItem] {
+                let refusal = await #expect(throws: FileProviderError.self) {
+                    try await calls.make(call, for: request) { _ in Issue.record("\(call) was made") }
+                }
+                #expect(refusal?.message == ProviderCalls.readOnlyRefusal.message)
             }
-            await #expect(throws: FileProviderError.self) {
-                _ = try await guarded.modifyItem(
-                    item, baseVersion: item.itemVersion, changedFields: [.filename], contents: nil, options: [],
-                    request: request)
-            }
-            await #expect(throws: FileProviderError.self) {
-                try await guarded.deleteItem(
-                    identifier: "a", baseVersion: item.itemVersion, options: [], request: request)
-            }
-            #expect(provider.tree.applied.isEmpty)
-            #expect(!((guarded as Any) is any EarlyContentReceiver))
+            let isMade = try await calls.make(.createItem, for: request, recognizesOnly: true) { _ in true }
+            #expect(isMade)
         }
     }
 }

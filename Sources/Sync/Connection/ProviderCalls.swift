@@ -2,9 +2,12 @@ import FileProvider
 import SystemPackage
 
 /// The only way to call a provider. It limits concurrency by lane, fails at once while the domain is latched, retries
-/// transient failures, and turns each failure into a ``FileProviderError``.
+/// transient failures, and turns each failure into a ``FileProviderError``. It refuses the calls that would change the remote of a
+/// read-only domain.
 final class ProviderCalls: Sendable {
     let provider: any FileProviderReplicatedExtension
+    /// Whether nothing may be changed on the remote.
+    let isReadOnly: Bool
     let connection: Connection
     let traffic = ContentTraffic()
     private let metrics: CallMetrics
@@ -16,10 +19,12 @@ final class ProviderCalls: Sendable {
     private static let attempts = 3
 
     init(
-        provider: any FileProviderReplicatedExtension, connection: Connection, patience: Duration,
-        metrics: CallMetrics, onLatch: @escaping @Sendable () -> Void, onRecovery: @escaping @Sendable () -> Void
+        provider: any FileProviderReplicatedExtension, isReadOnly: Bool = false, connection: Connection,
+        patience: Duration, metrics: CallMetrics, onLatch: @escaping @Sendable () -> Void,
+        onRecovery: @escaping @Sendable () -> Void
     ) {
         self.provider = provider
+        self.isReadOnly = isReadOnly
         self.connection = connection
         self.metrics = metrics
         self.onLatch = onLatch
@@ -29,18 +34,21 @@ final class ProviderCalls: Sendable {
         lanes = CallLanes(limit: provider.features.concurrentCalls)
     }
 
-    /// Whether nothing may be changed on the remote.
-    var isReadOnly: Bool { provider is ReadOnlyProvider }
+    /// What a change says that is not sent.
+    static let readOnlyRefusal = FileProviderError.posix(
+        .readOnlyFileSystem,
+        "the domain is read-only, so nothing is sent to the remote: mount it with --no-read-only to send it")
 
     /// Makes a call. A transient failure is retried a few times before it is thrown.
     ///
     /// - Parameters:
     ///   - call: what `body` calls.
+    ///   - recognizesOnly: a `createItem` with which the provider looks whether it has the item, and makes nothing.
     ///   - ticket: the call's place among the others, when that may change; else it follows from the request.
     ///   - progress: told whenever something arrives, so that the call is not given up for making no progress.
     func make<Value: Sendable>(
-        _ call: CallName, for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil,
-        progress: CallProgress = CallProgress(),
+        _ call: CallName, for request: FileProviderRequest, recognizesOnly: Bool = false,
+        ticket: CallLanes.Ticket? = nil, progress: CallProgress = CallProgress(),
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws(FileProviderError) -> Value {
         let ticket = ticket ?? CallLanes.Ticket(Self.lane(of: request))
@@ -57,6 +65,7 @@ final class ProviderCalls: Sendable {
                         answered: progress.advance)
                     let start = ContinuousClock.now
                     do {
+                        if isReadOnly, call.isChange, !recognizesOnly { throw Self.readOnlyRefusal }
                         let value = try await CallContext.$current.withValue(context) {
                             try await watchdog.run(progress) { [provider] in try await body(provider) }
                         }

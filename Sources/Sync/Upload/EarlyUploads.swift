@@ -29,9 +29,11 @@ final class EarlyUploads: SyncPart {
     /// A program that has not written this much by then is slower than what an early upload saves.
     private static let patience = Duration.seconds(5)
 
-    /// - Returns: nil when the provider takes only what is whole.
+    /// - Returns: nil when the provider takes only what is whole, and for a read-only domain.
     init?(_ context: SyncContext) {
-        guard let receiver = context.calls.provider as? any EarlyContentReceiver else { return nil }
+        guard !context.calls.isReadOnly, let receiver = context.calls.provider as? any EarlyContentReceiver else {
+            return nil
+        }
         self.context = context
         self.receiver = receiver
         // The kernel writes without requests, so the files are compared for some time after each change.

@@ -39,7 +39,7 @@ extension Executor {
         _ prepared: SentChange, _ offer: Offer, recognizing isOnly: Bool, _ transfer: UploadTransfer
     ) async throws -> Bool {
         if calls.isReadOnly, !isOnly {
-            try await postpone(prepared, ReadOnlyProvider.refusal)
+            try await postpone(prepared, ProviderCalls.readOnlyRefusal)
             return true
         }
         var sent = prepared
@@ -67,7 +67,7 @@ extension Executor {
         let wanted = options
         do {
             return .change(
-                try await make(.createItem, transfer) { provider in
+                try await make(.createItem, transfer, recognizesOnly: isOnly) { provider in
                     try await provider.createItem(
                         basedOn: sent.item, fields: sent.fields, contents: source, options: wanted, request: request)
                 })

@@ -141,13 +141,13 @@ struct Executor: SyncPart {
 
     /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
     func make<Value: Sendable>(
-        _ call: CallName, _ transfer: UploadTransfer? = nil,
+        _ call: CallName, _ transfer: UploadTransfer? = nil, recognizesOnly: Bool = false,
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws -> Value {
         let wasWritten = Mutex(false)
         do {
             return try await calls.make(
-                call, for: request, progress: transfer?.callProgress ?? CallProgress()
+                call, for: request, recognizesOnly: recognizesOnly, progress: transfer?.callProgress ?? CallProgress()
             ) { provider in
                 do {
                     transfer?.restart()
