@@ -25,7 +25,7 @@ import Testing
         )
         defer { folder.directory.remove() }
         let environment = folder.environment
-        let remote = try SFTPProvider.remote(folder.domain.source) { environment }
+        let remote = try SFTPProviderFactory.remote(folder.domain.source) { environment }
         try await withCleanUp({ await remote.close() }) {
             try await test(remote, folder) { words in
                 try String(contentsOfFile: notes["log"].string, encoding: .utf8).split(whereSeparator: \.isNewline).map(

@@ -1,4 +1,5 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import SystemPackage
@@ -52,7 +53,7 @@ final class SFTPFolder: RemoteUnderTest, TestFolder {
     /// Runs a test with a connection to the server, and takes both away.
     func withRemote(_ test: (SFTPRemote) async throws -> Void) async throws {
         let environment = environment
-        let remote = try SFTPProvider.remote(domain.source) { environment }
+        let remote = try SFTPProviderFactory.remote(domain.source) { environment }
         try await withCleanUp({
             await remote.close()
             await dispose()
@@ -63,7 +64,8 @@ final class SFTPFolder: RemoteUnderTest, TestFolder {
 
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
         let environment = environment
-        return try SFTPProvider.make(for: manager) { environment }
+        return PathAddressedProvider(
+            remote: try SFTPProviderFactory.remote(domain.source) { environment }, manager: manager)
     }
 
     func makeDirectory(_ path: String) async throws {

@@ -14,7 +14,7 @@ import Testing
 
     private static func remote(_ folder: SFTPFolder) throws -> SFTPRemote {
         let environment = folder.environment
-        return try SFTPProvider.remote(folder.domain.source) { environment }
+        return try SFTPProviderFactory.remote(folder.domain.source) { environment }
     }
 
     /// A file that another client has written since it was looked up; the condition is that it has not.
