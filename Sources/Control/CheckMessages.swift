@@ -1,4 +1,3 @@
-/// The result of checking a domain.
 package struct CheckReport: Codable, Hashable, Sendable {
     /// A problem, repaired or not.
     package struct Problem: Codable, Hashable, Sendable {

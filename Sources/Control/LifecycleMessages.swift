@@ -45,7 +45,6 @@ package struct RemoveReport: Codable, Hashable, Sendable {
     }
 }
 
-/// The result of `yonder import`.
 package struct ImportReport: Codable, Hashable, Sendable {
     package var domain: DomainSummary
     package var items: Int
@@ -64,7 +63,6 @@ package struct ImportReport: Codable, Hashable, Sendable {
     }
 }
 
-/// The result of `yonder reimport`.
 package struct ReimportReport: Codable, Hashable, Sendable {
     package var path: String
     package var isFinished: Bool

@@ -21,7 +21,6 @@ package struct DomainSummary: Codable, Hashable, Sendable {
     }
 }
 
-/// The result of `yonder unmount`.
 package struct UnmountReport: Codable, Hashable, Sendable {
     package var name: String
     /// The number of changes that are pending after the end of the mount; nil if they could not be counted.
@@ -226,7 +225,6 @@ package struct WhyReport: Codable, Hashable, Sendable {
 package struct TransferSummary: Codable, Hashable, Sendable {
     package var items: Int
     package var bytes: Int64
-    /// The failed items.
     package var refusals: [Refusal]
     /// The files named in the command of which nothing was left to download; not counted in `items`. Nil for none.
     package var alreadyLocal: [String]?

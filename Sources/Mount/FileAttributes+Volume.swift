@@ -25,7 +25,6 @@ extension Entry {
 }
 
 extension FileAttributes {
-    /// Converts the volume's attributes.
     init(_ attributes: Attributes) {
         self.init(
             node: NodeID(rawValue: attributes.node), kind: FileKind(mode: attributes.mode) ?? .regular,

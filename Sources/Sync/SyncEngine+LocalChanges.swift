@@ -2,7 +2,6 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// Local changes and their uploads.
 extension SyncEngine {
     /// Something was changed on the mount, with these effects. Returns at once; from any thread.
     package func localChange(_ effects: ReplicaEffects) {
@@ -118,7 +117,6 @@ extension SyncEngine {
         get async { await uploads.transfers }
     }
 
-    /// Whether an item is on its way to the remote.
     package func isUploading(_ item: ItemRecord) async -> Bool {
         await uploads.isRunning(row: item.id)
     }

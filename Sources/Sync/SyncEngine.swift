@@ -26,7 +26,6 @@ package final class SyncEngine: SyncPart {
     let trashTidier: TrashTidier
     private let documents: DocumentObserver
     private let listingRetries: ListingRetries
-    /// The remote's quota.
     package let quota: QuotaMonitor
     let notifiers: [LocalSetNotifier]
     let reimports: ReimportWorker

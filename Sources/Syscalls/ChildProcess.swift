@@ -36,7 +36,6 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Why a program was not started.
     package struct StartError: Error, Hashable, CustomStringConvertible {
         package var description: String
     }

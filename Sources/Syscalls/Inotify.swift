@@ -9,7 +9,6 @@ import SystemPackage
 ///
 /// One thread waits; watches are added and removed, and events read, from any.
 package final class Inotify: Sendable {
-    /// An event in a watched directory.
     package struct Event: Hashable, Sendable {
         package enum Kind: Hashable, Sendable {
             /// A name appeared, or its file changed.

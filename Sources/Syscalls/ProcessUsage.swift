@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 
-/// What this process uses of the machine.
 package struct ProcessUsage: Sendable {
     /// User and system time. (getrusage)
     package var processorSeconds: Double

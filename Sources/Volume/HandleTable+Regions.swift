@@ -78,7 +78,6 @@ extension HandleTable {
         stage(memory[region.used] - UInt64(emptied), at: region.used)
     }
 
-    /// The offset of a slot's value.
     func valuePlace(_ slot: Int, in region: Region) -> Int {
         Int(memory[region.offset]) + Int(memory[region.capacity]) * 8 + slot * region.valueSize
     }

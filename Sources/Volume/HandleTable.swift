@@ -210,7 +210,6 @@ package struct HandleTable: ~Copyable {
     /// The nodes that the kernel knows.
     var knownNumbers: [UInt64] { keys(of: Layout.lookups) }
 
-    /// Increments the lookup count of a node.
     mutating func noteLookup(of number: UInt64, counting counted: CountedRequest? = nil) {
         let slot = slot(for: number, in: Layout.lookups)
         let word = staged > 0 ? 0 : lookupWord(slot)

@@ -222,7 +222,6 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
         if isFree { body() }
     }
 
-    /// Whether a running transaction has claimed an inode.
     func isClaimed(_ number: InodeNumber) -> Bool { lock.withLock { claims[number] != nil } }
 
     // MARK: - Lookups

@@ -84,7 +84,6 @@ extension Volume {
         }
     }
 
-    /// Creates and opens a file.
     package func create(
         _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
         registry: (any PassthroughRegistry)?, isListed: Bool = true, request: RequestNumber? = nil

@@ -10,7 +10,6 @@ package struct ReadGrant: Sendable {
     package var count: Int
 }
 
-/// Reads of open files.
 extension Volume {
     /// The size of an open file that no process has read from, for ``read(_:at:count:isProvided:unreadSize:)``; nil for other
     /// files.

@@ -29,7 +29,6 @@ extension Volume {
             isListed: isListed, request: request)
     }
 
-    /// Creates a hard link.
     package func link(
         _ node: UInt64, as name: String, in parent: UInt64, request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {

@@ -35,7 +35,6 @@ package final class FetchBudget: FetchAccounting {
     private static let mostEntries = 4096
     private static let mostRefusals = 1024
 
-    /// An item of a domain.
     struct Place: Hashable, Sendable {
         var domain: String
         var inode: InodeNumber

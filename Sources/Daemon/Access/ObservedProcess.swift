@@ -36,7 +36,6 @@ struct ObservedProcess: Sendable {
             name: String(text[text.utf8.index(after: start)..<end]))
     }
 
-    /// All processes that are visible.
     static func all() -> [ObservedProcess] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { Int32($0) }.compactMap { ObservedProcess($0) }

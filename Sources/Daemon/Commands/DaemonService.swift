@@ -8,7 +8,6 @@ import Sync
 import Syscalls
 import Volume
 
-/// Why the daemon ends.
 package enum DaemonEnd: Hashable, Sendable {
     case shutdown
     /// The service manager is to start the installed program.

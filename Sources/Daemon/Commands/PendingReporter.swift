@@ -83,7 +83,6 @@ struct PendingReporter: Sendable {
     private static let mostFailures = 1000
     private static let partSize = 1000
 
-    /// The existing conflict copies.
     func conflicts() throws -> [ConflictCopy] {
         let resolver = PathResolver(host: host)
         return try host.replica.database.conflictCopies().map { item, original in

@@ -3,7 +3,6 @@ import FileProvider
 import Replica
 import Sync
 
-/// Executes `yonder reimport`.
 struct ReimportCommand: Sendable {
     let host: DomainHost
     let progress: @Sendable (ControlEvent) -> Void

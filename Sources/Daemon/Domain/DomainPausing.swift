@@ -47,7 +47,6 @@ final class DomainPausing: Sendable {
         }
     }
 
-    /// The user pauses or resumes the domain.
     func pause(_ isPaused: Bool) {
         state.withLock { state in
             if isPaused { state.reasons.isPausedByUser = true } else { state.reasons.resume() }

@@ -9,7 +9,6 @@ import Syscalls
 import SystemPackage
 import Volume
 
-/// Removal and import of domains.
 extension Domains {
     // MARK: - Removing
 
@@ -249,7 +248,6 @@ private func notKept(_ error: any Error, _ name: String, _ place: FilePath) -> a
             + "'yonder mount \(name)'", path: place.fileNameText)
 }
 
-/// The path of the folder for kept data.
 private func keptPath(_ directory: String?, _ name: String, in store: DomainStore) -> FilePath {
     if let directory { return FilePath(fileNamed: directory) }
     let time = Timestamp.text(seconds: Int64(Date.now.timeIntervalSince1970), nanoseconds: 0).prefix(19)

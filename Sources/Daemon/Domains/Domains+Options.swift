@@ -5,7 +5,6 @@ import Sync
 import Syscalls
 import SystemPackage
 
-/// Changes of options of a mounted domain.
 extension Domains {
     /// Applies and stores the changed options, all or none. The caller holds the domain's name.
     ///

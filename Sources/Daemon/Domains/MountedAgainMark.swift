@@ -20,7 +20,6 @@ struct MountedAgainMark: Sendable {
         guard (try? FileStatus(of: file))?.kind == .regular else { return nil }
     }
 
-    /// The domains that found no room.
     var withoutRoom: [String: WantOfRoom] {
         get throws {
             let bytes = try file.use { file throws(Errno) in

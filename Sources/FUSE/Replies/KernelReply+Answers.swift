@@ -113,7 +113,6 @@ extension KernelReply where Answer == Answers.Bytes {
 }
 
 extension KernelReply where Answer == Answers.Count {
-    /// Answers with the number of bytes that were written.
     package consuming func succeed(count: Int) {
         _ = answer { fuseshim_reply_written($0, count) }
     }

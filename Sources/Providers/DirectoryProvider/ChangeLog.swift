@@ -141,7 +141,6 @@ final class ChangeLog: Sendable {
         state.withLock { $0 = State() }
     }
 
-    /// What was changed since an anchor.
     struct Changes {
         /// Without duplicates.
         var places: [Place]

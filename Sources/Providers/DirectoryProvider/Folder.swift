@@ -37,7 +37,6 @@ final class Folder: Sendable {
     let log = ChangeLog()
     let leftoverAge: Int64
     private let state = Mutex(State())
-    /// The identity of the source directory.
     let source: Mutex<SourceRecord>
     /// The identifiers of hard links by location, until the system knows them.
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])

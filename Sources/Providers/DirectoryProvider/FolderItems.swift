@@ -40,7 +40,6 @@ struct FolderItems: Sendable {
             extendedAttributes: kind == .symbolicLink ? nil : Self.attributes(of: name, in: directory))
     }
 
-    /// The extended attributes of an item by key.
     private static func attributes(of name: String, in directory: FileDescriptor) -> [String: [UInt8]] {
         let found = directory.extendedAttributes(named: name, where: ExtendedAttributeName.isKept)
         return Dictionary(

@@ -70,7 +70,6 @@ extension Upload {
     private static let mostInPlace: Int64 = 1 << 30
 }
 
-/// A file that is being written in place.
 struct InPlaceEdit: Codable, Sendable {
     /// The names from the root down to its directory.
     var directory: [String]

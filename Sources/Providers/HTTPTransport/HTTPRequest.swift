@@ -88,7 +88,6 @@ package enum HTTPBody: Sendable {
     }
 }
 
-/// The status and headers of a response.
 package struct HTTPResponseHead: Sendable, Hashable {
     package var status: Int
     package var fields: HTTPFields

@@ -29,7 +29,6 @@ package struct ProxySettings: Sendable {
         exceptions = listed.lowercased().split { $0 == "," || $0 == " " }
     }
 
-    /// The proxy for a server; nil for none.
     func proxy(for url: HTTPURL) -> HTTPClient.Configuration.Proxy? {
         guard let proxy = proxies[url.scheme], !isExcepted(url) else { return nil }
         return proxy

@@ -42,7 +42,6 @@ package struct ProviderOption: Hashable, Sendable {
 
     package var isSecret: Bool { kind == .secret || kind == .password }
 
-    /// The flag of the command line.
     package var flag: String { isSecret ? "\(name)-stdin" : name }
 
     /// What is wrong with a value; nil if nothing is. An empty value is none.

@@ -105,7 +105,6 @@ extension SFTPRemote {
         try await check(condition, path, lookup(path, session), session)
     }
 
-    /// - Parameter look: the lookup of the path.
     func check(
         _ condition: RemoteCondition, _ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession
     ) async throws {

@@ -22,7 +22,6 @@ final class SFTPRemote: PathRemote {
     private let takesReadAhead = Atomic(true)
     private let root: [UInt8]
     private let listings = Mutex<(last: UInt64, open: [UInt64: OpenListing])>((0, [:]))
-    /// The most listings that are open at once.
     private static let mostListings = 64
 
     /// The most READDIR of a directory that are in flight.
@@ -80,7 +79,6 @@ final class SFTPRemote: PathRemote {
         session.send(path.names.isEmpty ? SFTPMessage.stat : SFTPMessage.lstat) { $0.append(bytes(path)) }
     }
 
-    /// - Parameter look: the lookup of the path.
     func present(_ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession) async throws -> RemoteEntry {
         let attributes = try await look.reply().attributes()
         let found = try await entry(path.name ?? "", attributes, at: bytes(path), session)
@@ -94,7 +92,6 @@ final class SFTPRemote: PathRemote {
         try await presentIfAny(path, lookup(path, session), session)
     }
 
-    /// - Parameter look: the lookup of the path.
     func presentIfAny(_ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession) async throws -> RemoteEntry? {
         do {
             return try await present(path, look, session)

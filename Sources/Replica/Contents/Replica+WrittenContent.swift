@@ -1,7 +1,6 @@
 import Syscalls
 import SystemPackage
 
-/// The content files of what is written here.
 extension Replica {
     /// The stamp of a file that may be written again without its stamp changing.
     package static let unknownStamp = ContentStamp.unknown

@@ -20,7 +20,6 @@ struct NewFile: Hashable, Sendable {
 struct NewFileLog: Sendable {
     private var log: LogFile
 
-    /// Bytes that are used.
     var size: Int64 { log.size }
 
     /// Opens the log beside a database, and empties it if it is another database's.

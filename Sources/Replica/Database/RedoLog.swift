@@ -22,7 +22,6 @@ struct RedoRecord: Hashable {
 struct RedoLog: Sendable {
     private var log: LogFile
 
-    /// Bytes that are used.
     var size: Int64 { log.size }
 
     /// Disk space that is kept from one commit to the next.
@@ -73,7 +72,6 @@ struct RedoLog: Sendable {
         if isLarge { try? log.trim() }
     }
 
-    /// Removes all records from the disk.
     mutating func removeAll() throws(Errno) { try log.replace() }
 
     func close() { log.close() }

@@ -46,7 +46,6 @@ package struct DirectoryListings: RemotePart {
         return doubtful
     }
 
-    /// The remote's item that has a name.
     private func holder(of name: String, in directory: InodeNumber) throws -> ItemIdentifier? {
         try db.one(
             "SELECT identifier FROM item WHERE parent = ? AND name = ? AND identifier IS NOT NULL",

@@ -129,7 +129,6 @@ extension Replica {
         }
     }
 
-    /// The names that are never sent.
     package var ignoredNames: IgnoredNames { ignored.withLock { $0 } }
 }
 

@@ -7,7 +7,6 @@ package enum RenameRule: Hashable, Sendable {
     case replace
     /// EEXIST.
     case keep
-    /// Both change places.
     case exchange
 }
 

@@ -3,9 +3,7 @@ import GRDB
 
 /// Something that is not on the remote yet.
 package enum PendingMark: Hashable, Sendable {
-    /// An item's row.
     case item(Int64)
-    /// A deletion's row.
     case deletion(Int64)
     /// A reimport that is not complete.
     case reimport(Int64)

@@ -53,7 +53,6 @@ extension KernelInvalidation {
     }
 }
 
-/// The kernel's caches of the mount.
 package protocol KernelCache: Sendable {
     /// Hands the invalidations of effects to a queue and returns at once.
     func forget(_ effects: ReplicaEffects)

@@ -2,7 +2,6 @@ import FileProvider
 
 /// A local change on its way to the provider: the item as it was when it was sent, so that what changed since is seen.
 package struct SentChange: Sendable {
-    /// The item's row.
     package var row: Int64
     package var inode: InodeNumber
     /// Nil for an item that the provider has not heard of.
@@ -24,7 +23,6 @@ package struct SentChange: Sendable {
     package var offer: Offer?
 }
 
-/// An item that the remote has to delete.
 package struct PendingDeletion: Hashable, Sendable {
     package var id: Int64
     package var identifier: ItemIdentifier

@@ -1,7 +1,6 @@
 import FileProvider
 import GRDB
 
-/// An item that can be offered.
 package struct ReadyOffer: Hashable, Sendable {
     package var row: Int64
     package var parent: ItemIdentifier

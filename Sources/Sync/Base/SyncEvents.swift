@@ -54,7 +54,6 @@ final class SyncEvents: Sendable {
     private let state = Mutex(State())
     private static let buffer = 4096
 
-    /// - Parameter domain: the name of the domain.
     init(domain: String) {
         self.domain = domain
     }

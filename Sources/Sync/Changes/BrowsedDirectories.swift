@@ -28,7 +28,6 @@ struct BrowsedDirectories {
     /// When the next comparison is due; nil for none.
     var nextDue: Instant? { looks.values.map(\.due).min() }
 
-    /// A process opened a directory.
     mutating func looked(into directory: InodeNumber, at now: Instant) {
         var look =
             looks[directory]

@@ -2,7 +2,6 @@ import FileProvider
 import Replica
 import SystemPackage
 
-/// The result of a comparison with the remote.
 package struct RemoteCheckReport: Sendable {
     package var findings: [CheckFinding] = []
     /// How many directories were compared.

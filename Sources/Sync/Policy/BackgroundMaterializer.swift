@@ -56,7 +56,6 @@ actor BackgroundMaterializer: SyncPart {
         for task in running.values { task.cancel() }
     }
 
-    /// Tries what failed now.
     func retryNow() {
         retries = [:]
         wake()

@@ -6,7 +6,6 @@ import Synchronization
 struct Executor: SyncPart {
     let context: SyncContext
     let delays: UploadDelays
-    /// Early uploads of files that are being written.
     let early: EarlyUploads?
     let root: RootCheck
     /// Has all directories compared with the remote. Returns at once.

@@ -122,7 +122,6 @@ actor Uploads: SyncPart {
         return plan.steps.map(\.operation)
     }
 
-    /// Runs one operation to its end.
     func run(_ operation: SyncOperation) async {
         begin(Planner.Step(operation: operation, footprint: Footprint()))
         await running[operation]?.value

@@ -213,7 +213,6 @@ struct XMLTokenizer {
         return Array(name)
     }
 
-    /// The text with its references resolved.
     private func resolved(_ raw: ArraySlice<UInt8>) throws -> [UInt8] {
         guard raw.contains(UInt8(ascii: "&")) else { return Self.withPlainLineEnds(Array(raw)) }
         var out: [UInt8] = []

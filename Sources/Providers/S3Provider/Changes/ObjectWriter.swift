@@ -279,7 +279,6 @@ struct ObjectWriter: Sendable {
 
     // MARK: - Metadata
 
-    /// Stores a date and a mode with the object.
     func set(
         _ attributes: RemoteAttributes, of path: RemotePath, kind: ItemKind
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {

@@ -9,7 +9,6 @@ struct Deletion: Sendable {
     var tag: String?
 }
 
-/// Requests that change objects.
 extension S3Client {
     func copySource(_ key: String) -> String {
         "/\(location.bucket)/\(PercentEncoding.encode(key, keeping: "/"))"

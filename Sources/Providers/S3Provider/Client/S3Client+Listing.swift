@@ -2,7 +2,6 @@ import FileProvider
 import FileProviderPaths
 import HTTPTransport
 
-/// Listings and reads.
 extension S3Client {
     /// Lists keys that begin with a prefix.
     ///

@@ -178,7 +178,6 @@ final class S3Tree: Sendable {
 
     // MARK: - Directories
 
-    /// Whether any key lies in a directory.
     private func isDirectory(_ path: RemotePath) async throws -> Bool {
         let prefix = prefix(of: path)
         let listing = try await client.list(prefix: prefix, isFlat: true, limit: 1)

@@ -1,7 +1,6 @@
 import FileProvider
 import FileProviderPaths
 
-/// Deletes what an item is in the bucket.
 extension S3Remote {
     func delete(object key: String, of path: RemotePath, if condition: RemoteCondition) async throws {
         guard case .unchanged(let content) = condition else {

@@ -45,7 +45,6 @@ struct S3Failure: Error {
         return (error as? FileProviderError)?.code == .versionNoLongerAvailable
     }
 
-    /// Translates the errors of a server for the system.
     static func translating<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()

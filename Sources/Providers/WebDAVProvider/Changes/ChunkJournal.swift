@@ -2,7 +2,6 @@ import FileProvider
 import FileProviderPaths
 import Foundation
 
-/// A chunked upload in progress.
 struct ChunkRecord: Codable, Hashable, Sendable {
     /// The name of its directory on the server.
     var folder: String

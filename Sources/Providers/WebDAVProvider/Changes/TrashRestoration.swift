@@ -44,7 +44,6 @@ struct TrashRestoration: Sendable {
             "\(client.host) has not brought '\(name)' back")
     }
 
-    /// Continues a restoration that was interrupted.
     func resume(_ identifier: String, kind: ItemKind, to path: RemotePath) async throws -> RemoteEntry? {
         try await server.connect()
         guard let bin = server.trash.store.bin, bin.kind == .nextcloud, let record = journal.record(of: identifier)
