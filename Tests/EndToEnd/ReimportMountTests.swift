@@ -32,7 +32,7 @@ extension RealMount {
                 let listings = mount.provider.faults.hold(.enumerate)
                 mount.provider.change { $0.loseIdentifiers() }
                 let gate = mount.provider.faults.hold(.create)
-                try await mount.host.reimportItems(below: .rootContainer)
+                try await mount.reimport(below: .rootContainer)
                 listings.open()
                 #expect(mount.provider.log.count(of: .importDidFinish) == 0)
                 // What is here can be used while it waits.
@@ -63,7 +63,7 @@ extension RealMount {
                 #expect(await eventually { lookups.waiting > 0 })
                 let renamed = try #require(mount.provider.tree.identifier(at: "a"))
                 #expect(throws: Never.self) { try mount.host.item(for: renamed) }
-                try await mount.host.reimportItems(below: .rootContainer)
+                try await mount.reimport(below: .rootContainer)
                 lookups.open()
                 #expect(await eventually { isDone(mount) })
                 try await mount.host.engine.refresh()
@@ -81,7 +81,7 @@ extension RealMount {
                 _ = try await Command.shell("ls -R \"$1\"; cat \"$1/d/x\"", mount.path.string)
                 let gate = mount.provider.faults.hold(.enumerate)
                 mount.provider.change { $0.loseIdentifiers() }
-                try await mount.host.reimportItems(below: .rootContainer)
+                try await mount.reimport(below: .rootContainer)
                 #expect(await eventually { isDone(mount) })
                 #expect(await eventually { gate.waiting > 0 })
                 try await mount.host.evictItem(identifier: .rootContainer)
@@ -107,19 +107,19 @@ extension RealMount {
                 _ = try await Command.run("ls", "-R", mount.path.string)
                 // Two that overlap end as one.
                 let creations = provider.faults.hold(.create)
-                try await mount.host.reimportItems(below: "d")
+                try await mount.reimport(below: "d")
                 #expect(await eventually { creations.waiting > 0 })
-                try await mount.host.reimportItems(below: "a")
+                try await mount.reimport(below: "a")
                 creations.open()
                 #expect(await eventually { isDone(mount) })
                 #expect(provider.log.count(of: .importDidFinish) == 1)
                 // One that begins while the end of another is told has an end of its own.
                 let told = provider.faults.hold(.importDidFinish)
                 let first = try #require(provider.tree.identifier(at: "a"))
-                try await mount.host.reimportItems(below: first)
+                try await mount.reimport(below: first)
                 #expect(await eventually { told.waiting == 1 })
                 let second = try #require(provider.tree.identifier(at: "d"))
-                try await mount.host.reimportItems(below: second)
+                try await mount.reimport(below: second)
                 told.open()
                 #expect(await eventually { isDone(mount) })
                 #expect(await eventually { provider.log.count(of: .importDidFinish) == 3 })
@@ -136,7 +136,7 @@ extension RealMount {
         func unknownItems() async throws {
             try await ProvidedMount.run(listing: .everything, Self.fill) { mount async throws in
                 func code(_ identifier: ItemIdentifier) async -> FileProviderError.Code? {
-                    await failureCode { try await mount.host.reimportItems(below: identifier) }
+                    await failureCode { try await mount.reimport(below: identifier) }
                 }
                 #expect(await code("nothing") == .noSuchItem)
                 // No listing shows the new identifiers before the call: with one, "d" would be gone already.

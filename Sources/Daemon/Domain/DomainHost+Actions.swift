@@ -114,18 +114,6 @@ extension DomainHost {
         try act(on: identifier) { changes in try changes.items.setTagData(data, of: identifier) }
     }
 
-    /// The local state of an item.
-    ///
-    /// - Throws: `noSuchItem`; database errors as `posix`.
-    package func item(for identifier: ItemIdentifier) throws(FileProviderError) -> FileProviderItem {
-        do {
-            if let item = try replica.database.describe(identifier) { return item }
-        } catch {
-            throw FileProviderError.posix(.ioError, "the replica cannot be read: \(error)")
-        }
-        throw FileProviderError(.noSuchItem, itemIdentifier: identifier)
-    }
-
     // MARK: - Private
 
     private var caller: LocalCaller {

@@ -4,7 +4,7 @@ import Sync
 import SystemPackage
 import Volume
 
-/// Eviction, download and reimport of items, with Apple's names.
+/// Eviction and download of items, with Apple's names.
 extension DomainHost: ManagedDomain {
     /// Evicts an item: a file loses its local content, a directory that of all descendants and then its listing.
     /// Returns when this is done, or when the first item refuses; items evicted before that stay evicted.
@@ -66,20 +66,6 @@ extension DomainHost: ManagedDomain {
                 try changes.items.send(fields, of: inode.number)
             }
             volume.noteChange(effects)
-        } catch {
-            throw Self.failure(from: error, on: identifier)
-        }
-    }
-
-    /// Declares the identifiers of an item and all its descendants invalid. Returns when the request is stored. The
-    /// items are then offered to the provider again, which ends with its `importDidFinish`.
-    ///
-    /// - Throws: `noSuchItem` for an unknown item, and during an earlier reimport of it; `featureUnsupported` if the
-    ///   remote cannot be written.
-    package func reimportItems(below identifier: ItemIdentifier) async throws(FileProviderError) {
-        let item = try record(identifier)
-        do {
-            try await engine.reimport(below: item.inode.number)
         } catch {
             throw Self.failure(from: error, on: identifier)
         }

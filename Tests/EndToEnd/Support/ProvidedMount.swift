@@ -2,6 +2,7 @@ import Daemon
 import FileProvider
 import FileProviderTesting
 import Logging
+import Replica
 import SystemPackage
 import TestSupport
 import Testing
@@ -64,9 +65,21 @@ struct ProvidedMount {
         #expect(!host.isMounted)
     }
 
+    /// Reimports items, as the provider would ask for it.
+    func reimport(below identifier: ItemIdentifier) async throws {
+        try await #require(provider.manager).reimportItems(below: identifier)
+    }
+
     private static func end(_ host: DomainHost, _ provider: InMemoryProvider) async {
         provider.faults.clear()
         await host.stop()
+    }
+}
+
+extension DomainHost {
+    func item(for identifier: ItemIdentifier) throws -> FileProviderItem {
+        if let item = try replica.database.describe(identifier) { return item }
+        throw FileProviderError(.noSuchItem, itemIdentifier: identifier)
     }
 }
 
