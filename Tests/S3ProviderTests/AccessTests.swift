@@ -17,7 +17,7 @@ import Testing
         options.profile = profile
         let wanted = options
         return await failure {
-            try await S3Provider.tryOut(source, wanted, environment: environment, logger: Logger(label: "test"))
+            try await S3ProviderFactory.tryOut(source, wanted, environment: environment, logger: Logger(label: "test"))
         }
     }
 

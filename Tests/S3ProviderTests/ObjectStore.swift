@@ -41,7 +41,7 @@ struct ObjectStore: Sendable {
         "HOME": "/nowhere",
     ]
 
-    func options() -> S3Provider.Options { S3Provider.Options(endpoint: endpoint, region: "us-east-1") }
+    func options() -> S3ProviderFactory.Options { S3ProviderFactory.Options(endpoint: endpoint, region: "us-east-1") }
 }
 
 /// A bucket for one test, with a prefix in it.
@@ -72,15 +72,16 @@ struct Bucket: RemoteUnderTest {
     var prefix: String { "top/level/" }
 
     func makeProvider(for manager: any FileProviderManager) async throws -> any FileProviderReplicatedExtension {
-        try S3Provider.make(
+        let remote = try S3ProviderFactory.remote(
             store.options(), for: manager, environment: { ObjectStore.environment }, logger: Logger(label: "test"))
+        return PathAddressedProvider(remote: remote, manager: manager, ledger: remote.client.ledger)
     }
 
     /// The remote itself, without what gives its items identifiers.
     func remote(settings: S3Settings = S3Settings(), isReadOnly: Bool = false) throws -> S3Remote {
         var domain = domain
         domain.isReadOnly = isReadOnly
-        return try S3Provider.remote(
+        return try S3ProviderFactory.remote(
             store.options(), for: TestManager(domain: domain, stateDirectory: stateDirectory),
             environment: { ObjectStore.environment }, logger: Logger(label: "test"), settings: settings)
     }

@@ -324,7 +324,7 @@ import Testing
                 let uri = [
                     "AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.address,
                 ]
-                try await S3Provider.tryOut(
+                try await S3ProviderFactory.tryOut(
                     bucket.domain.source, bucket.store.options(), environment: server.environment(uri),
                     logger: Logger(label: "test"))
             }

@@ -24,8 +24,8 @@ extension StrictStoreProgram {
     func remote(stateDirectory: FilePath, settings: S3Settings = S3Settings()) throws -> S3Remote {
         let manager = TestManager(
             domain: FileProviderDomain(identifier: "test", source: "s3://bucket/top"), stateDirectory: stateDirectory)
-        return try S3Provider.remote(
-            S3Provider.Options(endpoint: endpoint, region: "us-east-1"), for: manager,
+        return try S3ProviderFactory.remote(
+            S3ProviderFactory.Options(endpoint: endpoint, region: "us-east-1"), for: manager,
             environment: { ObjectStore.environment }, logger: Logger(label: "test"), settings: settings)
     }
 
