@@ -26,7 +26,8 @@ import Testing
         try Self.write(token, scratch)
         let environment = ["HOME": scratch.path.string]
         let remote = try S3ProviderFactory.remote(
-            S3ProviderFactory.Options(endpoint: store.endpoint, region: region), for: manager, environment: { environment },
+            S3ProviderFactory.Options(endpoint: store.endpoint, region: region), for: manager,
+            environment: { environment },
             logger: Logger(label: "test"))
         try await withCleanUp({ await remote.close() }) {
             try await body(remote, scratch) { try await store.log() }

@@ -1,5 +1,4 @@
 import Control
-import Dispatch
 import FileProvider
 import Foundation
 import Replica
@@ -42,7 +41,10 @@ struct ItemCommands: Sendable {
         case .importDocuments(let files, let directory):
             return try await each(files) { file in
                 let (host, parent) = try await findDirectory(directory)
-                return (host, try await importDocument(file, to: parent, of: host).itemIdentifier)
+                let imported = try await BlockingWork.run {
+                    try host.importDocument(at: FilePath(fileNamed: file), toParentItemIdentifier: parent)
+                }
+                return (host, imported.itemIdentifier)
             }
         case .delete(let paths):
             return try await each(paths) { path in
@@ -91,19 +93,6 @@ struct ItemCommands: Sendable {
             }
             try await host.engine.send(item.inode.number)
             return (host, item.localIdentifier)
-        }
-    }
-
-    /// Copies a file on a Dispatch thread, because it may block for long.
-    private func importDocument(
-        _ file: String, to parent: ItemIdentifier, of host: DomainHost
-    ) async throws -> FileProviderItem {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                let path = FilePath(fileNamed: file)
-                continuation.resume(
-                    with: Result { try host.importDocument(at: path, toParentItemIdentifier: parent) })
-            }
         }
     }
 

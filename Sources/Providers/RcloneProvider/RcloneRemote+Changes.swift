@@ -37,9 +37,7 @@ extension RcloneRemote {
             if contents.size >= Self.largestUnchecked { try await check(condition, path, isFile: true) }
             return try await files.withCopy(of: contents) { [self] copy in
                 if let date = attributes.contentModificationDate {
-                    let (seconds, rest) = date.nanosecondsSince1970.quotientAndRemainder(dividingBy: 1_000_000_000)
-                    let moment = FileMoment(
-                        seconds: rest < 0 ? seconds - 1 : seconds, nanoseconds: rest < 0 ? rest + 1_000_000_000 : rest)
+                    let moment = FileMoment(seconds: date.seconds, nanoseconds: date.nanoseconds)
                     do throws(Errno) { try FilePath(copy).setModificationTime(to: moment) } catch {
                         throw FileProviderError.posix(error)
                     }
@@ -233,10 +231,8 @@ extension RcloneRemote {
 
     /// A time in UTC as `rclone touch` takes it.
     static func text(of date: FileTimestamp) -> String {
-        let nanoseconds = ((date.nanosecondsSince1970 % 1_000_000_000) + 1_000_000_000) % 1_000_000_000
-        let seconds = (date.nanosecondsSince1970 - nanoseconds) / 1_000_000_000
-        let whole = Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
-        let digits = String(nanoseconds)
+        let whole = Date(timeIntervalSince1970: TimeInterval(date.seconds)).formatted(.iso8601)
+        let digits = String(date.nanoseconds)
         return whole.prefix { $0 != "Z" } + "." + String(repeating: "0", count: 9 - digits.count) + digits
     }
 
