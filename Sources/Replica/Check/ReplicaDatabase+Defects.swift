@@ -20,15 +20,13 @@ extension ReplicaDatabase {
 
     /// New files whose content is lost, in the order of their numbers.
     func lostNewFiles() throws -> [(number: InodeNumber, name: String)] {
-        try read { db in
-            try db.all(
-                """
-                SELECT inode.number, name FROM item JOIN inode ON inode.number = item.inode
-                WHERE identifier IS NULL AND isExcluded = \(exclusion: .none) AND reimport <= 0 AND inode.kind = \(kind: .file)
-                    AND inode.content = \(content: .dataless) AND inode.size > 0 AND inode.contentStamp IS NULL
-                ORDER BY inode.number
-                """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String) })
-        }
+        try all(
+            """
+            SELECT inode.number, name FROM item JOIN inode ON inode.number = item.inode
+            WHERE identifier IS NULL AND isExcluded = \(exclusion: .none) AND reimport <= 0 AND inode.kind = \(kind: .file)
+                AND inode.content = \(content: .dataless) AND inode.size > 0 AND inode.contentStamp IS NULL
+            ORDER BY inode.number
+            """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String) })
     }
 
     /// Invariants that a check does not verify, because they may be violated while a file is in use.

@@ -51,18 +51,14 @@ extension ReplicaDatabase {
 
     /// The name of the item that a conflict copy is a copy of; nil for any other item.
     package func originalName(ofConflictCopy item: ItemRecord) throws -> String? {
-        try read { db in
-            try db.one("SELECT conflictOf FROM item WHERE id = ?", [item.id], { $0[0] as String? }) ?? nil
-        }
+        try one("SELECT conflictOf FROM item WHERE id = ?", [item.id], { $0[0] as String? }) ?? nil
     }
 
     /// The marks that users give an item beside its attributes.
     package func marks(of item: ItemRecord) throws -> (favoriteRank: Int64?, tagData: Data?) {
-        try read { db in
-            try db.one(
-                "SELECT favoriteRank, tagData FROM item WHERE id = ?", [item.id],
-                { (favoriteRank: $0[0] as Int64?, tagData: $0[1] as Data?) }) ?? (nil, nil)
-        }
+        try one(
+            "SELECT favoriteRank, tagData FROM item WHERE id = ?", [item.id],
+            { (favoriteRank: $0[0] as Int64?, tagData: $0[1] as Data?) }) ?? (nil, nil)
     }
 
     /// The item with an identifier, or with the one that it had until the provider gave it one.

@@ -14,27 +14,23 @@ package struct ItemFailure: Hashable, Sendable {
 extension ReplicaDatabase {
     /// The last error of an item; nil after a success.
     package func failure(of number: InodeNumber) throws -> ItemFailure? {
-        try read { db in
-            try db.one(
-                "SELECT code, message, attempts, failedAt FROM failure WHERE inode = ?", [number.rawValue],
-                {
-                    ItemFailure(
-                        code: $0[0], message: $0[1], attempts: $0[2],
-                        failedAt: FileTimestamp(nanosecondsSince1970: $0[3]))
-                })
-        }
+        try one(
+            "SELECT code, message, attempts, failedAt FROM failure WHERE inode = ?", [number.rawValue],
+            {
+                ItemFailure(
+                    code: $0[0], message: $0[1], attempts: $0[2],
+                    failedAt: FileTimestamp(nanosecondsSince1970: $0[3]))
+            })
     }
 
     /// How many changes could not be sent when that was tried last.
     package func failedChangeCount() throws -> Int {
-        try read { db in
-            try db.one(
-                """
-                SELECT (SELECT COUNT(*) FROM failure WHERE EXISTS (SELECT 1 FROM item
-                        WHERE item.inode = failure.inode AND changedFields <> 0 AND isExcluded = \(exclusion: .none)))
-                    + (SELECT COUNT(*) FROM deletion WHERE attempts > 0)
-                """, [], { $0[0] as Int }) ?? 0
-        }
+        try one(
+            """
+            SELECT (SELECT COUNT(*) FROM failure WHERE EXISTS (SELECT 1 FROM item
+                    WHERE item.inode = failure.inode AND changedFields <> 0 AND isExcluded = \(exclusion: .none)))
+                + (SELECT COUNT(*) FROM deletion WHERE attempts > 0)
+            """, [], { $0[0] as Int }) ?? 0
     }
 
     /// How many items have failed last.

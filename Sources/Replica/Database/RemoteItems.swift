@@ -111,16 +111,14 @@ package struct RemoteItems: Sendable {
 
     /// The version that the provider last gave to an item, also to one that is still to be deleted on the remote.
     package func version(of identifier: ItemIdentifier) throws -> ItemVersion? {
-        try database.query { db in
-            try db.one(
-                """
-                SELECT baseContentVersion, baseMetadataVersion FROM item WHERE identifier = ?1
-                UNION ALL SELECT baseContentVersion, baseMetadataVersion FROM deletion WHERE identifier = ?1
-                """, [identifier.rawValue],
-                {
-                    ItemVersion(contentVersion: [UInt8]($0[0] as Data), metadataVersion: [UInt8]($0[1] as Data))
-                })
-        }
+        try database.one(
+            """
+            SELECT baseContentVersion, baseMetadataVersion FROM item WHERE identifier = ?1
+            UNION ALL SELECT baseContentVersion, baseMetadataVersion FROM deletion WHERE identifier = ?1
+            """, [identifier.rawValue],
+            {
+                ItemVersion(contentVersion: [UInt8]($0[0] as Data), metadataVersion: [UInt8]($0[1] as Data))
+            })
     }
 
     /// The items to which the provider last gave one of these content versions, of each at most
@@ -196,12 +194,10 @@ package struct RemoteItems: Sendable {
 
     /// The items that the remote had in its trash when it was last heard of them, and that are not among these.
     package func trashedItems(otherThan identifiers: Set<ItemIdentifier>) throws -> [ItemIdentifier] {
-        try database.read { db in
-            try db.all(
-                "SELECT identifier FROM item WHERE baseParent = ? AND identifier IS NOT NULL",
-                [ItemIdentifier.trashContainer.rawValue], { ItemIdentifier(rawValue: $0[0]) }
-            ).filter { !identifiers.contains($0) }
-        }
+        try database.all(
+            "SELECT identifier FROM item WHERE baseParent = ? AND identifier IS NOT NULL",
+            [ItemIdentifier.trashContainer.rawValue], { ItemIdentifier(rawValue: $0[0]) }
+        ).filter { !identifiers.contains($0) }
     }
 
     /// No path on Linux has more components; a longer one means a cycle.

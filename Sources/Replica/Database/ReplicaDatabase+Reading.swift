@@ -18,9 +18,7 @@ extension ReplicaDatabase {
 
     /// Whether what the remote allows includes reading an inode: for a directory, listing it.
     package func allowsReading(_ number: InodeNumber) throws -> Bool {
-        try query { db in
-            try db.one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
-        }
+        try one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
     }
 
     private static let readingAllowed =
@@ -66,19 +64,15 @@ extension ReplicaDatabase {
 
     /// Whether there is an inode without a name, which is removed when it is closed.
     package func hasNamelessInodes() throws -> Bool {
-        try query { db in
-            try db.one("SELECT EXISTS (SELECT 1 FROM inode WHERE linkCount = 0)", [], { $0[0] as Bool }) ?? false
-        }
+        try one("SELECT EXISTS (SELECT 1 FROM inode WHERE linkCount = 0)", [], { $0[0] as Bool }) ?? false
     }
 
     /// The directory that holds an inode; the root's is the root.
     package func parent(of number: InodeNumber) throws -> InodeNumber? {
         if number == .root { return .root }
-        return try query { db in
-            try db.one(
-                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
-                { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
-        }
+        return try one(
+            "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
+            { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
     }
 
     /// Whether an inode is a directory, or lies below it under the oldest of its names.
@@ -235,9 +229,7 @@ extension ReplicaDatabase {
     ///
     /// - Parameter limit: at most so many.
     package func datalessDirectories(in directory: InodeNumber, limit: Int) throws -> [InodeNumber] {
-        try read { db in
-            try db.all(Self.datalessDirectories, [directory.rawValue, limit], { InodeNumber(rawValue: $0[0]) })
-        }
+        try all(Self.datalessDirectories, [directory.rawValue, limit], { InodeNumber(rawValue: $0[0]) })
     }
 
     static let datalessDirectories = """
@@ -257,12 +249,10 @@ extension ReplicaDatabase {
     }
 
     private func inodes(in directory: InodeNumber, _ condition: String) throws -> [InodeNumber] {
-        try read { db in
-            try db.all(
-                """
-                SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND \(condition) ORDER BY item.id
-                """, [directory.rawValue], { InodeNumber(rawValue: $0[0]) })
-        }
+        try all(
+            """
+            SELECT inode.number FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+            WHERE item.parent = ? AND \(condition) ORDER BY item.id
+            """, [directory.rawValue], { InodeNumber(rawValue: $0[0]) })
     }
 }

@@ -101,6 +101,20 @@ package final class ReplicaDatabase: Sendable {
         return try queryWithoutNewFiles(body)
     }
 
+    /// The first row of a single query; nil for none.
+    func one<Value>(
+        _ sql: String, _ arguments: [(any DatabaseValueConvertible)?], _ decode: (Columns) throws -> Value
+    ) throws -> Value? {
+        try query { db in try db.one(sql, arguments, decode) }
+    }
+
+    /// All rows of a single query.
+    func all<Value>(
+        _ sql: String, _ arguments: [(any DatabaseValueConvertible)?], _ decode: (Columns) throws -> Value
+    ) throws -> [Value] {
+        try query { db in try db.all(sql, arguments, decode) }
+    }
+
     /// As ``query(_:)``, of what has nothing to do with new files.
     func queryWithoutNewFiles<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try watching {

@@ -125,14 +125,12 @@ extension ReplicaDatabase {
 
     /// Whether a directory holds what never leaves this machine: then its listing stays.
     package func holdsWhatStaysHere(_ directory: InodeNumber) throws -> Bool {
-        try read { db in
-            try db.one(
-                """
-                SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> \(trash: .none)
-                    OR isExcluded <> \(exclusion: .none)))
-                """,
-                [directory.rawValue], { $0[0] as Bool }) ?? false
-        }
+        try one(
+            """
+            SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> \(trash: .none)
+                OR isExcluded <> \(exclusion: .none)))
+            """,
+            [directory.rawValue], { $0[0] as Bool }) ?? false
     }
 
     /// The items in a directory that keep its listing from being dropped, each with its reason.

@@ -51,9 +51,7 @@ extension ReplicaDatabase {
 
     /// For which process a file's content was fetched last, in words; nil when no process had it fetched.
     package func causeOfContent(of number: InodeNumber) throws -> String? {
-        try read { db in
-            try db.one("SELECT fetchedFor FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
-        }
+        try one("SELECT fetchedFor FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
     }
 
     /// Files whose content is here and on the remote, those that were not used for longest first; whether they are open

@@ -7,14 +7,12 @@ extension ReplicaDatabase {
 
     /// How much would be lost if the replica were: what the remote has not got, and what stays on this machine.
     package func unsyncedItems() throws -> Int {
-        try read { db in
-            try db.one(
-                """
-                SELECT (SELECT COUNT(*) FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work))
-                    + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory) AND \(Self.mayHaveWork))
-                    + (SELECT COUNT(*) FROM deletion)
-                """, [], { $0[0] as Int }) ?? 0
-        }
+        try one(
+            """
+            SELECT (SELECT COUNT(*) FROM item JOIN inode ON inode.number = item.inode WHERE \(Self.work))
+                + (SELECT COUNT(*) FROM item WHERE \(Self.hasNoDirectory) AND \(Self.mayHaveWork))
+                + (SELECT COUNT(*) FROM deletion)
+            """, [], { $0[0] as Int }) ?? 0
     }
 
     /// The items that lie in no directory: the remote has moved them into one that is not known here. What is below them is

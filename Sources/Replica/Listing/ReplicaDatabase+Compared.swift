@@ -48,14 +48,12 @@ extension ReplicaDatabase {
     package func itemsWithoutDirectory(
         after row: Int64, limit: Int
     ) throws -> [(id: Int64, identifier: ItemIdentifier)] {
-        try query { db in
-            try db.all(
-                """
-                SELECT id, identifier FROM item INDEXED BY itemInParent
-                WHERE parent IS NULL AND id > ? AND inode <> \(inode: .root) AND identifier IS NOT NULL AND reimport = 0
-                ORDER BY id LIMIT ?
-                """, [row, limit], { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String)) })
-        }
+        try all(
+            """
+            SELECT id, identifier FROM item INDEXED BY itemInParent
+            WHERE parent IS NULL AND id > ? AND inode <> \(inode: .root) AND identifier IS NOT NULL AND reimport = 0
+            ORDER BY id LIMIT ?
+            """, [row, limit], { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String)) })
     }
 
     /// The remote's directories that are newer than an item and whose listing is not here, the newest first. Those in the trash, and
@@ -85,31 +83,25 @@ extension ReplicaDatabase {
 
     /// The version that a directory has on the remote, as was said last, and the one it had when it was last compared.
     package func versions(ofDirectory number: InodeNumber) throws -> (present: [UInt8], compared: [UInt8]?) {
-        try query { db in
-            try db.one(
-                """
-                SELECT item.baseContentVersion, inode.comparedVersion FROM inode JOIN item ON item.inode = inode.number
-                WHERE inode.number = ?
-                """, [number.rawValue]
-            ) { ([UInt8]($0[0] as Data), ($0[1] as Data?).map { [UInt8]($0) }) } ?? ([], nil)
-        }
+        try one(
+            """
+            SELECT item.baseContentVersion, inode.comparedVersion FROM inode JOIN item ON item.inode = inode.number
+            WHERE inode.number = ?
+            """, [number.rawValue]
+        ) { ([UInt8]($0[0] as Data), ($0[1] as Data?).map { [UInt8]($0) }) } ?? ([], nil)
     }
 
     /// From where on the remote can be asked what has changed in a directory; the root's may be for all.
     package func mark(ofDirectory number: InodeNumber) throws -> ChangeMark? {
-        try query { db in
-            try db.one("SELECT changeMark FROM inode WHERE number = ?", [number.rawValue]) {
-                ($0[0] as Data?).map { [UInt8]($0) }
-            } ?? nil
-        }
+        try one("SELECT changeMark FROM inode WHERE number = ?", [number.rawValue]) {
+            ($0[0] as Data?).map { [UInt8]($0) }
+        } ?? nil
     }
 
     /// Whether a directory holds so many items, or more.
     package func hasItems(_ count: Int, in number: InodeNumber) throws -> Bool {
-        try query { db in
-            try db.one(
-                "SELECT COUNT(*) FROM (SELECT 1 FROM item WHERE parent = ? LIMIT ?)", [number.rawValue, count]
-            ) { ($0[0] as Int) >= count } ?? false
-        }
+        try one(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM item WHERE parent = ? LIMIT ?)", [number.rawValue, count]
+        ) { ($0[0] as Int) >= count } ?? false
     }
 }

@@ -44,9 +44,7 @@ package struct LocalSets: Sendable {
 
     /// The newest moment of a set's history; 0 while nothing has happened.
     package func lastChange(of set: LocalSet) throws -> Int64 {
-        try database.query { db in
-            try db.one("SELECT MAX(sequence) FROM \(set.table)", [], { $0[0] as Int64? ?? 0 }) ?? 0
-        }
+        try database.one("SELECT MAX(sequence) FROM \(set.table)", [], { $0[0] as Int64? ?? 0 }) ?? 0
     }
 
     /// The changes of a set after a moment.
@@ -82,10 +80,8 @@ package struct LocalSets: Sendable {
         for set in LocalSet.allCases {
             let outdated = try lastChange(of: set) - history
             guard outdated > 0 else { continue }
-            let hasOutdated = try database.query { db in
-                try db.one(
-                    "SELECT EXISTS (SELECT 1 FROM \(set.table) WHERE sequence < ?)", [outdated], { $0[0] as Bool })
-            }
+            let hasOutdated = try database.one(
+                "SELECT EXISTS (SELECT 1 FROM \(set.table) WHERE sequence < ?)", [outdated], { $0[0] as Bool })
             if hasOutdated == true {
                 try database.write { db in try db.run("DELETE FROM \(set.table) WHERE sequence < ?", [outdated]) }
             }

@@ -33,10 +33,8 @@ extension ReplicaDatabase {
 
     /// The item directly in the trash that a deletion was made in, or is of; nil for what was not deleted from the trash.
     package func trashedTop(of deletion: PendingDeletion) throws -> ItemIdentifier? {
-        try read { db in
-            try db.one("SELECT trashedTop FROM deletion WHERE id = ?", [deletion.id], { $0[0] as String? })?
-                .map(ItemIdentifier.init(rawValue:))
-        }
+        try one("SELECT trashedTop FROM deletion WHERE id = ?", [deletion.id], { $0[0] as String? })?
+            .map(ItemIdentifier.init(rawValue:))
     }
 
     /// The items that the remote has to delete, the ones that were removed last first: what a directory contained was
@@ -47,11 +45,9 @@ extension ReplicaDatabase {
 
     /// Where something is on the remote that is to be deleted; nil for anything else.
     package func placeOfDeletion(_ identifier: ItemIdentifier) throws -> (parent: ItemIdentifier, name: String)? {
-        try read { db in
-            try db.one(
-                "SELECT baseParent, baseName FROM deletion WHERE identifier = ?", [identifier.rawValue],
-                { (ItemIdentifier(rawValue: $0[0]), $0[1]) })
-        }
+        try one(
+            "SELECT baseParent, baseName FROM deletion WHERE identifier = ?", [identifier.rawValue],
+            { (ItemIdentifier(rawValue: $0[0]), $0[1]) })
     }
 
     /// The present time. All that waits was changed up to then, and what is changed from now on is later.
@@ -59,15 +55,14 @@ extension ReplicaDatabase {
     /// What was changed before the clock was set back has a later time, which is corrected to the present one: a wait for what lies
     /// before that time would include every new change. If it cannot be corrected, the latest time is returned.
     package func timeAfterAllPending() async throws -> FileTimestamp {
-        let latest = try read { db in
-            try db.one(
+        let latest =
+            try one(
                 """
                 SELECT max((SELECT COALESCE(max(pendingSince), 0) FROM item
                         WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)),
                     (SELECT COALESCE(max(pendingSince), 0) FROM deletion),
                     (SELECT COALESCE(max(requestedAt), 0) FROM reimport))
                 """, [], { $0[0] as Int64 }) ?? 0
-        }
         let now = Replica.now
         guard latest > now.nanosecondsSince1970 else { return now }
         do {
@@ -85,16 +80,14 @@ extension ReplicaDatabase {
 
     /// Whether anything waits that was changed up to a moment.
     package func hasPending(since time: FileTimestamp) throws -> Bool {
-        try read { db in
-            try db.one(
-                """
-                SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
-                    AND pendingSince <= ?1)
-                    OR EXISTS (SELECT 1 FROM deletion WHERE pendingSince <= ?1)
-                    OR EXISTS (SELECT 1 FROM reimport WHERE requestedAt <= ?1)
-                    OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = \(exclusion: .none))
-                """, [time.nanosecondsSince1970], { $0[0] as Bool }) ?? false
-        }
+        try one(
+            """
+            SELECT EXISTS (SELECT 1 FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                AND pendingSince <= ?1)
+                OR EXISTS (SELECT 1 FROM deletion WHERE pendingSince <= ?1)
+                OR EXISTS (SELECT 1 FROM reimport WHERE requestedAt <= ?1)
+                OR EXISTS (SELECT 1 FROM item WHERE reimport > 0 AND isExcluded = \(exclusion: .none))
+            """, [time.nanosecondsSince1970], { $0[0] as Bool }) ?? false
     }
 
     /// How much the remote has not got yet: items, and the bytes of files among them.
@@ -155,11 +148,9 @@ extension ReplicaDatabase {
 
     /// Whether something was left out of a directory.
     package func isToBeCompared(_ number: InodeNumber) throws -> Bool {
-        try query { db in
-            try db.one(
-                "SELECT isIncomplete <> \(comparison: .none) FROM inode WHERE number = ?", [number.rawValue],
-                { $0[0] as Bool }) ?? false
-        }
+        try one(
+            "SELECT isIncomplete <> \(comparison: .none) FROM inode WHERE number = ?", [number.rawValue],
+            { $0[0] as Bool }) ?? false
     }
 
     /// The conflict copies, each with the name of its original. One that has got that name, or is in the trash, is none any more.
@@ -197,9 +188,7 @@ extension ReplicaDatabase {
     package func syncState(of item: ItemRecord) throws -> SyncState {
         if item.isExcluded { return .excluded }
         if item.changedFields.isEmpty, !item.isToBeOffered { return .synced }
-        let attempts = try read { db in
-            try db.one("SELECT attempts FROM item WHERE id = ?", [item.id], { $0[0] as Int })
-        }
+        let attempts = try one("SELECT attempts FROM item WHERE id = ?", [item.id], { $0[0] as Int })
         return attempts ?? 0 > 0 ? .failed : .pending
     }
 }

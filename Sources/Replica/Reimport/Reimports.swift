@@ -29,15 +29,13 @@ package struct Reimports: Sendable {
 
     /// The reimports that are not complete, the oldest first.
     package func requests() throws -> [ReimportRequest] {
-        try database.read { db in
-            try db.all(
-                "SELECT id, inode, requestedAt FROM reimport ORDER BY id", [],
-                {
-                    ReimportRequest(
-                        id: $0[0], top: InodeNumber(rawValue: $0[1]),
-                        requestedAt: FileTimestamp(nanosecondsSince1970: $0[2]))
-                })
-        }
+        try database.all(
+            "SELECT id, inode, requestedAt FROM reimport ORDER BY id", [],
+            {
+                ReimportRequest(
+                    id: $0[0], top: InodeNumber(rawValue: $0[1]),
+                    requestedAt: FileTimestamp(nanosecondsSince1970: $0[2]))
+            })
     }
 
     /// Whether the items of a reimport are still being found.
@@ -56,30 +54,24 @@ package struct Reimports: Sendable {
 
     /// Items of a reimport that the provider could not take, with the reasons: at most so many.
     package func failures(limit: Int) throws -> [(number: InodeNumber, failure: ItemFailure?)] {
-        let numbers = try database.read { db in
-            try db.all(
-                "SELECT inode FROM item WHERE reimport > 0 AND attempts > 0 ORDER BY id LIMIT ?", [limit],
-                { InodeNumber(rawValue: $0[0]) })
-        }
+        let numbers = try database.all(
+            "SELECT inode FROM item WHERE reimport > 0 AND attempts > 0 ORDER BY id LIMIT ?", [limit],
+            { InodeNumber(rawValue: $0[0]) })
         return try numbers.map { ($0, try database.failure(of: $0)) }
     }
 
     /// Whether an item, or a directory above it, waits to be offered again: nothing can be asked of the provider about it
     /// before that.
     package func isToBeOffered(_ number: InodeNumber) throws -> Bool {
-        try database.query { db in
-            try db.one("SELECT reimport > 0 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
-                ?? false
-        }
+        try database.one("SELECT reimport > 0 FROM item WHERE inode = ? LIMIT 1", [number.rawValue], { $0[0] as Bool })
+            ?? false
     }
 
     /// Whether something in a directory waits to be offered, and has not been yet.
     package func hasItemsToOffer(in directory: InodeNumber) throws -> Bool {
-        try database.query { db in
-            try db.one(
-                "SELECT 1 FROM item WHERE parent = ? AND reimport > 0 AND attempts = 0", [directory.rawValue],
-                { _ in true }) ?? false
-        }
+        try database.one(
+            "SELECT 1 FROM item WHERE parent = ? AND reimport > 0 AND attempts = 0", [directory.rawValue],
+            { _ in true }) ?? false
     }
 
     /// The items on the way from the root to an item that wait to be offered, the uppermost first.

@@ -80,10 +80,8 @@ extension ReplicaDatabase {
 
     /// The row of the new item that was renamed, and is to be deleted where it was sent to; nil when it was removed.
     package func renamedItem(ofDeletion id: Int64) throws -> Int64? {
-        try read { db in
-            try db.one(
-                "SELECT renamed FROM unanswered WHERE deletion = ? AND renamed IS NOT NULL", [id], { $0[0] as Int64 })
-        }
+        try one(
+            "SELECT renamed FROM unanswered WHERE deletion = ? AND renamed IS NOT NULL", [id], { $0[0] as Int64 })
     }
 
     /// What of an item that was offered under an identifier, and was removed or renamed since, may be on the remote without
