@@ -1,32 +1,34 @@
 import Synchronization
 
-/// A result that is given once and awaited once, in either order. Later results are dropped.
+/// A result that is given once and awaited by one task, before or after; later awaits get it again. Later results are dropped.
 package final class OneShot<Value: Sendable>: Sendable {
     private enum State {
         case open
         case awaited(CheckedContinuation<Value, any Error>)
         case given(Result<Value, any Error>)
-        case over
     }
 
     private let state = Mutex(State.open)
 
     package init() {}
 
-    package func give(_ result: Result<Value, any Error>) {
-        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+    /// - Returns: whether it is the first result.
+    @discardableResult
+    package func give(_ result: Result<Value, any Error>) -> Bool {
+        let (isFirst, continuation) = state.withLock { state -> (Bool, CheckedContinuation<Value, any Error>?) in
             switch state {
             case .open:
                 state = .given(result)
-                return nil
+                return (true, nil)
             case .awaited(let continuation):
-                state = .over
-                return continuation
-            case .given, .over:
-                return nil
+                state = .given(result)
+                return (true, continuation)
+            case .given:
+                return (false, nil)
             }
         }
         continuation?.resume(with: result)
+        return isFirst
     }
 
     /// Waits for the result.
@@ -40,7 +42,6 @@ package final class OneShot<Value: Sendable>: Sendable {
                         state = .awaited(continuation)
                         return nil
                     }
-                    state = .over
                     return result
                 }
                 if let result { continuation.resume(with: result) }

@@ -13,9 +13,7 @@ package final class OperationLedger: Sendable {
 
     private struct Locked {
         var state: LedgerState
-        var waiters: [LedgerState.Tick: CheckedContinuation<Void, any Error>] = [:]
-        /// Why those gave up that do not wait yet.
-        var failures: [LedgerState.Tick: any Error] = [:]
+        var waiters: [LedgerState.Tick: OneShot<Void>] = [:]
         /// Whether a task will write what is not on disk yet.
         var isStoring = false
     }
@@ -216,46 +214,34 @@ package final class OperationLedger: Sendable {
     // MARK: - Waiting
 
     private func wait(for ticket: LedgerState.Tick, atMost limit: Duration) async throws {
-        guard locked.withLock({ $0.state.isWaiting(ticket) }) else { return }
+        let turn = OneShot<Void>()
+        let isWaiting = locked.withLock { locked in
+            guard locked.state.isWaiting(ticket) else { return false }
+            locked.waiters[ticket] = turn
+            return true
+        }
+        guard isWaiting else { return }
         let timer = Task {
             try await Task.sleep(for: limit)
-            self.giveUp(ticket, Busy())
+            self.giveUp(ticket, turn, Busy())
         }
         defer { timer.cancel() }
         CallContext.current?.beginWaiting()
         defer { CallContext.current?.endWaiting() }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // Others may have ended since, or the task may have been cancelled.
-                let result = locked.withLock { locked -> Result<Void, any Error>? in
-                    if let failure = locked.failures[ticket] { return .failure(failure) }
-                    guard locked.state.isWaiting(ticket) else { return .success(()) }
-                    locked.waiters[ticket] = continuation
-                    return nil
-                }
-                if let result { continuation.resume(with: result) }
-            }
-        } onCancel: {
-            giveUp(ticket, CancellationError())
-        }
+        try await turn.value { giveUp(ticket, turn, CancellationError()) }
     }
 
-    private func giveUp(_ ticket: LedgerState.Tick, _ error: any Error) {
-        let waiter = locked.withLock { locked -> CheckedContinuation<Void, any Error>? in
-            guard locked.state.isWaiting(ticket) else { return nil }
-            if locked.waiters[ticket] == nil { locked.failures[ticket] = error }
-            return locked.waiters.removeValue(forKey: ticket)
-        }
-        waiter?.resume(throwing: error)
+    private func giveUp(_ ticket: LedgerState.Tick, _ turn: OneShot<Void>, _ error: any Error) {
+        if locked.withLock({ $0.state.isWaiting(ticket) }) { turn.give(.failure(error)) }
     }
 
     /// - Parameter ended: a ticket that is not used any more.
     private func resume(_ tickets: [LedgerState.Tick], ending ended: LedgerState.Tick? = nil) {
         let waiters = locked.withLock { locked in
-            if let ended { locked.failures[ended] = nil }
+            if let ended { locked.waiters[ended] = nil }
             return tickets.compactMap { locked.waiters.removeValue(forKey: $0) }
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.give(.success(())) }
     }
 }
 

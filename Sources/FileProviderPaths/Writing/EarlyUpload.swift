@@ -18,7 +18,6 @@ package final class EarlyUpload: Sendable {
         /// The number of pieces that are equal to those of the whole content.
         var compared: Task<Int, any Error>?
         var isSent: Bool?
-        var waiting: CheckedContinuation<Bool, Never>?
     }
 
     /// The file was overwritten after its beginning was sent, or its upload was cancelled.
@@ -30,6 +29,7 @@ package final class EarlyUpload: Sendable {
     private let piece: Int
     private let digest: @Sendable ([UInt8]) -> [UInt8]
     private let state = Mutex(State())
+    private let response = OneShot<Bool>()
     /// The upload is aborted when there is no new content for this time.
     private static let patience = Duration.seconds(10)
     /// How often a file is read that has no complete piece yet. The kernel writes it without a message to the daemon.
@@ -99,12 +99,8 @@ package final class EarlyUpload: Sendable {
 
     /// Records the server's response.
     package func end(isSent: Bool) {
-        let waiting = state.withLock { state in
-            state.isSent = isSent
-            defer { state.waiting = nil }
-            return state.waiting
-        }
-        waiting?.resume(returning: isSent)
+        state.withLock { $0.isSent = isSent }
+        response.give(.success(isSent))
     }
 
     /// Whether ``finish(with:)`` was called.
@@ -141,17 +137,7 @@ package final class EarlyUpload: Sendable {
         }
         if isOver { return false }
         content.changes.notify()
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isSent = state.withLock { state in
-                    if state.isSent == nil { state.waiting = continuation }
-                    return state.isSent
-                }
-                if let isSent { continuation.resume(returning: isSent) }
-            }
-        } onCancel: {
-            content.giveUp()
-        }
+        return (try? await response.value { content.giveUp() }) ?? false
     }
 
     private func compareAll(with source: ContentSource) async throws {

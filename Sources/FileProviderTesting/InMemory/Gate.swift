@@ -1,11 +1,11 @@
+import FileProvider
 import Synchronization
 
 /// A barrier at which calls wait until a test opens it. It stays open.
 public final class Gate: Sendable {
     private struct State {
         var isOpen = false
-        var nextID = 0
-        var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var waiters: [Int: OneShot<Void>] = [:]
         var arrivals = 0
         var cancellations = 0
     }
@@ -34,37 +34,29 @@ public final class Gate: Sendable {
             defer { state.waiters = [:] }
             return state.waiters.values.map { $0 }
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.give(.success(())) }
     }
 
     /// Waits until the gate is open.
     ///
     /// - Throws: `CancellationError` if the task is cancelled, unless the gate ignores cancellation.
     public func pass() async throws {
-        let id = state.withLock { state in
-            state.nextID += 1
+        let waiter = OneShot<Void>()
+        let number = state.withLock { state -> Int? in
             state.arrivals += 1
-            return state.nextID
+            if state.isOpen { return nil }
+            state.waiters[state.arrivals] = waiter
+            return state.arrivals
         }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let isLetThrough = state.withLock { state in
-                    if state.isOpen { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isLetThrough { continuation.resume() } else if Task.isCancelled { cancel(id) }
-            }
-        } onCancel: {
-            cancel(id)
-        }
+        guard let number else { return }
+        try await waiter.value { cancel(number) }
     }
 
-    private func cancel(_ id: Int) {
+    private func cancel(_ number: Int) {
         let waiter = state.withLock { state in
-            if state.waiters[id] != nil { state.cancellations += 1 }
-            return heedsCancellation ? state.waiters.removeValue(forKey: id) : nil
+            if state.waiters[number] != nil { state.cancellations += 1 }
+            return heedsCancellation ? state.waiters.removeValue(forKey: number) : nil
         }
-        waiter?.resume(throwing: CancellationError())
+        waiter?.give(.failure(CancellationError()))
     }
 }

@@ -45,10 +45,8 @@ final class CallGate: Sendable {
     private static let pause = Duration.seconds(60)
 
     private struct Waiter {
-        var ticket: UInt64
         var context: CallContext?
-        /// Resumed with nil when the request was cancelled.
-        var continuation: CheckedContinuation<Admission?, Never>
+        let slot = OneShot<Admission>()
 
         var isUrgent: Bool { context?.isUrgent ?? true }
     }
@@ -58,15 +56,12 @@ final class CallGate: Sendable {
         var running = 0
         var runningInBackground = 0
         var line: [Waiter] = []
-        var lastTicket: UInt64 = 0
         var lastAdmission: UInt64 = 0
         /// The admitted requests for which processes wait and that have no answer yet.
         var unanswered: Set<UInt64> = []
         /// The request that was admitted beyond the limit, while it runs.
         var extra: UInt64?
         var noExtraUntil: ContinuousClock.Instant?
-        /// The tickets that were cancelled before they were queued.
-        var cancelled: Set<UInt64> = []
 
         /// Whether there is a free slot.
         func admits(isUrgent: Bool) -> Bool {
@@ -111,41 +106,29 @@ final class CallGate: Sendable {
 
     private func enter() async throws -> Admission {
         let context = CallContext.current
-        let isUrgent = context?.isUrgent ?? true
-        let (admission, ticket) = state.withLock { state -> (Admission?, UInt64) in
+        let waiter = Waiter(context: context)
+        let isUrgent = waiter.isUrgent
+        let admission = state.withLock { state -> Admission? in
             // Earlier requests go first.
             if state.admits(isUrgent: isUrgent), !state.line.contains(where: { !isUrgent || $0.isUrgent }) {
-                return (state.admit(isUrgent: isUrgent), 0)
+                return state.admit(isUrgent: isUrgent)
             }
-            state.lastTicket += 1
-            return (nil, state.lastTicket)
+            state.line.append(waiter)
+            return nil
         }
         if let admission { return admission }
         context?.beginWaiting()
         defer { context?.endWaiting() }
-        let answer = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOut = state.withLock { state in
-                    if state.cancelled.remove(ticket) != nil { return true }
-                    state.line.append(Waiter(ticket: ticket, context: context, continuation: continuation))
-                    return false
-                }
-                if isOut { continuation.resume(returning: nil) } else { change { _ in } }
+        change { _ in }
+        return try await waiter.slot.value {
+            let wasWaiting = state.withLock { state in
+                let count = state.line.count
+                state.line.removeAll { $0.slot === waiter.slot }
+                return state.line.count < count
             }
-        } onCancel: {
-            let waiting = state.withLock { state -> CheckedContinuation<Admission?, Never>? in
-                guard let place = state.line.firstIndex(where: { $0.ticket == ticket }) else {
-                    state.cancelled.insert(ticket)
-                    return nil
-                }
-                return state.line.remove(at: place).continuation
-            }
-            waiting?.resume(returning: nil)
+            // Otherwise it has got a slot, and leaves it after the body.
+            if wasWaiting { waiter.slot.give(.failure(CancellationError())) }
         }
-        // A cancellation after the admission has left its ticket.
-        state.withLock { _ = $0.cancelled.remove(ticket) }
-        guard let answer else { throw CancellationError() }
-        return answer
     }
 
     /// The end of the pause admits what waits for it.
@@ -180,6 +163,6 @@ final class CallGate: Sendable {
             }
             return admitted
         }
-        for (waiter, admission) in admitted { waiter.continuation.resume(returning: admission) }
+        for (waiter, admission) in admitted { waiter.slot.give(.success(admission)) }
     }
 }
