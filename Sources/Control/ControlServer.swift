@@ -98,10 +98,7 @@ package final class ControlServer: Sendable {
     /// Removes the socket file: new clients find no daemon, connected clients stay. Called once, because the path may
     /// belong to another daemon afterwards.
     package func withdraw() {
-        let isFirst = isWithdrawn.withLock { isWithdrawn in
-            defer { isWithdrawn = true }
-            return !isWithdrawn
-        }
+        let isFirst = isWithdrawn.withLock { !exchange(&$0, with: true) }
         if isFirst, let socket { try? place.remove(socket) }
     }
 

@@ -90,10 +90,7 @@ package final class ServiceManager: Sendable {
     /// The inherited mounts, which the caller owns from now on. Other descriptors that are still inherited are closed
     /// and not stored any more.
     package func takeInheritedMounts() -> [InheritedMount] {
-        let all = inherited.withLock { inherited in
-            defer { inherited = [] }
-            return inherited
-        }
+        let all = inherited.withLock { exchange(&$0, with: []) }
         let (mounts, rest) = InheritedMount.pairs(in: all)
         for other in rest {
             remove(other.name)

@@ -83,10 +83,7 @@ final class NetworkManager: Sendable {
                 logger.debug("NetworkManager does not answer")
                 return nil
             }
-            let isFirst = hasWarned.withLock { hasWarned in
-                defer { hasWarned = true }
-                return !hasWarned
-            }
+            let isFirst = hasWarned.withLock { !exchange(&$0, with: true) }
             if isFirst {
                 logger.warning("no connection is taken for metered, because gdbus cannot be started: \(reason)")
             }

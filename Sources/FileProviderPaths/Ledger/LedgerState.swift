@@ -67,8 +67,7 @@ package struct LedgerState: Sendable {
 
     /// What has to be written to disk since this was last asked.
     package mutating func takeDurableChanges() -> [DurableChange] {
-        defer { durableChanges = [] }
-        return durableChanges
+        exchange(&durableChanges, with: [])
             + moves.takeDurableChanges().map { key, move in (key, move.map { Record(move: $0) }) }
     }
 

@@ -53,8 +53,7 @@ package struct PossibleMoves: Sendable {
 
     /// The moves that have to be written to disk, and those that are over, since this was last called.
     mutating func takeDurableChanges() -> [(key: [UInt8], move: Move?)] {
-        defer { durableChanges = [] }
-        return durableChanges
+        exchange(&durableChanges, with: [])
     }
 
     // MARK: - Requests

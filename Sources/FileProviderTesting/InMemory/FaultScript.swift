@@ -135,10 +135,7 @@ public final class FaultScript: Sendable {
 
     /// Removes all rules and opens all gates.
     public func clear() {
-        let rules = state.withLock { state in
-            defer { state.rules = [] }
-            return state.rules
-        }
+        let rules = state.withLock { exchange(&$0.rules, with: []) }
         for rule in rules {
             switch rule.effect {
             case .hold(let gate), .holdAnswer(let gate), .holdTransfer(_, let gate), .blockFetch(let gate): gate.open()

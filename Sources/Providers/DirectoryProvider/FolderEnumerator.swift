@@ -89,10 +89,7 @@ final class FolderEnumerator: FileProviderEnumerator {
     ///
     /// - Throws: `pageExpired` for a page that is not the next one.
     private func begin(_ directory: FileDescriptor, at page: FileProviderPage) throws -> Progress {
-        let reached = progress.withLock { progress in
-            defer { progress = nil }
-            return progress
-        }
+        let reached = progress.withLock { $0.take() }
         if page == .initial {
             watcher?.watch(directory, as: container)
             if container == .rootContainer { watcher?.findTrash(of: folder) }

@@ -185,16 +185,10 @@ final class ContentWithdrawals: Sendable {
     }
 
     private func takeUndos() -> [@Sendable () -> Void] {
-        undos.withLock { undos in
-            defer { undos = [] }
-            return undos
-        }
+        undos.withLock { exchange(&$0, with: []) }
     }
 
     private func take() -> [WithdrawnContent] {
-        withdrawn.withLock { withdrawn in
-            defer { withdrawn = [] }
-            return withdrawn
-        }
+        withdrawn.withLock { exchange(&$0, with: []) }
     }
 }

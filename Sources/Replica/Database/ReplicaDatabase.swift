@@ -289,10 +289,7 @@ package final class ReplicaDatabase: Sendable {
         if connections.withLock({ $0 != nil }) { try commitAll() }
         newFiles.close()
         uncommitted.close()
-        let last = connections.withLock { connections in
-            defer { connections = nil }
-            return connections
-        }
+        let last = connections.withLock { $0.take() }
         changes.notify()
         var isDurable = false
         defer { withdrawn.close(isDurable: isDurable) }

@@ -47,10 +47,7 @@ final class UncommittedChanges: Sendable {
 
     /// - Returns: whether the caller has to schedule the commit.
     func takeSchedule() -> Bool {
-        state.withLock { state in
-            defer { state.isScheduled = true }
-            return !state.isScheduled
-        }
+        state.withLock { !exchange(&$0.isScheduled, with: true) }
     }
 
     /// The scheduled task has begun.

@@ -75,10 +75,7 @@ package final class ProviderDatabase: ProviderStore {
 
     /// Moves the log into the database file and closes it. Later calls fail with `domainDisabled`.
     func close() throws {
-        let last = connections.withLock { connections in
-            defer { connections = nil }
-            return connections
-        }
+        let last = connections.withLock { $0.take() }
         do {
             try reserve.using { try last?.writer.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
         } catch Errno.noSpace {

@@ -94,10 +94,7 @@ package final class Connection: Sendable {
     /// - Returns: whether that ended a latch.
     @discardableResult
     package func succeeded() -> Bool {
-        let wasLatched = guarded.withLock { guarded in
-            defer { guarded.latch = nil }
-            return guarded.latch != nil
-        }
+        let wasLatched = guarded.withLock { $0.latch.take() != nil }
         if wasLatched { logger.notice("the remote answers again") }
         return wasLatched
     }

@@ -17,10 +17,7 @@ final class OfferQueue: SyncPart {
 
     /// The rows to offer before all others, each returned once.
     func takePreferred() -> [Int64] {
-        preferred.withLock { rows in
-            defer { rows = [] }
-            return rows
-        }
+        preferred.withLock { exchange(&$0, with: []) }
     }
 
     /// Waits until the provider has recognized an item whose identifier was given up. Returns at once for any other.

@@ -27,10 +27,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
 
     func add(_ elements: [Element]) throws {
         guard !elements.isEmpty else { return }
-        let isFirst = state.withLock { state in
-            defer { state.isEmpty = false }
-            return state.isEmpty
-        }
+        let isFirst = state.withLock { exchange(&$0.isEmpty, with: false) }
         if output.isJSON {
             let text = try elements.map { try Output.json($0) }
             Output.writeJSON((isFirst ? "[\n" : ",\n") + text.joined(separator: ",\n"))

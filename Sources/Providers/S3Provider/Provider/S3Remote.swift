@@ -82,10 +82,7 @@ final class S3Remote: PathRemote {
         for record in moves.records where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 {
             try await S3Failure.translating { try await mover.undo(record) }
         }
-        let isFirst = isReady.withLock { isReady in
-            defer { isReady = true }
-            return !isReady
-        }
+        let isFirst = isReady.withLock { !exchange(&$0, with: true) }
         if isFirst { Task { [writer] in await writer.copier.multipart.abortLeftovers() } }
     }
 

@@ -234,10 +234,7 @@ final class ChunkedUploads: Sendable {
 
     /// Deletes old unfinished uploads, once after each start.
     private func deleteAbandoned(in uploads: CollectionAddress) async {
-        let isFirst = state.withLock { state in
-            defer { state.isTidy = true }
-            return !state.isTidy
-        }
+        let isFirst = state.withLock { !exchange(&$0.isTidy, with: true) }
         guard isFirst else { return }
         for record in journal.records where ChunkJournal.now - record.begun > Self.lifetime {
             await abandon(record, in: uploads)

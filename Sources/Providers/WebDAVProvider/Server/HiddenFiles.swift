@@ -198,10 +198,7 @@ final class HiddenFiles: Sendable {
 
     /// Deletes what an earlier process has left, once.
     func deleteLeftBehind() {
-        let left = state.withLock { state in
-            defer { state.leftBehind = [] }
-            return state.leftBehind
-        }
+        let left = state.withLock { exchange(&$0.leftBehind, with: []) }
         guard !left.isEmpty else { return }
         Task {
             for record in left {

@@ -203,10 +203,7 @@ final class WebDAVServer: Sendable {
 
     func quota() async throws -> RemoteQuota? {
         try await connect()
-        let known = state.withLock { state in
-            defer { state.root = nil }
-            return state.root
-        }
+        let known = state.withLock { $0.root.take() }
         let root: DAVResource
         if let known {
             root = known
