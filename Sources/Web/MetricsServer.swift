@@ -16,7 +16,6 @@ package struct MetricsServer: Sendable {
 
     /// Serves until the task is cancelled.
     ///
-    /// - Parameter onListening: called when the server listens.
     /// - Throws: the error of listening.
     package func run(onListening: @escaping @Sendable () -> Void) async throws {
         let router = Router()

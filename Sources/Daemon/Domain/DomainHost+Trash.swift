@@ -8,7 +8,6 @@ extension DomainHost {
     /// Moves an item to the trash, a directory with all descendants. Its content stays, and missing content is
     /// downloaded. An item in the trash stays unchanged.
     ///
-    /// - Returns: the trashed item.
     /// - Throws: `featureUnsupported` if the remote has no trash; `noSuchItem`; `posix` with EACCES without the
     ///   capability `allowsTrashing` or if the parent allows no removal, with EBUSY for the root and the trash
     ///   itself, and with EROFS on a read-only domain.
@@ -25,7 +24,6 @@ extension DomainHost {
     ///
     /// - Parameter parent: the destination; nil for the original directory, or its nearest existing ancestor. If the
     ///   name is taken, the item gets another one.
-    /// - Returns: the item.
     /// - Throws: `noSuchItem` if the item is not in the trash, and for the parent; `posix` with EACCES if the parent
     ///   allows no addition, with EINVAL if it is trashed itself, with ENOTDIR if it is not a directory, and with
     ///   EROFS on a read-only domain.

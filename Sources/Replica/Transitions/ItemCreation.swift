@@ -16,8 +16,6 @@ extension Database {
     }
 
     /// Inserts an item that was made here. It is pending with all fields of a new item, unless it is excluded.
-    ///
-    /// - Returns: its row.
     @discardableResult
     func insert(_ item: NewItem, of number: InodeNumber) throws -> Int64 {
         try run(
@@ -40,7 +38,6 @@ extension Database {
     /// Inserts an item of the remote's, with nothing pending.
     ///
     /// - Parameter name: under which it is shown.
-    /// - Returns: its row.
     func insert(
         _ item: FileProviderItem, of number: InodeNumber, in parent: InodeNumber, named name: String
     ) throws -> Int64 {
@@ -62,8 +59,6 @@ extension Database {
     }
 
     /// Inserts an item of the trash's own, with its inode: it is excluded, and never pending.
-    ///
-    /// - Returns: the inode.
     func insertTrashItem(
         _ name: String, in parent: InodeNumber, kind: InodeKind, permissions: UInt16, size: Int64, role: TrashRole,
         owner: UInt32, group: UInt32, at now: FileTimestamp
@@ -112,8 +107,6 @@ extension Database {
 
     /// Inserts an imported item: without an identifier, and to be offered to the provider in the first reimport unless it
     /// is excluded.
-    ///
-    /// - Returns: its row.
     func insertImported(
         _ item: Manifest.Item, _ kind: InodeKind, of number: InodeNumber, in parent: InodeNumber, named name: String,
         remoteName: String
@@ -158,8 +151,6 @@ extension Database {
 
     /// Moves an item to a row of its own, which no request under way knows: their answers find the old row gone. The
     /// remote's side of the item stays with the old row.
-    ///
-    /// - Returns: the new row.
     func moveToNewRow(_ item: ItemRecord) throws -> Int64 {
         try run(
             """

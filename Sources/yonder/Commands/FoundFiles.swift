@@ -137,8 +137,6 @@ struct FoundFiles {
     }
 
     /// Makes something under a name, or under another if that is taken (EEXIST).
-    ///
-    /// - Returns: the name.
     @discardableResult
     private static func make(_ name: String, _ body: (String) throws -> Void) throws -> String {
         var candidate = name

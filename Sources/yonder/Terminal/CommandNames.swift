@@ -4,8 +4,6 @@ enum CommandNames {
     private static let tolerance = 2
 
     /// The command that was probably meant by a word that is none.
-    ///
-    /// - Parameter names: of all commands.
     static func suggestion(for word: String, among names: [String]) -> String? {
         let distances = names.map { (name: $0, distance: distance(Array(word.utf8), Array($0.utf8))) }
         guard let best = distances.min(by: { $0.distance < $1.distance }),

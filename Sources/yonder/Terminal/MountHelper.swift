@@ -9,8 +9,6 @@ struct MountHelper {
     }
 
     /// The arguments of `yonder`; nil when nothing is to be mounted (`mount -f`).
-    ///
-    /// - Parameter words: those of the helper.
     static func arguments(_ words: [String]) throws(Mistake) -> [String]? {
         var places: [String] = []
         var options: [String] = []

@@ -131,7 +131,6 @@ final class WebDAVClient: Sendable {
     ///   - isMuch: `take` may block, for example for a disk.
     ///   - take: called with each resource as it arrives.
     ///   - discard: as in ``HTTPTransport/sendForXML(_:limits:isMuch:isWanted:take:discard:failure:)``.
-    /// - Returns: the head of the response.
     /// - Throws: `malformedResponse` for a response that is not WebDAV; `serverUnreachable` when the root is answered so,
     ///   too, because then another server answers, for example with a login page; `noSuchItem`.
     @discardableResult
