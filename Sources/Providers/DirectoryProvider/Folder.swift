@@ -21,11 +21,6 @@ final class Folder: Sendable {
         deinit { try? directory.close() }
     }
 
-    private struct State {
-        /// The paths of moved directories, until the system knows them.
-        var moved: [ItemIdentifier: [String]] = [:]
-    }
-
     /// Without symbolic links.
     let path: FilePath
     let isOnNetwork: Bool
@@ -36,7 +31,8 @@ final class Folder: Sendable {
     let calls = BlockingCalls()
     let log = ChangeLog()
     let leftoverAge: Int64
-    private let state = Mutex(State())
+    /// The paths of moved directories, until the system knows them.
+    private let movedPaths = Mutex<[ItemIdentifier: [String]]>([:])
     let source: Mutex<SourceRecord>
     /// The identifiers of hard links by location, until the system knows them.
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
@@ -140,7 +136,7 @@ final class Folder: Sendable {
                 directory: root, name: nil, parent: .rootContainer, identifier: .rootContainer,
                 status: try self.status(of: root), isTrashed: false)
         }
-        if let moved = state.withLock({ $0.moved[identifier] }), let place = try find(identifier, at: moved) {
+        if let moved = movedPaths.withLock({ $0[identifier] }), let place = try find(identifier, at: moved) {
             return place
         }
         if let known = manager.remotePath(of: identifier), let place = try find(identifier, at: known) { return place }
@@ -217,22 +213,22 @@ final class Folder: Sendable {
     /// Records the path of a moved directory that the system may not know yet.
     func noteMoved(_ item: FileProviderItem) {
         guard item.kind == .directory, let parent = path(of: item.parentItemIdentifier) else { return }
-        state.withLock { state in
-            if state.moved.count > 4096 { state.moved.removeAll() }
-            state.moved[item.itemIdentifier] = parent + [item.filename]
+        movedPaths.withLock { paths in
+            if paths.count > 4096 { paths.removeAll() }
+            paths[item.itemIdentifier] = parent + [item.filename]
         }
     }
 
     /// Discards all paths after the source was replaced.
     func forgetPlaces() {
-        state.withLock { $0.moved = [:] }
+        movedPaths.withLock { $0 = [:] }
         links.withLock { $0 = [:] }
         knownTrash.withLock { $0 = nil }
     }
 
     func path(of identifier: ItemIdentifier) -> [String]? {
         if identifier == .rootContainer { return [] }
-        return state.withLock { $0.moved[identifier] } ?? manager.remotePath(of: identifier)
+        return movedPaths.withLock { $0[identifier] } ?? manager.remotePath(of: identifier)
     }
 
     /// - Returns: nil if there is no file at the path, or another one.
