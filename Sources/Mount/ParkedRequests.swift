@@ -49,6 +49,14 @@ final class ParkedRequests: Sendable {
         wait(for: prerequisite, waiting, round: 1)
     }
 
+    /// Answers a request whose answer says nothing but that it was carried out.
+    func answer(
+        _ request: Request, _ reply: consuming EmptyReply,
+        attempt: @escaping @Sendable (Attempt) throws(VolumeError) -> Void
+    ) {
+        answer(request, reply, attempt: attempt, succeed: { reply, _ in reply.succeed() })
+    }
+
     private struct WaitingRequest<Held: Reply & ~Copyable, Answer>: Sendable {
         let caller: Requester
         let parked: ParkedReply<Held>

@@ -65,8 +65,6 @@ extension VolumeFileSystem {
         let name = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.unlink(name, in: parent.rawValue, request: request.number)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 
@@ -74,8 +72,6 @@ extension VolumeFileSystem {
         let name = name.text
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.removeDirectory(name, in: parent.rawValue, request: request.number)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 
@@ -90,8 +86,6 @@ extension VolumeFileSystem {
             try volume.rename(
                 old, in: parent.rawValue, to: new, in: newParent.rawValue, noReplace: options.contains(.noReplace),
                 exchange: options.contains(.exchange), request: request.number)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 
@@ -177,8 +171,6 @@ extension VolumeFileSystem {
     ) {
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.synchronize(node.rawValue, isProvided: attempt.isProvided)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 
@@ -187,8 +179,6 @@ extension VolumeFileSystem {
     ) {
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.synchronizeNames(of: node.rawValue, isProvided: attempt.isProvided)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 
@@ -199,8 +189,6 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.allocate(
                 node.rawValue, mode: mode, offset: offset, length: length, request: request.number)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 
@@ -209,8 +197,6 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.removeExtendedAttribute(
                 text, of: node.rawValue, caller: Requester(request), request: request.number)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 

@@ -241,8 +241,6 @@ final class VolumeFileSystem: FileSystem {
                 text, of: node.rawValue, to: value, mustBeNew: options.contains(.create),
                 mustExist: options.contains(.replace), caller: Requester(request), isProvided: attempt.isProvided,
                 request: request.number)
-        } succeed: { reply, _ in
-            reply.succeed()
         }
     }
 }
