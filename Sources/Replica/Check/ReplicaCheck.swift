@@ -19,13 +19,6 @@ struct ReplicaCheck {
     /// So many findings of one kind are named; of the others there is a count.
     private static let mostOfAKind = 1000
 
-    init(database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes, isRepairing: Bool) {
-        self.database = database
-        self.contents = contents
-        self.open = open
-        self.isRepairing = isRepairing
-    }
-
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt; what the disk says.
     mutating func run() throws {
         try checkDatabase()

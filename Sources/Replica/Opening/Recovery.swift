@@ -13,22 +13,11 @@ import SystemPackage
 struct Recovery {
     let database: ReplicaDatabase
     let contents: ContentStore
-    let open: any OpenInodes
+    var open: any OpenInodes = NothingOpen()
     /// Whether the mount lives on: then not all that is open need be known yet.
-    let isTakenOver: Bool
+    var isTakenOver = false
     let logger: Logger
     private(set) var findings: [String] = []
-
-    init(
-        database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes = NothingOpen(),
-        isTakenOver: Bool = false, logger: Logger
-    ) {
-        self.isTakenOver = isTakenOver
-        self.database = database
-        self.contents = contents
-        self.open = open
-        self.logger = logger
-    }
 
     mutating func run() throws {
         try makeRoot()

@@ -4,10 +4,6 @@ struct EntryNamer {
     /// The keys of the objects that a directory to come may share its name with.
     private(set) var objects: [String]
 
-    init(objects: [String] = []) {
-        self.objects = objects
-    }
-
     mutating func file(_ part: String, key: String) -> String {
         objects.removeAll { !key.utf8.starts(with: $0.utf8) }
         objects.append(key)
