@@ -2,7 +2,6 @@ import FileNames
 import Glibc
 import SystemPackage
 
-/// A name or link target as a C string.
 func cName(_ text: String) -> [CChar] {
     FileNameText.bytes(of: text).map(CChar.init(bitPattern:)) + [0]
 }
@@ -33,7 +32,6 @@ extension FilePath {
         withPlatformString { FileNameText.text(of: UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
 
-    /// The path as a C string of its bytes.
     var cPath: [CChar] {
         withPlatformString { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) }
     }

@@ -14,7 +14,6 @@ struct ObservedProcess: Sendable {
     }
 
     let identity: Identity
-    /// The process group, and the session.
     let group, session: Int32
     private let state: Substring
 

@@ -8,7 +8,6 @@ import Volume
 struct ItemReporter: Sendable {
     let host: DomainHost
 
-    /// The information about an item, with the path of the request.
     func information(on item: ItemRecord, path: String) async throws -> ItemInformation {
         let inode = item.inode
         var sync = try host.replica.database.syncState(of: item)

@@ -143,7 +143,6 @@ struct Configuration: Sendable {
         complaints = complaints.map { "'\(path)': \($0)" }
     }
 
-    /// - Throws: the error in the text.
     init(text: String) throws {
         try ConfigurationSyntax.check(text)
         let file = try TOMLDecoder().decode(File.self, from: text)

@@ -13,7 +13,6 @@ enum MintedIdentifier {
                 + hexadecimal(StableDigest.of(seed, basis: 0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// The identifier of an item that has an identifier on the remote.
     static func make(_ kind: ItemKind, remote identifier: String) -> ItemIdentifier {
         ItemIdentifier("=" + letter(of: kind) + identifier)
     }

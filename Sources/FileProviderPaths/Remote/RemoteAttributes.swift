@@ -56,10 +56,8 @@ extension RemoteAttributes {
         return attributes
     }
 
-    /// Whether no attribute is to be changed.
     var isNothing: Bool { self == RemoteAttributes() }
 
-    /// The fields of an item that a remote can store at all.
     static func storable(by traits: RemoteTraits) -> ItemFields {
         var fields: ItemFields = [.contents, .filename, .parentItemIdentifier]
         if traits.storesModificationDates { fields.insert(.contentModificationDate) }

@@ -10,7 +10,6 @@ public enum RemoteCondition: Hashable, Sendable {
     /// see ``RemoteTraits/checksEmptiness``.
     case empty
 
-    /// Whether it is ``unchanged(tag:)`` with this tag.
     package func isOf(_ tag: [UInt8]?) -> Bool { tag.map { self == .unchanged(tag: $0) } ?? false }
 }
 

@@ -1,6 +1,5 @@
 import FileProvider
 
-/// A remote that reports changes.
 package protocol ReportingRemote: PathRemote {
     func changeReports() async throws -> ChangeReports
 

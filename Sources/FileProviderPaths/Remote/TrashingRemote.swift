@@ -49,7 +49,6 @@ package protocol TrashingRemote: PathRemote {
     func clearTrash(ofNamesBeginningWith prefix: String) async
 }
 
-/// An entry of a remote's trash.
 package struct TrashedEntry: Hashable, Sendable {
     /// With the name that it had, as far as the remote has kept it, and always with a stable identifier.
     package var entry: RemoteEntry

@@ -92,7 +92,6 @@ extension ProviderConformance.Subject {
         try expect(looked.documentSize == 24 << 20, "after a cancelled fetch a lookup gives \(looked)")
     }
 
-    /// A sink that blocks.
     private struct SlowSink: ContentSink {
         /// Opened by the first write.
         let gate: Gate

@@ -149,14 +149,12 @@ public struct ProviderSession: Sendable {
 }
 
 extension FileProviderItem {
-    /// The item with another name.
     package func renamed(_ name: String) -> FileProviderItem {
         var item = self
         item.filename = name
         return item
     }
 
-    /// The item in another directory.
     package func moved(to directory: ItemIdentifier) -> FileProviderItem {
         var item = self
         item.parentItemIdentifier = directory
@@ -165,7 +163,6 @@ extension FileProviderItem {
 }
 
 extension ChangeBatch {
-    /// Appends the following batch.
     mutating func append(_ next: ChangeBatch) {
         updated += next.updated
         deleted += next.deleted

@@ -26,7 +26,6 @@ package final class GrowingFile: Sendable {
         try? descriptor.close()
     }
 
-    /// Writes bytes at an offset.
     package func write(_ bytes: [UInt8], at offset: Int64) throws {
         _ = try descriptor.writeAll(toAbsoluteOffset: offset, bytes)
     }

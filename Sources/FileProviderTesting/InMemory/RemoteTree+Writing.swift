@@ -214,7 +214,6 @@ extension RemoteTree {
 }
 
 extension ItemFields {
-    /// Parent and name.
     static let place: ItemFields = [.filename, .parentItemIdentifier]
 }
 

@@ -135,7 +135,6 @@ public struct RemoteTree: Sendable {
         update(identifier) { node, _ in node.item.isShared = true }
     }
 
-    /// Ends the shares of an item and its descendants.
     private mutating func endShares(of identifier: ItemIdentifier) {
         if nodes[identifier]?.item.isShared == true { update(identifier) { node, _ in node.item.isShared = false } }
         for child in children[identifier] ?? [] { endShares(of: child) }

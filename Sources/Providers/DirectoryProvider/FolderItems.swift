@@ -86,7 +86,6 @@ struct FolderItems: Sendable {
         identifier.rawValue.utf8.allSatisfy { "0123456789abcdef-+@".utf8.contains($0) }
     }
 
-    /// The identifier of one of the links of a file.
     static func identifier(_ file: String, link: Int) -> ItemIdentifier {
         ItemIdentifier(link == 0 ? file : file + "+" + String(link, radix: 16))
     }

@@ -128,7 +128,6 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Percent-encoding of the bytes in a URL.
 package enum PercentEncoding {
     /// Every byte that is neither a letter, a digit nor one of `-._~`, as `%XX`; `also` names more that stay.
     package static func encode(_ text: some StringProtocol, keeping also: StaticString = "") -> String {

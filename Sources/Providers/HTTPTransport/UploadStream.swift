@@ -8,7 +8,6 @@ struct UploadStream: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
 
     enum Source: Sendable {
-        /// A range of a file's content.
         case reading(ContentSource, Range<Int64>)
         /// The pieces that a closure returns.
         case calling(@Sendable () async throws -> [UInt8]?)

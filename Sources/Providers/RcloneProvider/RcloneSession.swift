@@ -246,7 +246,6 @@ private final class RcloneOutput: Sendable {
         var end: String?
     }
 
-    /// The port on which it listens.
     let port = OneShot<Int>()
     /// The last lines, when it has ended.
     let text = OneShot<String>()

@@ -21,7 +21,6 @@ final class SFTPReadFile: Sendable {
         (self.path, self.tag, self.first) = (path, tag, first)
     }
 
-    /// The handle of the file in a session, if it has one there.
     func handle(in session: SFTPSession) -> [UInt8]? {
         state.withLock { $0.more.first { $0.session === session }?.handle }
     }

@@ -27,7 +27,6 @@ enum SSHFailure {
 }
 
 extension SFTPStatus {
-    /// The error for the system.
     var error: FileProviderError {
         let words = message.isEmpty ? "status \(code)" : message
         return switch code {

@@ -98,7 +98,6 @@ extension ReplicaDatabase {
         try query { db in try db.item(ofInode: number) }
     }
 
-    /// The item that a directory shows under a name, or nil.
     package func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
         try query { db in try db.item(named: name, in: directory) }
     }

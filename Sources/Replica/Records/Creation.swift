@@ -47,7 +47,6 @@ struct Creation: Hashable, Sendable {
     var accessedAt: FileTimestamp?
     var changedAt: FileTimestamp?
 
-    /// The inode that is made by it.
     func inode(_ number: InodeNumber) -> InodeRecord {
         InodeRecord(
             number: number, kind: new.kind, size: size, permissions: new.permissions, owner: owner, group: group,

@@ -17,7 +17,6 @@ struct ReportedChanges: SyncPart {
     /// A directory of fewer items is listed as quickly as it is asked about.
     static let fewestItems = 16
 
-    /// The kind of reports that the remote gives.
     func kind() async throws -> ChangeReports {
         guard calls.provider is any ChangeReporter else { return .none }
         return try await calls.make(.changeReports, for: request) { provider in

@@ -132,7 +132,6 @@ package struct XMLReader {
         return XMLName("", local)
     }
 
-    /// The prefix and the local part of a name.
     private mutating func split(_ tag: [UInt8]) throws -> (prefix: String, local: String) {
         if let known = parts[tag] { return known }
         let pieces = tag.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -10,7 +10,6 @@ struct SingleSignOn {
     private let account: String
     private let role: String
     private let endpoint: HTTPURL
-    /// Where tokens are renewed.
     private let tokenEndpoint: HTTPURL
     private let tokenPath: FilePath
 

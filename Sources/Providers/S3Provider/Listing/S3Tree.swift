@@ -85,7 +85,6 @@ final class S3Tree: Sendable {
         RemoteEntry(name: name, kind: .directory, tag: [], isTagStrong: false)
     }
 
-    /// The entry at a path; nil when there is none.
     func entry(at path: RemotePath) async throws -> RemoteEntry? {
         guard let name = path.name else {
             // An empty bucket is a root, too; a missing bucket is an error.

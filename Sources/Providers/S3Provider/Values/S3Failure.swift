@@ -64,7 +64,6 @@ struct S3Failure: Error {
         return said.isEmpty ? "status \(status)" : String(said.prefix(300))
     }
 
-    /// The error for the system.
     var error: FileProviderError {
         switch (status, code) {
         case (_, "NoSuchBucket"):

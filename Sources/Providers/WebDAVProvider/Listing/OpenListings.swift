@@ -26,7 +26,6 @@ final class OpenListings: Sendable {
         return token
     }
 
-    /// The listing that continues with a token; nil for an unknown token.
     func stream(_ token: [UInt8]) -> ListingStream? {
         listings.withLock { listings in
             guard let (number, part) = Self.parts(of: token), listings.all[number]?.part == part else { return nil }

@@ -107,7 +107,6 @@ struct TrashContents: Sendable {
         text.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The members of a directory in the bin, or of the bin itself.
     private func members(
         of place: [String], of bin: TrashBin
     ) async throws -> [(place: [String], resource: DAVResource)] {

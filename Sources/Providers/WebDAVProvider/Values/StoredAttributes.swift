@@ -65,7 +65,6 @@ struct StoredAttributes: Hashable, Sendable {
 }
 
 extension RemoteEntry {
-    /// The entry with the attributes that the server stores for it.
     func with(_ stored: StoredAttributes?) -> RemoteEntry {
         var entry = self
         if let date = stored?.date { entry.attributes.contentModificationDate = date }
