@@ -36,7 +36,8 @@ package struct Keeper: ~Copyable {
     /// How often it looks which threads are left of such a worker.
     private static let lookAgain = 50
     /// The time that the other threads of a worker have to end, in milliseconds: of one that was killed, and of one that has
-    /// announced its end, whose exit status counts.
+    /// announced its end, whose exit status counts, or of which a thread may be held up by the disk. No longer: a thread may also
+    /// wait for an answer of the next worker (Docs/decisions/0009-takeover.md).
     private static let (patienceAfterKill, patienceAfterExit) = (200, 10_000)
     /// How many messages of other processes are discarded at a time: any process of this machine can send to the abstract name. More
     /// than the queue holds (`net.unix.max_dgram_qlen`: 10, with systemd 512), so that the last messages of a worker are found behind them.
@@ -122,7 +123,9 @@ package struct Keeper: ~Copyable {
         }
         guard let worker, isLingering(worker) else { return nil }
         lingering.append(worker.process)
-        Log.write("a thread of the worker \(worker.process) waits in the kernel for an answer of the next worker")
+        Log.write(
+            "a thread of the worker \(worker.process) waits in the kernel, for an answer of the next worker or the disk"
+        )
         return handleEnd(of: worker, .signal(SIGKILL))
     }
 

@@ -14,7 +14,7 @@ import Testing
     private static let caller = LocalCaller(user: 7, group: 8)
     private let fixture: ReplicaFixture
     /// Its changes are committed only where a test says so.
-    private let replica: Replica
+    let replica: Replica
 
     init() async throws {
         (fixture, replica) = try ReplicaFixture.opened()
@@ -38,7 +38,7 @@ import Testing
     }
 
     /// - Parameter other: another replica; nil for the test's own.
-    private func make(_ name: String, in other: Replica? = nil) throws {
+    func make(_ name: String, in other: Replica? = nil) throws {
         _ = try (other ?? replica).change(open: fixture.open) {
             try $0.names.create(
                 name, in: .root, NewInode(kind: .directory, permissions: 0o755), caller: Self.caller, usualGroup: 9)
@@ -46,7 +46,7 @@ import Testing
     }
 
     /// What a crash leaves on the disk now, in a folder of its own.
-    private func image(of replica: Replica, without suffix: String? = nil) throws -> ReplicaFixture {
+    func image(of replica: Replica, without suffix: String? = nil) throws -> ReplicaFixture {
         let image = try ReplicaFixture()
         try DiskImage.copy(replica.directory, to: image.directory, without: suffix)
         return image

@@ -35,16 +35,19 @@ package final class ReplicaDatabase: Sendable {
     ///
     /// - Parameters:
     ///   - readers: how many threads read at once without waiting for each other.
+    ///   - busyTimeout: how many seconds a statement waits for a lock of another process.
     ///   - withdrawn: for files that wait to be deleted.
     /// - Throws: GRDB's `DatabaseError`; a database of a newer Yonder is refused.
-    init(at path: FilePath, readers: Int, withdrawn: WithdrawnFiles = WithdrawnFiles()) throws {
+    init(
+        at path: FilePath, readers: Int, busyTimeout: Double = 10, withdrawn: WithdrawnFiles = WithdrawnFiles()
+    ) throws {
         self.withdrawn = withdrawn
         newFileLog = FilePath(path.string + "-new")
         redoLog = FilePath(path.string + "-redo")
         log = FilePath(path.string + "-wal")
         var configuration = Configuration()
         configuration.foreignKeysEnabled = true
-        configuration.busyMode = .timeout(10)
+        configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
             // A commit survives the daemon's death at once, and a power cut once the log is synced.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")

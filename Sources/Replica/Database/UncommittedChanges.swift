@@ -100,6 +100,9 @@ final class UncommittedChanges: Sendable {
             where error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_ERROR
         {
             return try setAside("\(error)")
+        } catch {
+            log.close()
+            throw error
         }
         begin(log, after: last.sequence)
         return nil

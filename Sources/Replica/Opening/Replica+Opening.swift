@@ -1,3 +1,5 @@
+import Foundation
+import GRDB
 import Logging
 import Synchronization
 import Syscalls
@@ -14,29 +16,35 @@ extension Replica {
     ///   - isTakenOver: whether the mount lives on: then not all that is open need be known yet.
     ///   - finishesRecovery: whether to call ``finishRecovery()``; else the caller does, once the replica is in use, but for
     ///     a database that was rebuilt.
+    ///   - busyTimeout: how many seconds a statement waits for a lock of another process. The opening of a replica whose mount
+    ///     lives on waits longer (``waitingForLocks(isTakenOver:_:_:)``).
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt, `DatabaseError` for one that cannot be read for
     ///   any other reason, `Errno` for a folder that cannot.
     package convenience init(
         at directory: FilePath, readers: Int = 12, open: any OpenInodes = NothingOpen(), isTakenOver: Bool = false,
-        finishesRecovery: Bool = true, logger: Logger
+        finishesRecovery: Bool = true, busyTimeout: Double = 10, logger: Logger
     ) throws {
         try directory.makeDirectory()
         try RebuiltDatabase.adopt(in: directory)
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let contents = try ContentStore(in: directory)
-        let (database, store, findings, comparison) = try ReplicaDatabase.namingDamage(isOpening: true) {
-            let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: readers)
-            do {
-                var recovery = Recovery(
-                    database: database, contents: contents, open: open, isTakenOver: isTakenOver, logger: logger)
-                try recovery.run()
-                let comparison = try ContentComparison(
-                    database: database, contents: contents, open: open, logger: logger)
-                let (store, finding) = try database.openProviderStore(in: directory, recovered: contents.recovered)
-                return (database, store, recovery.findings + [finding].compactMap(\.self), comparison)
-            } catch {
-                try? database.close()
-                throw error
+        let (database, store, findings, comparison) = try Replica.waitingForLocks(isTakenOver: isTakenOver, logger) {
+            try ReplicaDatabase.namingDamage(isOpening: true) {
+                let database = try ReplicaDatabase(
+                    at: directory.appending(ReplicaDatabase.fileName), readers: readers, busyTimeout: busyTimeout)
+                do {
+                    var recovery = Recovery(
+                        database: database, contents: contents, open: open, isTakenOver: isTakenOver, logger: logger)
+                    try recovery.run()
+                    let comparison = try ContentComparison(
+                        database: database, contents: contents, open: open, logger: logger)
+                    let (store, finding) = try database.openProviderStore(
+                        in: directory, recovered: contents.recovered)
+                    return (database, store, recovery.findings + [finding].compactMap(\.self), comparison)
+                } catch {
+                    try? database.close()
+                    throw error
+                }
             }
         }
         self.init(database, store, contents, in: directory, findings: findings, remainingRecovery: comparison)
@@ -51,6 +59,32 @@ extension Replica {
             throw error
         }
     }
+
+    /// Opens the database of a mount that lives on again and again while another process has locked it.
+    ///
+    /// A thread of the killed daemon that the disk holds up, as in fdatasync(2), keeps the descriptors of its process and with them
+    /// the locks of SQLite, and ends by itself. The mount must not end because of it: processes would lose what they have open.
+    private static func waitingForLocks<Value>(
+        isTakenOver: Bool, _ logger: Logger, _ open: () throws -> Value
+    ) throws -> Value {
+        var end: ContinuousClock.Instant?
+        while true {
+            do {
+                return try open()
+            } catch let error as DatabaseError where isTakenOver && error.resultCode == .SQLITE_BUSY {
+                if end == nil {
+                    logger.warning("the database is locked, perhaps by a thread of the killed daemon; the mount waits")
+                }
+                let last = end ?? ContinuousClock.now + longestWaitForLocks
+                guard ContinuousClock.now < last else { throw error }
+                end = last
+                Thread.sleep(forTimeInterval: 0.1)
+            }
+        }
+    }
+
+    /// A thread that waits for an answer of this very mount would keep the locks until the mount has ended.
+    private static let longestWaitForLocks = Duration.seconds(600)
 
     /// Compares all content files with their rows. The replica may be in use meanwhile.
     ///
