@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,15 +10,28 @@
 _Thread_local bool fuseshim_serving = false;
 _Thread_local bool fuseshim_is_tmpfile = false;
 
-/* The number of the request that the calling thread is handing to libfuse; 0 for a large write, which stays in libfuse's
- * pipe. */
+/* The number of the request that the calling thread is handing to libfuse; 0 if it cannot be read. */
 static _Thread_local uint64_t current_number = 0;
 
-static void note_number(const struct fuse_buf *buffer)
+/* Reads the header of a request. libfuse leaves one of more than a page in its pipe, whatever its opcode
+ * (fuse_session_receive_buf_int): tee(2) copies the header to `own`, a pipe that is made for the first of them, and leaves the
+ * request as it is. */
+static bool read_header(const struct fuse_buf *buffer, int own[2], struct fuse_in_header *header)
 {
-    const struct fuse_in_header *header = buffer->mem;
-    bool is_in_memory = !(buffer->flags & FUSE_BUF_IS_FD) && buffer->size >= sizeof *header;
-    current_number = is_in_memory ? header->unique : 0;
+    if (buffer->size < sizeof *header) return false;
+    if (!(buffer->flags & FUSE_BUF_IS_FD)) {
+        memcpy(header, buffer->mem, sizeof *header);
+        return true;
+    }
+    if (own[0] < 0 && pipe2(own, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    if (tee(buffer->fd, own[1], sizeof *header, SPLICE_F_NONBLOCK) <= 0) return false;
+    return read(own[0], header, sizeof *header) == sizeof *header;
+}
+
+static void note_number(const struct fuse_buf *buffer, int own[2])
+{
+    struct fuse_in_header header;
+    current_number = read_header(buffer, own, &header) ? header.unique : 0;
 }
 
 uint64_t fuseshim_current_number(void) { return current_number & ~FUSESHIM_RESENT; }
@@ -26,7 +40,7 @@ bool fuseshim_current_is_resent(void) { return (current_number & FUSESHIM_RESENT
 
 /* libfuse answers ENOSYS to opcodes it does not know. FUSE_TMPFILE has the same arguments and the same reply as FUSE_CREATE
  * (fs/fuse/dir.c, fuse_create_open), so libfuse is shown that opcode, and on_create tells the two apart. A request as small
- * as this one is in memory: libfuse leaves only large writes in its pipe. */
+ * as this one is in memory: libfuse leaves only those of more than a page in its pipe. */
 static void translate_tmpfile(struct fuse_buf *buffer)
 {
     struct fuse_in_header *header = buffer->mem;
@@ -96,6 +110,7 @@ void fuseshim_session_set_owner(fuseshim_session *session, void *owner) { sessio
 int fuseshim_session_serve(fuseshim_session *session)
 {
     struct fuse_buf buffer = {0};
+    int header_pipe[2] = {-1, -1};
     int result = 0;
     fuseshim_serving = true;
     while (!fuse_session_exited(session->fuse)) {
@@ -106,11 +121,13 @@ int fuseshim_session_serve(fuseshim_session *session)
             break;
         }
         translate_tmpfile(&buffer);
-        note_number(&buffer);
+        note_number(&buffer, header_pipe);
         fuse_session_process_buf(session->fuse, &buffer);
     }
     fuseshim_serving = false;
     free(buffer.mem);
+    for (int end = 0; end < 2; end++)
+        if (header_pipe[end] >= 0) close(header_pipe[end]);
     /* What ends one thread ends all; those that wait in read() leave when the connection goes. */
     fuse_session_exit(session->fuse);
     return result;

@@ -190,6 +190,7 @@ extension MemoryFileSystem {
         reply: consuming EmptyReply
     ) {
         let failure = state.withLock { state -> Errno? in
+            state.numbers.append(request.number)
             let exists = state.nodes[node]?.extendedAttributes[name] != nil
             if options.contains(.create), exists { return .fileExists }
             if options.contains(.replace), !exists { return .noData }

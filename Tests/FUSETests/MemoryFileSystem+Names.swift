@@ -46,6 +46,7 @@ extension MemoryFileSystem {
         _ content: Content, _ reply: consuming EntryReply
     ) {
         let entry = state.withLock { state -> Entry? in
+            state.numbers.append(request.number)
             guard state.child(name, of: parent) == nil else { return nil }
             let node = state.insert(
                 name, into: parent, kind: kind, permissions: permissions, content: content,

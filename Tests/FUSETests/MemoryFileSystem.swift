@@ -54,6 +54,8 @@ final class MemoryFileSystem: FileSystem {
         /// Open files answer these.
         var openOptions: OpenOptions = [.keepCache]
         var lastCaller: Caller?
+        /// Of the requests that set an extended attribute or make a file.
+        var numbers: [RequestNumber?] = []
         /// Called on the thread that looks a name up, after it was found and before the answer.
         var onLookup: (@Sendable () -> Void)?
         /// Called on the thread that closes a file, before the answer.

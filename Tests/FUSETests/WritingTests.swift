@@ -139,6 +139,31 @@ struct WritingTests {
         }
     }
 
+    /// Root's requests of more than a page are in a pipe.
+    @Test("TAKEOVER-1: a request has the kernel's number, however large it is") func numbersOfLargeRequests()
+        async throws
+    {
+        try await Mounted.run { mount async throws in
+            mount.fileSystem.add("file", .bytes([]))
+            let result = try await Command.python(
+                """
+                import os, sys
+                os.chdir(sys.argv[1])
+                sizes = [10, 4096, 8192, 65536]
+                for size in sizes: os.setxattr("file", "user.%d" % size, b"x" * (size - 1) + b"y")
+                print([os.getxattr("file", "user.%d" % size) == b"x" * (size - 1) + b"y" for size in sizes])
+                os.symlink("t" * 4000, "n" * 200)
+                print(os.readlink("n" * 200) == "t" * 4000)
+                """, mount.path.string)
+            #expect(result.errors == "")
+            #expect(result.line == "[True, True, True, True]\nTrue")
+            let numbers = mount.fileSystem.state.withLock { $0.numbers }
+            #expect(numbers.count == 5)
+            #expect(Set(numbers.compactMap { $0?.rawValue }).count == 5, "\(numbers)")
+            #expect(numbers.allSatisfy { $0?.isResent == false })
+        }
+    }
+
     @Test func allocatesAndCopiesRanges() async throws {
         try await Mounted.run { mount async throws in
             mount.fileSystem.add("from", .bytes(Array("0123456789".utf8)))

@@ -252,8 +252,8 @@ bool fuseshim_may_pass_through(void);
 
 /* ---- Requests ---- */
 
-/* The kernel's number of the request whose operation the calling thread is in; 0 for a large write. Unique for the life of a
- * mount. */
+/* The kernel's number of the request whose operation the calling thread is in; 0 where the process has no descriptors left to
+ * read that of one of more than a page. Unique for the life of a mount. */
 uint64_t fuseshim_current_number(void);
 
 /* Whether the kernel sends this request again, because a process that has ended received it and did not answer. */
