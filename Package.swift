@@ -177,7 +177,7 @@ let targets: [Target] = [
         dependencies: [
             "FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", "Volume", logging, system,
         ]),
-    .testTarget(name: "MountTests", dependencies: ["FUSE", "Mount", "Replica", "Volume", system]),
+    .testTarget(name: "MountTests", dependencies: ["FUSE", "Mount", "Replica", "Syscalls", "Volume", system]),
     .testTarget(
         name: "SyncTests",
         dependencies: [
