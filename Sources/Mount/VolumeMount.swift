@@ -61,19 +61,17 @@ package final class VolumeMount: Sendable {
     /// - Parameters:
     ///   - device: the mount's device, which the session closes, also after an error.
     ///   - record: the record of the process that made it.
+    ///   - missed: the requests that no process has counted yet. They are counted first: requests that were served meanwhile would
+    ///     take their places in the ring of the `HandleTable`.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS on a kernel that cannot send unanswered requests again; EOPNOTSUPP when this
-    ///   program would not negotiate what that process did.
-    package func takeOver(_ device: FileDescriptor, of record: SessionRecord) throws(Errno) {
+    ///   program would not negotiate what that process did; the error of reading `missed`.
+    package func takeOver(
+        _ device: FileDescriptor, of record: SessionRecord, counting missed: MissedRequests?
+    ) throws(Errno) {
         try session.takeOver(device, of: record)
         try fileSystem.restoreOpenFiles()
+        try missed?.takeAll { [fileSystem] record in fileSystem.count(record) }
         try serve()
-    }
-
-    /// Counts the requests that no process has counted yet, after ``takeOver(_:of:)``.
-    ///
-    /// - Throws: the error of reading the file.
-    package func count(_ missed: MissedRequests) throws(Errno) {
-        try missed.takeAll { [fileSystem] record in fileSystem.count(record) }
     }
 
     private func serve() throws(Errno) {

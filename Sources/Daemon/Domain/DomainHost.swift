@@ -122,8 +122,9 @@ package final class DomainHost: Sendable {
                     engine: engine, policy: policy, thumbnails: thumbnails, domain: domain.identifier))
             do {
                 if let previous {
-                    try mounted.takeOver(try previous.device.duplicateCloseOnExec(), of: previous.description.session)
-                    if let missed = previous.missed { try mounted.count(MissedRequests(in: missed)) }
+                    let missed = previous.missed.map { MissedRequests(in: $0) }
+                    try mounted.takeOver(
+                        try previous.device.duplicateCloseOnExec(), of: previous.description.session, counting: missed)
                 } else {
                     try mounted.mount(at: mountpoint)
                 }

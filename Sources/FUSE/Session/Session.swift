@@ -101,8 +101,9 @@ package final class Session: Sendable {
         connection.state.wait { $0.features != nil || $0.phase == .ended ? () : nil }
     }
 
-    /// The features negotiated with the kernel; nil before ``serve(_:)``.
-    package var negotiated: ConnectionFeatures? { connection.state.read { $0.features } }
+    /// The features negotiated with the kernel, by an earlier process for a mount that was taken over; nil before ``serve(_:)`` of
+    /// any other.
+    package var negotiated: ConnectionFeatures? { connection.state.read { $0.features ?? $0.predecessor } }
 
     /// Whether the mount exists: false before ``mount(at:)``, and after any process has unmounted it.
     package var isMounted: Bool { (try? connection.place()) ?? nil != nil }
