@@ -100,7 +100,7 @@ final class ParkedRequests: Sendable {
                 self.wait(for: prerequisite, request, round: round + 1)
             }
         }
-        request.pending.hold(cancellation)
+        request.pending.hold(cancellation, round: round)
     }
 
     /// Attempts a request again whose prerequisite the remote does not have any more: an open file that no process has read from follows
@@ -148,14 +148,18 @@ enum Attempt: Hashable, Sendable {
 private final class PendingCancellation: Sendable {
     private struct State {
         var cancellation: (any Cancellation)?
+        /// That of the cancellation.
+        var round = 0
         var isCancelled = false
     }
 
     private let state = Mutex(State())
 
-    func hold(_ cancellation: any Cancellation) {
+    /// Replaces the cancellation of an earlier round. One round may end, and the next one call this, before the first has.
+    func hold(_ cancellation: any Cancellation, round: Int) {
         let isCancelled = state.withLock { state in
-            state.cancellation = cancellation
+            guard round > state.round else { return false }
+            (state.cancellation, state.round) = (cancellation, round)
             return state.isCancelled
         }
         if isCancelled { cancellation.cancel() }

@@ -119,4 +119,51 @@ import Volume
         #expect(seen.answers == [0, 0, 1])
         #expect(kernel.answers == [7])
     }
+
+    /// Fulfils the first prerequisite before it returns, and no other.
+    private final class HastyProvider: Provisioning {
+        private struct Round: Cancellation {
+            let number: Int
+            let provider: HastyProvider
+
+            func cancel() { provider.state.withLock { $0.cancelled.append(number) } }
+        }
+
+        private struct State {
+            /// Kept, because they have the parked request.
+            var completions: [@Sendable (Errno?) -> Void] = []
+            var cancelled: [Int] = []
+        }
+
+        private let state = Mutex(State())
+
+        var cancelled: [Int] { state.withLock { $0.cancelled } }
+
+        func provide(
+            _ prerequisite: Prerequisite, for caller: Requester, completion: @escaping @Sendable (Errno?) -> Void
+        ) -> any Cancellation {
+            let number = state.withLock { state in
+                state.completions.append(completion)
+                return state.completions.count
+            }
+            if number == 1 { completion(nil) }
+            return Round(number: number, provider: self)
+        }
+    }
+
+    @Test("ERROR-2: an interruption cancels the newest prerequisite, also when the one before it came at once")
+    func interruptedInTheSecondRound() {
+        let provider = HastyProvider()
+        let request = Request(caller: Caller(processID: 1, userID: 2, groupID: 3), unique: 1, number: nil)
+        ParkedRequests(provisioning: provider).answer(request, Answering(kernel: kernel)) {
+            _ throws(VolumeError) -> Int in
+            throw .needs(.room)
+        } succeed: { reply, answer in
+            reply.succeed(answer)
+        }
+        #expect(kernel.errors == [])
+        kernel.interrupt()
+        #expect(provider.cancelled == [2])
+        #expect(kernel.errors == [.interrupted])
+    }
 }
