@@ -93,6 +93,9 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
         var count = 0
         var waiters: [@Sendable () -> Void] = []
     }
+    /// The files that this process is writing itself (``Volume/beginImport(of:)``). They are not in the table: they end with the
+    /// process, and recovery compares what it has written.
+    private var imports: Set<InodeNumber> = []
     /// The inodes that running transactions have claimed.
     private var claims: [InodeNumber: Claim] = [:]
 
@@ -119,12 +122,16 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     /// The descriptor of the table's memory, for the process that keeps it. Valid as long as this object.
     package var tableDescriptor: FileDescriptor { lock.withLock { table.descriptor } }
 
-    package func isOpen(_ number: InodeNumber) -> Bool { lock.withLock { files[number] != nil } }
+    package func isOpen(_ number: InodeNumber) -> Bool {
+        lock.withLock { files[number] != nil || imports.contains(number) }
+    }
 
     package func isOpenAndUsed(_ number: InodeNumber) -> Bool { file(number)?.isUsed ?? false }
 
     package func isOpenForWriting(_ number: InodeNumber) -> Bool {
-        lock.withLock { table.entry(of: number.key).map { $0.writers > $0.closing } ?? false }
+        lock.withLock {
+            imports.contains(number) || table.entry(of: number.key).map { $0.writers > $0.closing } ?? false
+        }
     }
 
     /// A writer has closed the file. ``release(_:forWriting:wasNoted:request:undoing:)`` follows when the change is recorded.
@@ -162,7 +169,10 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
 
     /// Whether a file has more writers than `closed` contains of it.
     func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber]) -> Bool {
-        lock.withLock { Int(table.entry(of: number.key)?.writers ?? 0) > closed.count { $0 == number } }
+        lock.withLock {
+            imports.contains(number)
+                || Int(table.entry(of: number.key)?.writers ?? 0) > closed.count { $0 == number }
+        }
     }
 
     /// Decrements the open count, unless the request was counted before.
@@ -195,6 +205,15 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     private func hasCounted(_ request: RequestNumber?, _ number: InodeNumber) -> Bool {
         guard let request, request.isResent else { return false }
         return table.hasCounted(.handle(request.rawValue), for: number.key)
+    }
+
+    // MARK: - Imports
+
+    func beginImport(of number: InodeNumber) { lock.withLock { _ = imports.insert(number) } }
+
+    /// - Returns: whether the file was being imported, and is not open any more.
+    func endImport(of number: InodeNumber) -> Bool {
+        lock.withLock { imports.remove(number) != nil && files[number] == nil }
     }
 
     // MARK: - Claims

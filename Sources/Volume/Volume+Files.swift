@@ -199,6 +199,15 @@ extension Volume {
         return true
     }
 
+    /// The daemon begins to write a new file itself. Until ``endImport(of:)`` the file counts as open for writing: it stays marked
+    /// when a process that has written to it closes it.
+    package func beginImport(of number: InodeNumber) { files.beginImport(of: number) }
+
+    /// The daemon has written the file. Called in the transaction that records it; a second call changes nothing.
+    package func endImport(of number: InodeNumber) {
+        if files.endImport(of: number) { observer.didCloseInode(number) }
+    }
+
     /// Records what was written to files with handles that are being closed.
     ///
     /// - Returns: false if it cannot be recorded now.

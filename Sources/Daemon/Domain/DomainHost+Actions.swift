@@ -56,8 +56,15 @@ extension DomainHost {
         guard let status = try? FileStatus(of: source), status.kind == .regular else {
             throw FileProviderError.posix(.invalidArgument, "not a regular file")
         }
+        var imported: InodeNumber?
+        defer { if let imported { volume.endImport(of: imported) } }
         let number = try act(on: parent, name: name) { changes in
-            try changes.items.createFile(named: name, in: parent, caller: caller, usualGroup: group)
+            // On a full disk the transaction runs twice.
+            if let imported { volume.endImport(of: imported) }
+            let number = try changes.items.createFile(named: name, in: parent, caller: caller, usualGroup: group)
+            volume.beginImport(of: number)
+            imported = number
+            return number
         }
         do {
             let file = try replica.openContentForWriting(of: number)
@@ -66,11 +73,15 @@ extension DomainHost {
             guard copied == status.size else { throw Errno.ioError }
         } catch {
             _ = try? act(on: parent) { changes in
+                volume.endImport(of: number)
                 try changes.items.delete(try changes.items.finishFile(number).itemIdentifier)
             }
             throw FileProviderError.posix(error as? Errno ?? .ioError, "cannot be copied: \(error)")
         }
-        return try act(on: parent) { changes in try changes.items.finishFile(number) }
+        return try act(on: parent) { changes in
+            volume.endImport(of: number)
+            return try changes.items.finishFile(number)
+        }
     }
 
     /// Renames an item in its directory.

@@ -38,9 +38,16 @@ package struct ItemActions: LocalPart {
         return inode.number
     }
 
-    /// The file has been written.
+    /// The file has been written. A process may have it open for writing, too: then it stays marked until that has closed it.
     package func finishFile(_ number: InodeNumber) throws -> FileProviderItem {
-        try writing.endWriting(number)
+        if try inode(number).contentStamp == nil {
+            // Nothing says what was written since the mark was taken away.
+            try writing.contentWasWritten(number)
+        } else if open.isOpenForWriting(number) {
+            try writing.compareContent(number)
+        } else {
+            try writing.endWriting(number)
+        }
         guard let made = try db.item(ofInode: number) else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
         return try describe(made.id)
     }

@@ -1,0 +1,96 @@
+import FileProvider
+import ReplicaTestSupport
+import Syscalls
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Replica
+@testable import Volume
+
+/// What is written to files while other processes, the daemon itself or the remote change them.
+@Suite("written files") struct WrittenFileTests {
+    private let fixture: ReplicaFixture
+    private let replica: Replica
+    private let volume: Volume
+    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+    private let writing = OpenIntent(isWriting: true, isTruncating: false)
+
+    init() throws {
+        (fixture, replica) = try ReplicaFixture.opened()
+        volume = try .make(replica, observer: ClosedInodes())
+    }
+
+    private func node(_ number: InodeNumber) -> UInt64 { UInt64(bitPattern: number.rawValue) }
+
+    private func open(_ number: InodeNumber, for intent: OpenIntent) throws(VolumeError) {
+        _ = try volume.open(node(number), for: intent, caller: caller, registry: nil)
+    }
+
+    private func close(_ number: InodeNumber, wasWriting: Bool = true) {
+        volume.close(node(number), wasWriting: wasWriting, registry: nil)
+    }
+
+    /// Writes into a content file as the kernel does.
+    private func write(_ count: Int, to number: InodeNumber, at offset: Int64 = 0) throws {
+        let file = try replica.openContentForWriting(of: number)
+        defer { try? file.close() }
+        try file.writeAll([UInt8](repeating: 1, count: count).span.bytes, at: offset)
+    }
+
+    private func item(_ number: InodeNumber) throws -> ItemRecord {
+        try #require(try replica.database.item(ofInode: number))
+    }
+
+    // MARK: - Imports
+
+    /// Makes a file that the daemon writes.
+    private func beginImport() async throws -> InodeNumber {
+        try await replica.list([], open: volume.openInodes)
+        return try replica.change(open: volume.openInodes) {
+            try $0.items.createFile(
+                named: "big", in: .rootContainer, caller: LocalCaller(user: 7, group: 8), usualGroup: 8)
+        }.0
+    }
+
+    private func finishImport(of number: InodeNumber) throws {
+        _ = try replica.change(open: volume.openInodes) { changes in
+            volume.endImport(of: number)
+            _ = try changes.items.finishFile(number)
+        }
+    }
+
+    @Test("WRITE-1: what a process writes to a file that was being imported when it opened it is recorded")
+    func writtenAfterImport() async throws {
+        let number = try await beginImport()
+        try open(number, for: writing)
+        try finishImport(of: number)
+        // The remote has it by now.
+        try await replica.database.write { db in
+            try db.run("UPDATE item SET changedFields = 0 WHERE inode = \(number.rawValue)", [])
+        }
+        try write(3, to: number)
+        close(number)
+        let written = try item(number)
+        #expect(written.inode.size == 3 && written.inode.contentStamp == nil)
+        #expect(written.changedFields.contains(.contents))
+    }
+
+    @Test(
+        "a file that a process opens for writing while it is imported is recorded as a whole", arguments: [true, false])
+    func touchedDuringImport(isCounted: Bool) async throws {
+        let number = try await beginImport()
+        if isCounted { volume.beginImport(of: number) }
+        try write(10, to: number)
+        try open(number, for: writing)
+        close(number)
+        #expect(try (item(number).inode.contentStamp != nil) == isCounted)
+        #expect(volume.openInodes.isOpenForWriting(number) == isCounted)
+        try write(10, to: number, at: 10)
+        try finishImport(of: number)
+        let written = try item(number)
+        #expect(written.inode.size == 20 && written.inode.contentStamp == nil)
+        #expect(written.changedFields.contains(.contents))
+        #expect(!volume.openInodes.isOpen(number))
+    }
+}
