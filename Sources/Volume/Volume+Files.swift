@@ -56,15 +56,20 @@ extension Volume {
         // Counted before the row is marked, so that the content is not evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting, request: request)
         do throws(VolumeError) {
-            if intent.isWriting || intent.isTruncating {
-                // Only what truncates must not be done twice.
+            // Only what truncates must not be done twice.
+            if intent.isWriting {
                 try change(
                     intent.isTruncating ? request : nil, .writing(number, caller: LocalCaller(caller))
                 ) {
                     try $0.contents.beginWriting(number, truncating: intent.isTruncating, caller: LocalCaller(caller))
                 }
-                if intent.isTruncating { contentWasReplaced(number) }
+            } else if intent.isTruncating {
+                // No close for writing follows, which would take a mark away.
+                try change(request, .nothing) {
+                    try $0.contents.truncate(number, to: 0, caller: LocalCaller(caller))
+                }
             }
+            if intent.isTruncating { contentWasReplaced(number) }
             let grant = try decide(
                 file, isWriting: intent.isWriting, registry: intent.allowsPassthrough ? registry : nil)
             // Through a mapping a process learns of a refusal by a signal, which ends it.

@@ -93,4 +93,60 @@ import Testing
         #expect(written.changedFields.contains(.contents))
         #expect(!volume.openInodes.isOpen(number))
     }
+
+    // MARK: - Truncation without writing
+
+    private let truncating = OpenIntent(isWriting: false, isTruncating: true)
+
+    /// A file of the remote's that was opened with `O_RDONLY | O_TRUNC` and closed, and was sent.
+    private func truncatedFile() async throws -> InodeNumber {
+        let number = try await replica.list(.file("a", size: 100), open: volume.openInodes)
+        try await replica.fill(number)
+        try open(number, for: truncating)
+        close(number, wasWriting: false)
+        let truncated = try item(number)
+        #expect(truncated.inode.size == 0 && truncated.inode.contentStamp == nil)
+        #expect(truncated.changedFields.contains(.contents))
+        // Until change times can tell writing from what was before.
+        #expect(try await eventually { try replica.contentStatus(of: number).stamp != Replica.unknownStamp })
+        var sent = try #require(
+            try replica.prepare(truncated.id, fields: [.contents, .contentModificationDate]))
+        sent.contentStamp = try replica.contentStatus(of: number).stamp
+        var answer = FileProviderItem.file("a", size: 0, version: "2")
+        answer.contentModificationDate = sent.item.contentModificationDate
+        _ = try await replica.ingest(open: volume.openInodes) { [sent, answer] in
+            try $0.answers.acknowledge(sent, as: answer, stillPending: [], shouldFetchContent: false)
+        }
+        #expect(try !item(number).changedFields.contains(.contents))
+        return number
+    }
+
+    @Test("OPEN-3: a file that was truncated by an open for reading shows the next version of the remote")
+    func changedAfterTruncation() async throws {
+        let number = try await truncatedFile()
+        try await replica.change([.file("a", size: 7, version: "3")], open: volume.openInodes)
+        #expect(try volume.lookup("a", in: 1).node == node(number))
+        #expect(try volume.attributes(of: node(number)).size == 7)
+    }
+
+    @Test("a file that was truncated by an open for reading goes when the remote has deleted it")
+    func deletedAfterTruncation() async throws {
+        _ = try await truncatedFile()
+        try await replica.change(deleted: ["a"], open: volume.openInodes)
+        #expect(try replica.names().isEmpty)
+    }
+
+    @Test("an open for reading that truncates leaves the mark of a process that writes")
+    func truncatedWhileWritten() async throws {
+        let number = try await replica.list(.file("a", size: 100), open: volume.openInodes)
+        try await replica.fill(number)
+        try open(number, for: writing)
+        try open(number, for: truncating)
+        close(number, wasWriting: false)
+        #expect(try item(number).inode.contentStamp != nil)
+        try write(5, to: number)
+        close(number)
+        #expect(try item(number).inode.size == 5)
+        #expect(try item(number).inode.contentStamp == nil)
+    }
 }
