@@ -172,6 +172,38 @@ import Testing
         #expect(length(of: number) == nil && fixture.recoveredFiles == [])
     }
 
+    /// A file that the remote knows and that was written here, of which the content file is shorter than its row.
+    private func leaveShortened(boot: String? = nil) async throws -> InodeNumber {
+        try await leave { replica, number in
+            _ = try replica.change(open: Opened()) { try $0.contents.truncate(number, to: 200, caller: caller) }
+            let file = try FileDescriptor.open(path(of: number), .readWrite)
+            defer { try? file.close() }
+            try file.setLength(40)
+            if let boot { try replica.database.set(.bootIdentifier, to: boot) }
+        }
+    }
+
+    @Test("WRITE-1: SIGKILL during a truncation of a file that is not sent yet leaves what was written last")
+    func interruptedTruncationOfUnsent() async throws {
+        let number = try await leaveShortened()
+        let replica = try reopen(Opened())
+        let item = try #require(try replica.database.item(ofInode: number))
+        #expect(item.inode.size == 40 && item.changedFields.contains(.contents))
+        #expect(length(of: number) == 40 && fixture.recoveredFiles == [])
+    }
+
+    @Test(
+        "WRITE-2: after a power cut a file that misses bytes is set aside, also when the daemon is killed before that")
+    func killedAfterPowerCut() async throws {
+        let number = try await leaveShortened(boot: "an earlier boot")
+        _ = try reopen(Opened(), finishesRecovery: false)
+        let replica = try reopen(Opened())
+        let item = try #require(try replica.database.item(ofInode: number))
+        #expect(item.inode.content == .dataless && !item.changedFields.contains(.contents))
+        #expect(length(of: number) == nil && fixture.recoveredFiles.count == 1)
+        #expect(try replica.database.value(of: .mayMissBytes) == nil)
+    }
+
     @Test("what a crash leaves of a move to the trash is removed, and what only looks like it is set aside")
     func interruptedTrashing() async throws {
         let information = "[Trash Info]\nPath=a%20name\nDeletionDate=2026-11-25T03:14:58\n"

@@ -107,6 +107,7 @@ import Testing
         }
         #expect(try replica.database.inode(number)?.size == 200)
         try replica.contents.setLength(of: number, to: 5)
+        if isKnown { try replica.database.set(.bootIdentifier, to: "an earlier boot") }
         let reopened = try fixture.replica()
         let item = try #require(try reopened.database.item(ofInode: number))
         if isKnown {

@@ -18,6 +18,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     /// Whether the database was rebuilt and the contents were not compared since: a row without content can have a content file
     /// with what was written here.
     case isRebuilt
+    /// Whether a power cut may have taken bytes of content files that were not compared with their rows since.
+    case mayMissBytes
     /// The boot of the machine during which the database was used last.
     case bootIdentifier
     /// Whether it was closed in order since.

@@ -46,6 +46,7 @@ struct ContentComparison: RecoveryWork {
         } else if lastRow != nil {
             try compareRows()
         } else {
+            if try database.value(of: .mayMissBytes) != nil { try database.set(.mayMissBytes, to: nil as String?) }
             return nil
         }
         for finding in findings { logger.warning("\(finding)") }
@@ -156,7 +157,7 @@ struct ContentComparison: RecoveryWork {
             return found + ["what was written to \(words) and is not on the remote is not in its place any more"]
         }
         let length = try contents.status(of: number).size
-        if length < inode.size, isUnsent, item?.isKnownToRemote == true {
+        if length < inode.size, isUnsent, item?.isKnownToRemote == true, try mayMissBytes(db) {
             // What is left must not take the place of what the remote has.
             guard !open.isOpen(number) else { return [] }
             let found = try setAside(
@@ -189,6 +190,12 @@ struct ContentComparison: RecoveryWork {
             try db.dropContent(of: number)
         }
         return []
+    }
+
+    /// Whether a file may be shorter than its row because bytes are missing. SIGKILL takes no bytes: it leaves a truncation whose
+    /// row was not written.
+    private func mayMissBytes(_ db: Database) throws -> Bool {
+        try DomainKey.mayMissBytes.bytes(in: db) != nil || DomainKey.isRebuilt.bytes(in: db) != nil
     }
 
     private func setAside(_ name: FilePath.Component, because reason: String) throws -> [String] {

@@ -94,6 +94,7 @@ struct Recovery {
             try DomainKey.bootIdentifier.set(boot, in: db)
             try DomainKey.wasClosed.set("0", in: db)
             guard let lastBoot, lastBoot != boot, !wasClosed else { return 0 }
+            try DomainKey.mayMissBytes.set("1", in: db)
             let numbers = try Int64.fetchAll(
                 db,
                 sql: """
