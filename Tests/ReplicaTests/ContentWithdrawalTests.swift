@@ -1,6 +1,7 @@
 import Dispatch
 import FileProvider
 import Foundation
+import Logging
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
@@ -123,6 +124,29 @@ import Testing
         #expect(fixture.contentFiles.isEmpty)
         try reopened.database.deleteWithdrawnFiles()
         #expect(try withdrawn.isEmpty)
+    }
+
+    @Test(
+        "CRASH-1: content that a truncation has withdrawn is put back when the daemon was killed before the commit",
+        arguments: [0, 5])
+    func killedDuringTruncation(newBytes: Int) async throws {
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
+        try await replica.fill(number, 0..<10)
+        let row = try #require(try replica.database.inode(number))
+        #expect(row.content == .partial)
+        var content = WithdrawnContent(number, generation: row.contentGeneration, in: replica.contents)
+        try content.withdraw()
+        try replica.contents.create(number, size: Int64(newBytes)).close()
+        let reopened = try Replica(
+            at: fixture.directory, readers: 4, finishesRecovery: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        #expect(try reopened.database.presentRanges(of: number).ranges == [0..<10])
+        let file = try reopened.openContent(of: number)
+        defer { try? file.close() }
+        #expect(try file.readBytes(at: 0, count: 10) == [UInt8](repeating: 7, count: 10))
+        #expect(try FileStatus(of: file).size == 100)
+        #expect(try withdrawn.isEmpty)
+        #expect(fixture.recoveredFiles.count == (newBytes == 0 ? 0 : 1))
     }
 
     // MARK: - Power cuts

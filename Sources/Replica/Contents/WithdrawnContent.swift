@@ -62,6 +62,9 @@ struct WithdrawnContent {
         }
     }
 
+    /// A crash came before the commit: as ``putBack()``, in place of a file that the transaction has made.
+    func restore() throws(Errno) { try place.move(to: file) }
+
     /// The transaction was committed.
     func delete() throws(Errno) { try place.unlinkIfPresent() }
 }

@@ -63,7 +63,7 @@ struct Recovery {
 
     /// Puts back the content whose generation was not ended, and deletes that of the others, after their ends were put on the
     /// disk.
-    private func endWithdrawals() throws {
+    private mutating func endWithdrawals() throws {
         let directory = try FileDescriptor.openDirectory(contents.withdrawn)
         defer { try? directory.close() }
         let left = try DirectoryStream(of: directory)
@@ -74,7 +74,8 @@ struct Recovery {
             }
             let inode = try database.inode(content.number)
             if inode?.contentGeneration == content.generation, inode?.content != .dataless {
-                try content.putBack()
+                try setAsideUncommitted(content.number)
+                try content.restore()
             } else {
                 ended.append(content)
             }
@@ -82,6 +83,16 @@ struct Recovery {
         guard !ended.isEmpty else { return }
         try database.synchronize()
         for content in ended { try content.delete() }
+    }
+
+    /// Moves a file to the recovered folder that has bytes of a generation of content that was not committed. Most are empty.
+    private mutating func setAsideUncommitted(_ number: InodeNumber) throws {
+        let path = contents.path(of: number)
+        guard (try? FileStatus(at: path)) != nil, (try? contents.holdsNothing(number)) != true,
+            let name = path.lastComponent
+        else { return }
+        let place = try contents.quarantine(fileNamed: name, stamp: FileTimestamp.now.nanosecondsSince1970)
+        findings.append("'contents/\(name.string)' was moved to '\(place)': the content before it was put back")
     }
 
     /// Content is not synced file by file as it comes from the remote. After a boot that was not preceded by an orderly
