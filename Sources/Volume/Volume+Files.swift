@@ -340,6 +340,40 @@ extension Volume {
         return descriptor
     }
 
+    /// Whether the content file of an unmarked row is there, and has the row's size.
+    func hasContentFile(_ inode: InodeRecord, _ state: inout OpenFile.State) throws(VolumeError) -> Bool {
+        // The row of a marked file may have an outdated size.
+        guard inode.size > 0, inode.contentStamp == nil else { return true }
+        do throws(VolumeError) {
+            let descriptor = try openDescriptor(&state, of: inode.number)
+            return try known { try descriptor.use { try $0.lengths().size } } == inode.size
+        } catch {
+            guard error == .refused(.noSuchFileOrDirectory) else { throw error }
+            return false
+        }
+    }
+
+    /// Verifies content that differs from its row, in a transaction: a truncation may be between the two, or a power cut may have
+    /// left it, and the comparison of all files has not reached it yet. Content that is not what the row says becomes dataless.
+    ///
+    /// - Returns: the row after that.
+    /// - Throws: EIO if they still differ.
+    @discardableResult
+    func verifyContent(
+        of number: InodeNumber, _ state: inout OpenFile.State
+    ) throws(VolumeError) -> InodeRecord {
+        state.descriptor = nil
+        let inode = try known { try replica.verifyContent(of: number, open: files) }
+        var effects = ReplicaEffects()
+        effects.invalidations = [.contents(number)]
+        observer.volumeDidChange(effects)
+        guard let inode else {
+            logger.error("the content file of inode \(number) has another length than its row")
+            throw .refused(.ioError)
+        }
+        return inode
+    }
+
     // MARK: - Private
 
     private func decide(
@@ -364,11 +398,14 @@ extension Volume {
     private func decide(
         _ number: InodeNumber, isWriting: Bool, state: inout OpenFile.State, registry: (any PassthroughRegistry)?
     ) throws(VolumeError) {
-        guard let inode = try known({ try replica.database.inode(number) }) else {
+        guard var inode = try known({ try replica.database.inode(number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
         guard inode.kind == .file else {
             throw .refused(inode.kind == .directory ? .isDirectory : .tooManySymbolicLinkLevels)
+        }
+        if inode.content == .materialized, try !hasContentFile(inode, &state) {
+            inode = try verifyContent(of: number, &state)
         }
         state.version = inode.contentVersion
         state.size = inode.size
@@ -377,12 +414,6 @@ extension Volume {
         state.isWritten = inode.contentStamp != nil
         if inode.content == .materialized, inode.size > 0 || isWriting || state.isWritten {
             let descriptor = try openDescriptor(&state, of: number)
-            if inode.contentStamp == nil, let lengths = try? descriptor.use({ try $0.lengths() }),
-                lengths.size != inode.size
-            {
-                logger.error("the content file of inode \(number) has \(lengths.size) bytes and not \(inode.size)")
-                throw .refused(.ioError)
-            }
             // Without permission the file is served by READ and WRITE.
             if let registry { state.backing = try? descriptor.use { try registry.register($0) } }
         }

@@ -13,11 +13,10 @@ import SystemPackage
 struct ContentComparison: RecoveryWork {
     private let database: ReplicaDatabase
     private let contents: ContentStore
-    private let open: any OpenInodes
+    private let verification: ContentVerification
     private let logger: Logger
     /// The newest inode when the replica was opened. A content file of a newer one may be there before its row.
     private let newest: InodeNumber
-    private let stamp = FileTimestamp.now.nanosecondsSince1970
     private var findings: [String] = []
     private var files: DirectoryStream?
     /// The last row that was compared; nil once all are.
@@ -28,7 +27,7 @@ struct ContentComparison: RecoveryWork {
     init(database: ReplicaDatabase, contents: ContentStore, open: any OpenInodes, logger: Logger) throws {
         self.database = database
         self.contents = contents
-        self.open = open
+        verification = ContentVerification(contents: contents, open: open)
         self.logger = logger
         newest = try database.readCommitted { db in try Self.newestInode(in: db) }
         let directory = try FileDescriptor.openDirectory(contents.directory)
@@ -80,7 +79,7 @@ struct ContentComparison: RecoveryWork {
                         return []
                     }
                 }
-                return try setAside(name, because: "no row of the database knows it")
+                return try verification.setAside(name, because: "no row of the database knows it")
             }
         }
     }
@@ -124,96 +123,7 @@ struct ContentComparison: RecoveryWork {
         for row in rows {
             let status = try? FileStatus(at: contents.path(of: row.number))
             if status?.kind == .regular, status?.size == row.size, !(row.isEmpty && row.size > 0) { continue }
-            findings += try database.write { db in try verify(row.number, in: db) }
+            findings += try database.write { db in try verification.verify(row.number, in: db) }
         }
-    }
-
-    /// Compares a row with its content file, and corrects the one or the other.
-    private func verify(_ number: InodeNumber, in db: Database) throws -> [String] {
-        // A file that is being written, or was and is not compared yet, has another length than its row.
-        guard try db.hasContentFile(number), let inode = try db.inode(number), inode.contentStamp == nil,
-            !open.isOpenForWriting(number)
-        else { return [] }
-        // Content that was just begun has no file yet, and dropped content is about to have none.
-        switch inode.content {
-        case .dataless: return []
-        case .partial where inode.localBytes == 0: return []
-        case .partial, .materialized: break
-        }
-        let isUnsent = try db.isContentUnsent(number)
-        guard let name = FilePath.Component(number.description) else { return [] }
-        let item = try db.item(ofInode: number)
-        let words = item.map { "'\($0.name)'" } ?? "inode \(number)"
-        guard contents.hasFile(number) else {
-            var found: [String] = []
-            if (try? FileStatus(at: contents.path(of: number))) != nil {
-                found = try setAside(name, because: "it is no file")
-            }
-            try db.dropContent(of: number)
-            guard isUnsent else {
-                return found + ["the content of \(words) was not in its place: it will be fetched again"]
-            }
-            try loseContent(of: number, in: db)
-            return found + ["what was written to \(words) and is not on the remote is not in its place any more"]
-        }
-        let length = try contents.status(of: number).size
-        if length < inode.size, isUnsent, item?.isKnownToRemote == true, try mayMissBytes(db) {
-            // What is left must not take the place of what the remote has.
-            guard !open.isOpen(number) else { return [] }
-            let found = try setAside(
-                name,
-                because: "of what was written to \(words) only \(length) of \(inode.size) bytes are there; what the "
-                    + "remote has is shown")
-            try db.dropContent(of: number)
-            try db.forgetChangedContent(of: number)
-            try db.forgetFailure(of: number)
-            return found
-        }
-        if length != inode.size, isUnsent {
-            // It is all there is of what was written here: it is taken as it is, and sent.
-            let transaction = LocalTransaction(db: db, open: open, contents: contents)
-            let changes = ContentChanges(transaction: transaction)
-            try changes.contentWasWritten(number)
-            return ["what was written to \(words) has \(length) bytes and not \(inode.size)"]
-        }
-        // Processes that have a file open keep the content that they read. It is compared when the replica is opened again.
-        guard !open.isOpen(number) else { return [] }
-        if length != inode.size {
-            // A crash may have interrupted a truncation, which the kernel requests again.
-            let found = length == 0 ? [] : try setAside(name, because: "it has \(length) bytes and not \(inode.size)")
-            if length == 0 { try contents.remove(number) }
-            try db.dropContent(of: number)
-            return found
-        }
-        if inode.content == .materialized, inode.localBytes == 0, inode.size > 0, !isUnsent {
-            try contents.remove(number)
-            try db.dropContent(of: number)
-        }
-        return []
-    }
-
-    /// Whether a file may be shorter than its row because bytes are missing. SIGKILL takes no bytes: it leaves a truncation whose
-    /// row was not written.
-    private func mayMissBytes(_ db: Database) throws -> Bool {
-        try DomainKey.mayMissBytes.bytes(in: db) != nil || DomainKey.isRebuilt.bytes(in: db) != nil
-    }
-
-    private func setAside(_ name: FilePath.Component, because reason: String) throws -> [String] {
-        do {
-            let place = try contents.quarantine(fileNamed: name, stamp: stamp)
-            return ["'contents/\(name.string)' was moved to '\(place)': \(reason)"]
-        } catch Errno.noSuchFileOrDirectory {
-            // It was removed meanwhile.
-            return []
-        }
-    }
-
-    /// Bytes that are gone are not sent as an empty file: a new item cannot be sent, and one that the remote has is
-    /// fetched again.
-    private func loseContent(of number: InodeNumber, in db: Database) throws {
-        try db.forgetChangedContent(of: number)
-        try db.recordFailure(
-            FileProviderError(.cannotSynchronize, "its content is not on this machine's disk any more"), of: number,
-            at: FileTimestamp.now)
     }
 }

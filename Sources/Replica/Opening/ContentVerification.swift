@@ -1,0 +1,133 @@
+import FileProvider
+import GRDB
+import Syscalls
+import Synchronization
+import SystemPackage
+
+/// Compares a row with its content file, in a writing transaction: what differs without one may be a change under way.
+struct ContentVerification {
+    let contents: ContentStore
+    let open: any OpenInodes
+    private let stamp = FileTimestamp.now.nanosecondsSince1970
+
+    init(contents: ContentStore, open: any OpenInodes) {
+        self.contents = contents
+        self.open = open
+    }
+
+    /// Compares a row with its content file, and corrects the one or the other.
+    ///
+    /// - Parameter mayBeInUse: false if no process has seen content of the file, although it is being opened.
+    /// - Returns: what was found and corrected, in words for the user.
+    func verify(_ number: InodeNumber, mayBeInUse: Bool = true, in db: Database) throws -> [String] {
+        // A file that is being written, or was and is not compared yet, has another length than its row.
+        guard try db.hasContentFile(number), let inode = try db.inode(number), inode.contentStamp == nil,
+            !open.isOpenForWriting(number)
+        else { return [] }
+        // Content that was just begun has no file yet, and dropped content is about to have none.
+        switch inode.content {
+        case .dataless: return []
+        case .partial where inode.localBytes == 0: return []
+        case .partial, .materialized: break
+        }
+        let isUnsent = try db.isContentUnsent(number)
+        guard let name = FilePath.Component(number.description) else { return [] }
+        let item = try db.item(ofInode: number)
+        let words = item.map { "'\($0.name)'" } ?? "inode \(number)"
+        guard contents.hasFile(number) else {
+            var found: [String] = []
+            if (try? FileStatus(at: contents.path(of: number))) != nil {
+                found = try setAside(name, because: "it is no file")
+            }
+            try db.dropContent(of: number)
+            guard isUnsent else {
+                return found + ["the content of \(words) was not in its place: it will be fetched again"]
+            }
+            try loseContent(of: number, in: db)
+            return found + ["what was written to \(words) and is not on the remote is not in its place any more"]
+        }
+        let length = try contents.status(of: number).size
+        if length < inode.size, isUnsent, item?.isKnownToRemote == true, try mayMissBytes(db) {
+            // What is left must not take the place of what the remote has.
+            guard !mayBeInUse || !open.isOpen(number) else { return [] }
+            let found = try setAside(
+                name,
+                because: "of what was written to \(words) only \(length) of \(inode.size) bytes are there; what the "
+                    + "remote has is shown")
+            try db.dropContent(of: number)
+            try db.forgetChangedContent(of: number)
+            try db.forgetFailure(of: number)
+            return found
+        }
+        if length != inode.size, isUnsent {
+            // It is all there is of what was written here: it is taken as it is, and sent.
+            let transaction = LocalTransaction(db: db, open: open, contents: contents)
+            let changes = ContentChanges(transaction: transaction)
+            try changes.contentWasWritten(number)
+            return ["what was written to \(words) has \(length) bytes and not \(inode.size)"]
+        }
+        // Processes that have a file open keep the content that they read. It is compared when the replica is opened again.
+        guard !mayBeInUse || !open.isOpen(number) else { return [] }
+        if length != inode.size {
+            // A crash may have interrupted a truncation, which the kernel requests again.
+            let found = length == 0 ? [] : try setAside(name, because: "it has \(length) bytes and not \(inode.size)")
+            if length == 0 { try contents.remove(number) }
+            try db.dropContent(of: number)
+            return found
+        }
+        if inode.content == .materialized, inode.localBytes == 0, inode.size > 0, !isUnsent {
+            try contents.remove(number)
+            try db.dropContent(of: number)
+        }
+        return []
+    }
+
+    /// The row of a file, if its content file has the length that the row says, or may have another.
+    fileprivate func agreeingRow(_ number: InodeNumber, in db: Database) throws -> InodeRecord? {
+        guard let inode = try db.inode(number) else { return nil }
+        guard inode.content == .materialized, inode.contentStamp == nil, inode.size > 0 else { return inode }
+        return (try? contents.status(of: number).size) == inode.size ? inode : nil
+    }
+
+    /// Whether a file may be shorter than its row because bytes are missing. SIGKILL takes no bytes: it leaves a truncation whose
+    /// row was not written.
+    private func mayMissBytes(_ db: Database) throws -> Bool {
+        try DomainKey.mayMissBytes.bytes(in: db) != nil || DomainKey.isRebuilt.bytes(in: db) != nil
+    }
+
+    func setAside(_ name: FilePath.Component, because reason: String) throws -> [String] {
+        do {
+            let place = try contents.quarantine(fileNamed: name, stamp: stamp)
+            return ["'contents/\(name.string)' was moved to '\(place)': \(reason)"]
+        } catch Errno.noSuchFileOrDirectory {
+            // It was removed meanwhile.
+            return []
+        }
+    }
+
+    /// Bytes that are gone are not sent as an empty file: a new item cannot be sent, and one that the remote has is
+    /// fetched again.
+    private func loseContent(of number: InodeNumber, in db: Database) throws {
+        try db.forgetChangedContent(of: number)
+        try db.recordFailure(
+            FileProviderError(.cannotSynchronize, "its content is not on this machine's disk any more"), of: number,
+            at: FileTimestamp.now)
+    }
+}
+
+extension Replica {
+    /// Verifies the content file of a file that is missing, or has another length than its row, before the comparison of all files
+    /// reaches it. Precondition: no process has seen content of it, or it is partial.
+    ///
+    /// - Returns: the row after that; nil where it is gone, or still says another length.
+    package func verifyContent(of number: InodeNumber, open: any OpenInodes) throws -> InodeRecord? {
+        let verification = ContentVerification(contents: contents, open: open)
+        let (row, found) = try database.write { db -> (InodeRecord?, [String]) in
+            let found = try verification.verify(number, mayBeInUse: false, in: db)
+            return (try verification.agreeingRow(number, in: db), found)
+        }
+        recovered.withLock { $0 += found }
+        try database.keep(findings: found, at: FileTimestamp.now)
+        return row
+    }
+}

@@ -1,0 +1,82 @@
+import FileProvider
+import ReplicaTestSupport
+import Synchronization
+import Syscalls
+import SystemPackage
+import Testing
+
+@testable import Replica
+@testable import Volume
+
+/// Files whose content file is not what their row says.
+@Suite("content that differs from its row") struct DifferingContentTests {
+    private let fixture: ReplicaFixture
+    private let replica: Replica
+    private let volume: Volume
+    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+
+    init() throws {
+        (fixture, replica) = try ReplicaFixture.opened()
+        volume = try .make(replica, observer: ClosedInodes())
+    }
+
+    private final class End: Sendable {
+        let isReached = Atomic(false)
+    }
+
+    /// A file of 100 bytes, of which a range is here.
+    private func file(_ range: Range<Int64>) async throws -> (node: UInt64, number: InodeNumber) {
+        let number = try await replica.list(.file("a", size: 100), open: volume.openInodes)
+        try await replica.fill(number, range)
+        return (UInt64(bitPattern: number.rawValue), number)
+    }
+
+    private func missing(_ number: InodeNumber) -> Prerequisite {
+        .content(of: number, version: Array("1".utf8), range: 0..<10)
+    }
+
+    @Test(
+        "WRITE-2: a file whose content is missing or has another length can be opened",
+        arguments: [nil, 0, 40, 200] as [Int64?])
+    func opened(length: Int64?) async throws {
+        let (node, number) = try await file(0..<100)
+        if let length {
+            try replica.contents.setLength(of: number, to: length)
+        } else {
+            try replica.contents.remove(number)
+        }
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        #expect(
+            prerequisite { try volume.read(node, at: 0, count: 10, isProvided: false) } == missing(number))
+        #expect(fixture.recoveredFiles.count == ((length ?? 0) > 0 ? 1 : 0))
+        try await replica.fill(number)
+        #expect(try volume.read(node, at: 0, count: 10, isProvided: false).count == 10)
+        #expect(try replica.database.defects() == [])
+    }
+
+    @Test("WRITE-3: an open that comes while another process truncates the file succeeds", .timeLimit(.minutes(1)))
+    func openedDuringTruncation() async throws {
+        let (node, _) = try await file(0..<100)
+        let (volume, caller) = (volume, caller)
+        let end = End()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { end.isReached.store(true, ordering: .releasing) }
+                for round in 0..<3_000 {
+                    let length = LocalAttributes(size: round.isMultiple(of: 2) ? 0 : 100)
+                    _ = try volume.setAttributes(of: node, to: length, caller: caller)
+                }
+            }
+            group.addTask {
+                while !end.isReached.load(ordering: .acquiring) {
+                    _ = try volume.open(node, for: .reading, caller: caller, registry: nil)
+                    volume.close(node, wasWriting: false, registry: nil)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(replica.findings == [])
+        #expect(fixture.recoveredFiles == [])
+    }
+}
