@@ -340,15 +340,15 @@ extension Volume {
         return descriptor
     }
 
-    /// Whether the content file of an unmarked row is there, and has the row's size.
-    func hasContentFile(_ inode: InodeRecord, _ state: inout OpenFile.State) throws(VolumeError) -> Bool {
+    /// Whether the content file of an unmarked row is there, and has the row's size. It is not kept open: until the file is marked as
+    /// used, another one may take its place.
+    func hasContentFile(_ inode: InodeRecord) throws(VolumeError) -> Bool {
         // The row of a marked file may have an outdated size.
         guard inode.size > 0, inode.contentStamp == nil else { return true }
-        do throws(VolumeError) {
-            let descriptor = try openDescriptor(&state, of: inode.number)
-            return try known { try descriptor.use { try $0.lengths().size } } == inode.size
+        do throws(Errno) {
+            return try replica.contentStatus(of: inode.number).size == inode.size
         } catch {
-            guard error == .refused(.noSuchFileOrDirectory) else { throw error }
+            guard error == .noSuchFileOrDirectory else { throw .refused(error) }
             return false
         }
     }
@@ -404,7 +404,7 @@ extension Volume {
         guard inode.kind == .file else {
             throw .refused(inode.kind == .directory ? .isDirectory : .tooManySymbolicLinkLevels)
         }
-        if inode.content == .materialized, try !hasContentFile(inode, &state) {
+        if inode.content == .materialized, try !hasContentFile(inode) {
             inode = try verifyContent(of: number, &state)
         }
         state.version = inode.contentVersion

@@ -115,10 +115,15 @@ extension Volume {
             inode.contentVersion == state.version
         else { throw .refused(.staleNFSFileHandle) }
         switch inode.content {
-        case .materialized: state.isComplete = true
-        case .partial where try known({ try replica.database.presentRanges(of: number) }).contains(range): break
-        case .partial, .dataless:
-            throw .needs(.content(of: number, version: state.version, range: range))
+        case .materialized:
+            state.isComplete = true
+            return
+        case .partial where try known({ try replica.database.presentRanges(of: number) }).contains(range):
+            // A crash may have left another file in its place.
+            if try hasContentFile(inode) { return }
+            try verifyContent(of: number, &state)
+        case .partial, .dataless: break
         }
+        throw .needs(.content(of: number, version: state.version, range: range))
     }
 }

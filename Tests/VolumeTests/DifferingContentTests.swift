@@ -55,6 +55,20 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    @Test("WRITE-2: a range is fetched again if the content file of a partial file has another length")
+    func partial() async throws {
+        let (node, number) = try await file(0..<10)
+        _ = try volume.open(node, for: .reading, caller: caller, registry: nil)
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        #expect(try volume.read(node, at: 0, count: 10, isProvided: false).count == 10)
+        try replica.contents.setLength(of: number, to: 0)
+        #expect(
+            prerequisite { try volume.read(node, at: 0, count: 10, isProvided: false) } == missing(number))
+        try await replica.fill(number, 0..<10)
+        let grant = try volume.read(node, at: 0, count: 10, isProvided: false)
+        #expect(try grant.descriptor?.descriptor.readBytes(at: 0, count: 10) == [UInt8](repeating: 7, count: 10))
+    }
+
     @Test("WRITE-3: an open that comes while another process truncates the file succeeds", .timeLimit(.minutes(1)))
     func openedDuringTruncation() async throws {
         let (node, _) = try await file(0..<100)
