@@ -70,9 +70,11 @@ final class ClosedFiles: @unchecked Sendable {
         isScheduled = false
         lastDrained = .now()
         lock.unlock()
-        guard !batch.isEmpty, !volume.closeWritten(batch, registry: passthrough.registry) else { return }
+        guard !batch.isEmpty else { return }
+        let failed = volume.closeWritten(batch, registry: passthrough.registry)
+        guard !failed.isEmpty else { return }
         lock.lock()
-        waiting = batch + waiting
+        waiting = failed + waiting
         let isFirst = !isScheduled
         isScheduled = true
         lock.unlock()

@@ -179,7 +179,7 @@ extension Volume {
         _ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?, request: RequestNumber? = nil
     ) {
         let number = InodeNumber(node)
-        if wasWriting, !isReadOnly { _ = record([number]) }
+        if wasWriting { _ = record([number]) }
         finish(files.release(number, forWriting: wasWriting, request: request), registry: registry)
     }
 
@@ -188,20 +188,28 @@ extension Volume {
         _ node: UInt64, wasWriting: Bool, registry: (any PassthroughRegistry)?, request: RequestNumber?
     ) {
         let number = InodeNumber(node)
-        if wasWriting, !isReadOnly { _ = record([number]) }
+        if wasWriting { _ = record([number]) }
         finish(files.release(number, forWriting: wasWriting, undoing: request), registry: registry)
     }
 
     /// Closes one handle for writing of each file and records the changes.
     ///
-    /// - Returns: false if they cannot be recorded now, because the disk is full; no handle is closed then.
-    package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> Bool {
+    /// - Returns: the nodes of which the changes cannot be recorded now, because the disk is full or something is wrong with the file,
+    ///   once for each handle: their handles are not closed.
+    package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> [UInt64] {
         let closed = nodes.map { InodeNumber($0) }
-        guard record(closed) else { return false }
-        for number in closed {
+        var failed: Set<InodeNumber> = []
+        if let error = record(closed) {
+            failed = Set(closed)
+            // On a full disk none can be recorded; otherwise a single file does not hold the others up.
+            if error != .refused(.noSpace), failed.count > 1 {
+                failed = failed.filter { number in record(closed.filter { $0 == number }) != nil }
+            }
+        }
+        for number in closed where !failed.contains(number) {
             finish(files.release(number, forWriting: true, wasNoted: true), registry: registry)
         }
-        return true
+        return nodes.filter { failed.contains(InodeNumber($0)) }
     }
 
     /// The daemon begins to write a new file itself. Until ``endImport(of:)`` the file counts as open for writing: it stays marked
@@ -215,8 +223,10 @@ extension Volume {
 
     /// Records what was written to files with handles that are being closed.
     ///
-    /// - Returns: false if it cannot be recorded now.
-    private func record(_ closed: [InodeNumber]) -> Bool {
+    /// - Returns: why it cannot be recorded now; nil if it is.
+    private func record(_ closed: [InodeNumber]) -> VolumeError? {
+        // A mount that is read-only now may have had writers.
+        guard !isReadOnly else { return nil }
         do throws(VolumeError) {
             try change(changingNames: false) { changes in
                 // The files still count as open, so that no remote change is applied in between. A file with other
@@ -225,10 +235,11 @@ extension Volume {
                     try changes.contents.endWriting(number)
                 }
             }
-            return true
+            return nil
         } catch {
-            logger.error("what was written to \(closed.count) files cannot be recorded yet: \(error)")
-            return false
+            let words = closed.count == 1 ? "inode \(closed[0])" : "\(closed.count) files"
+            logger.error("what was written to \(words) cannot be recorded yet: \(error)")
+            return error
         }
     }
 

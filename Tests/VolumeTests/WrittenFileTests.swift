@@ -1,4 +1,5 @@
 import FileProvider
+import Logging
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
@@ -148,5 +149,63 @@ import Testing
         close(number)
         #expect(try item(number).inode.size == 5)
         #expect(try item(number).inode.contentStamp == nil)
+    }
+
+    // MARK: - Closed files
+
+    /// Two files that are open for writing, and written.
+    private func writtenFiles() async throws -> (InodeNumber, InodeNumber) {
+        try await replica.list([], open: volume.openInodes)
+        func make(_ name: String) throws -> InodeNumber {
+            let made = try volume.create(
+                name, in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil)
+            return InodeNumber(made.attributes.node)
+        }
+        let (one, other) = (try make("one"), try make("other"))
+        for number in [one, other] { try write(3, to: number) }
+        return (one, other)
+    }
+
+    @Test("a closed file whose content file is missing does not hold up the recording of others")
+    func closedWithoutContent() async throws {
+        let (broken, whole) = try await writtenFiles()
+        try replica.contents.remove(broken)
+        #expect(volume.closeWritten([node(broken), node(whole)], registry: nil) == [])
+        let written = try item(whole)
+        #expect(written.inode.size == 3 && written.inode.contentStamp == nil)
+        #expect(try item(broken).inode.contentStamp == nil)
+        #expect(!volume.openInodes.isOpen(broken) && !volume.openInodes.isOpen(whole))
+    }
+
+    @Test("a closed file that cannot be recorded waits, and the others are recorded")
+    func closedAndRefused() async throws {
+        let (broken, whole) = try await writtenFiles()
+        try replica.database.commitAll()
+        try await fixture.sabotage(
+            """
+            CREATE TRIGGER refusal BEFORE UPDATE ON inode WHEN old.number = \(broken)
+            BEGIN SELECT RAISE(ABORT, 'refused'); END;
+            """)
+        #expect(volume.closeWritten([node(broken), node(whole)], registry: nil) == [node(broken)])
+        #expect(try item(whole).inode.size == 3)
+        #expect(volume.openInodes.isOpen(broken) && !volume.openInodes.isOpen(whole))
+        try await fixture.sabotage("DROP TRIGGER refusal;")
+        #expect(volume.closeWritten([node(broken)], registry: nil) == [])
+        #expect(try item(broken).inode.size == 3)
+        #expect(!volume.openInodes.isOpen(broken))
+    }
+
+    @Test("WRITE-15: on a mount that became read-only, handles for writing are closed") func closedReadOnly()
+        async throws
+    {
+        let files = try OpenFiles()
+        let number = try await replica.list(.file("a", size: 0), open: files)
+        let before = try Volume.make(replica, observer: ClosedInodes(), files: files)
+        _ = try before.open(node(number), for: writing, caller: caller, registry: nil)
+        let volume = Volume(
+            replica: replica, files: files, ownership: Ownership(user: 7, group: 8), isReadOnly: true,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, observer: ClosedInodes())
+        #expect(volume.closeWritten([node(number)], registry: nil) == [])
+        #expect(!files.isOpen(number))
     }
 }

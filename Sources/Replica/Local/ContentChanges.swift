@@ -29,9 +29,15 @@ package struct ContentChanges: LocalPart {
         try db.setContentStamp(of: number, to: contents.status(of: number).stamp)
     }
 
-    /// The last writer has closed a file: what it did is recorded, and the mark goes.
+    /// The last writer has closed a file: what it did is recorded, and the mark goes. Nothing can be recorded of a file whose content
+    /// file is missing: its next open finds that.
     package func endWriting(_ number: InodeNumber) throws {
-        try compareContent(number)
+        do {
+            try compareContent(number)
+        } catch Errno.noSuchFileOrDirectory {
+            let words = try db.item(ofInode: number).map { "'\($0.name)'" } ?? "inode \(number)"
+            report("what was written to \(words) is lost: its content file is not in its place any more")
+        }
         try db.setContentStamp(of: number, to: nil)
     }
 
