@@ -56,6 +56,7 @@ extension Volume {
         // Counted before the row is marked, so that the content is not evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting, request: request)
         do throws(VolumeError) {
+            if intent.isWriting || intent.isTruncating { try verifyBeforeWriting(file) }
             // Only what truncates must not be done twice.
             if intent.isWriting {
                 try change(
@@ -386,6 +387,18 @@ extension Volume {
     }
 
     // MARK: - Private
+
+    /// Verifies content that differs from its row before the row is marked: the writer's close would take the difference for what
+    /// was written, and it would be sent.
+    private func verifyBeforeWriting(_ file: OpenFile) throws(VolumeError) {
+        try file.withState { (state: inout OpenFile.State) throws(VolumeError) in
+            // Processes that have the file open keep the content that they read.
+            guard !state.isDecided, let inode = try known({ try replica.database.inode(file.number) }),
+                inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode)
+            else { return }
+            try verifyContent(of: file.number, &state)
+        }
+    }
 
     private func decide(
         _ file: OpenFile, isWriting: Bool, registry: (any PassthroughRegistry)?

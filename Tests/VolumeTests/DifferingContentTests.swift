@@ -55,6 +55,33 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    @Test(
+        "WRITE-2: a file whose content is missing or has another length is fetched before it is written",
+        arguments: [nil, 40] as [Int64?])
+    func openedForWriting(length: Int64?) async throws {
+        let (node, number) = try await file(0..<100)
+        if let length {
+            try replica.contents.setLength(of: number, to: length)
+        } else {
+            try replica.contents.remove(number)
+        }
+        func open(isTruncating: Bool = false) throws(VolumeError) {
+            let intent = OpenIntent(isWriting: true, isTruncating: isTruncating)
+            _ = try volume.open(node, for: intent, caller: caller, registry: nil)
+        }
+        #expect(prerequisite { try open() } == .whole(of: number))
+        #expect(try replica.database.inode(number)?.contentStamp == nil)
+        try await replica.fill(number)
+        try open()
+        volume.close(node, wasWriting: true, registry: nil)
+        #expect(try replica.database.inode(number)?.size == 100)
+        // A truncation needs nothing.
+        try replica.contents.remove(number)
+        try open(isTruncating: true)
+        volume.close(node, wasWriting: true, registry: nil)
+        #expect(try replica.database.inode(number)?.size == 0)
+    }
+
     @Test("WRITE-2: a range is fetched again if the content file of a partial file has another length")
     func partial() async throws {
         let (node, number) = try await file(0..<10)

@@ -17,12 +17,12 @@ struct ContentVerification {
 
     /// Compares a row with its content file, and corrects the one or the other.
     ///
-    /// - Parameter mayBeInUse: false if no process has seen content of the file, although it is being opened.
+    /// - Parameter mayBeInUse: false if no process has seen content of the file or may write to it, although it is being opened.
     /// - Returns: what was found and corrected, in words for the user.
     func verify(_ number: InodeNumber, mayBeInUse: Bool = true, in db: Database) throws -> [String] {
         // A file that is being written, or was and is not compared yet, has another length than its row.
         guard try db.hasContentFile(number), let inode = try db.inode(number), inode.contentStamp == nil,
-            !open.isOpenForWriting(number)
+            !mayBeInUse || !open.isOpenForWriting(number)
         else { return [] }
         // Content that was just begun has no file yet, and dropped content is about to have none.
         switch inode.content {
