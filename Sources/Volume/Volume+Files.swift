@@ -375,7 +375,7 @@ extension Volume {
         of number: InodeNumber, _ state: inout OpenFile.State
     ) throws(VolumeError) -> InodeRecord {
         state.descriptor = nil
-        let inode = try known { try replica.verifyContent(of: number, open: files) }
+        let inode = try known { try replica.verifyContent(of: number, mayBeInUse: false, open: files) }
         var effects = ReplicaEffects()
         effects.invalidations = [.contents(number)]
         observer.volumeDidChange(effects)

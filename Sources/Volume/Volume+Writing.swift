@@ -79,11 +79,20 @@ extension Volume {
         {
             return attributes(for: inode)
         }
+        if changes.size != nil { try verifyBeforeTruncating(number) }
         let inode = try change(request, .inode, changingNames: false) {
             try $0.attributes.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
         if changes.size != nil { contentWasReplaced(number) }
         return attributes(for: inode)
+    }
+
+    /// As before an open for writing: the truncation would send content that is not what the row says.
+    private func verifyBeforeTruncating(_ number: InodeNumber) throws(VolumeError) {
+        guard !isReadOnly, !files.isOpen(number), let inode = try known({ try replica.database.inode(number) }),
+            inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode)
+        else { return }
+        _ = try known { try replica.verifyContent(of: number, mayBeInUse: true, open: files) }
     }
 
     /// Clears the set-ID bits: for `chown(2)` without owner and group, and for the kernel's own SETATTR after a

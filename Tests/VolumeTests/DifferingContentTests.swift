@@ -82,6 +82,27 @@ import Testing
         #expect(try replica.database.inode(number)?.size == 0)
     }
 
+    @Test(
+        "WRITE-2: a file whose content is missing or has another length is fetched before it is truncated",
+        arguments: [nil, 40] as [Int64?])
+    func truncated(length: Int64?) async throws {
+        let (node, number) = try await file(0..<100)
+        if let length {
+            try replica.contents.setLength(of: number, to: length)
+        } else {
+            try replica.contents.remove(number)
+        }
+        func truncate() throws(VolumeError) -> Attributes {
+            try volume.setAttributes(of: node, to: LocalAttributes(size: 50), caller: caller)
+        }
+        #expect(prerequisite { try truncate() } == .whole(of: number))
+        try await replica.fill(number)
+        #expect(try truncate().size == 50)
+        let file = try replica.openContent(of: number)
+        defer { try? file.close() }
+        #expect(try file.readBytes(at: 0, count: 100) == [UInt8](repeating: 7, count: 50))
+    }
+
     @Test("WRITE-2: a range is fetched again if the content file of a partial file has another length")
     func partial() async throws {
         let (node, number) = try await file(0..<10)

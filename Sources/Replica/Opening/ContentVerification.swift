@@ -117,13 +117,17 @@ struct ContentVerification {
 
 extension Replica {
     /// Verifies the content file of a file that is missing, or has another length than its row, before the comparison of all files
-    /// reaches it. Precondition: no process has seen content of it, or it is partial.
+    /// reaches it.
     ///
+    /// - Parameter mayBeInUse: false if no process has seen content of the file or may write to it, although it is being opened, or if
+    ///   it is partial.
     /// - Returns: the row after that; nil where it is gone, or still says another length.
-    package func verifyContent(of number: InodeNumber, open: any OpenInodes) throws -> InodeRecord? {
+    package func verifyContent(
+        of number: InodeNumber, mayBeInUse: Bool, open: any OpenInodes
+    ) throws -> InodeRecord? {
         let verification = ContentVerification(contents: contents, open: open)
         let (row, found) = try database.write { db -> (InodeRecord?, [String]) in
-            let found = try verification.verify(number, mayBeInUse: false, in: db)
+            let found = try verification.verify(number, mayBeInUse: mayBeInUse, in: db)
             return (try verification.agreeingRow(number, in: db), found)
         }
         recovered.withLock { $0 += found }
