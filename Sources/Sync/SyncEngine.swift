@@ -158,7 +158,8 @@ package final class SyncEngine: SyncPart {
         uploads = Uploads(
             executor: Executor(
                 context: context, delays: uploadDelays, early: early,
-                root: RootCheck(context, onEmptied: { schedule.refresh() }), compareAll: { schedule.refresh() },
+                root: RootCheck(context, onEmptied: { schedule.refresh() }), feed: feed,
+                compareAll: { schedule.refresh() },
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
                         try await RecursiveDownload(context: context, listings: listings, downloads: downloads)

@@ -265,7 +265,9 @@ extension EngineTests {
                 try await machine.ingest()
                 try await machine.write("new", to: "one/new")
                 // The first time it waits for a comparison.
-                try await machine.send(passes: 2)
+                try await machine.send(passes: 1)
+                try await machine.ingest()
+                try await machine.send(passes: 1)
                 let restarted = try machine.crash()
                 let item = try await restarted.item("one/new")
                 let row = item.id

@@ -12,6 +12,8 @@ actor ChangeFeed: SyncPart {
     private var isAskedAgain = false
     private var isStopped = false
     private var lastRound: (end: ContinuousClock.Instant, took: Duration)?
+    /// When the last round began that has decided about all that is missing; nil before the first.
+    private(set) var lastGoodRoundBegan: ContinuousClock.Instant?
     /// After a round nothing but a command asks for another for so many times as long.
     private static let pauseInRounds = 10
 
@@ -186,6 +188,7 @@ actor ChangeFeed: SyncPart {
     }
 
     private func takeInAll() async throws {
+        let start = ContinuousClock.now
         guardian.beginRound()
         try missing.beginRound()
         try await refreshRoot()
@@ -200,6 +203,7 @@ actor ChangeFeed: SyncPart {
             throw error
         }
         guardian.endRound()
+        lastGoodRoundBegan = start
         if guardian.warning == nil { try missing.noteSettled() }
         if let stall { throw stall }
         if retriesFailures, let malformed { throw malformed }

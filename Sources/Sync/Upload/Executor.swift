@@ -8,12 +8,13 @@ struct Executor: SyncPart {
     let delays: UploadDelays
     let early: EarlyUploads?
     let root: RootCheck
+    /// Says when the last comparison of all directories that ended well began.
+    let feed: ChangeFeed
     /// Has all directories compared with the remote. Returns at once.
     let compareAll: @Sendable () -> Void
     /// The items at the top of the trash that were there not long ago.
     let checks = RecentChecks(trust: .seconds(2))
-    /// The items that a comparison of all directories was asked for not long ago.
-    private let lookedFor = RecentChecks(trust: .seconds(60))
+    private let missed = MissedItems()
     /// Downloads everything at and below an item; returns what could not be downloaded.
     let bringHere: @Sendable (InodeNumber) async throws -> [(number: InodeNumber, error: FileProviderError)]
     let conflictLabel: @Sendable () -> String
@@ -22,8 +23,11 @@ struct Executor: SyncPart {
     private static let pauseWhileWritten = Duration.seconds(1)
     private static let pauseWithoutRecord = Duration.seconds(1)
     private static let pauseForComparison = Duration.seconds(3)
+    private static let longestPauseForComparison = Duration.seconds(60)
+    /// A change that has waited for a comparison for so long counts as failed, and goes on waiting.
+    private static let patienceForComparison = Duration.seconds(600)
     /// The longest time for which a change waits to be sent though it has not failed.
-    static let longestDelay = max(pauseWhileWritten, pauseForComparison)
+    static let longestDelay = max(pauseWhileWritten, longestPauseForComparison)
 
     // MARK: - Items
 
@@ -179,6 +183,7 @@ struct Executor: SyncPart {
             if isForeign, try replica.database.isConflictCopy(row: sent.row) { return try await collision(sent, item) }
             let label = conflictLabel()
             let datesMakeVersions = calls.provider.features.datesMakeVersions
+            missed.forget(sent.item.itemIdentifier)
             try await commits.commit(changingNames: isForeign) { ingestion in
                 try ingestion.answers.acknowledge(
                     sent, as: item, stillPending: stillPending, shouldFetchContent: shouldFetchContent,
@@ -294,25 +299,40 @@ struct Executor: SyncPart {
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
-    /// has moved what is missing: the change waits for one before the item counts as gone. One that has waited already, and was
-    /// refused because removals are held, waits for a decision again: otherwise each attempt would lead to a comparison.
+    /// has moved what is missing: the item counts as gone only after one that began later and ended well. One that was refused because
+    /// removals are held waits for a decision again: otherwise each attempt would lead to a comparison.
     ///
     /// - Parameter missing: what the remote does not have: the item or its directory.
     /// - Returns: whether the change waits.
     private func waitsForComparison(
         _ sent: SentChange, missing: ItemIdentifier, _ failure: FileProviderError
     ) async throws -> Bool {
-        guard !calls.provider.features.changeFeed, !lookedFor.hasPassed(sent.item.itemIdentifier) else { return false }
+        guard !calls.provider.features.changeFeed else { return false }
         if guardian.holdsRemovals,
             try replica.database.failure(of: sent.inode)?.code == FileProviderError.Code.removalsAreHeld.rawValue
         {
             try await waitForDecision(sent, missing: missing, failure)
             return true
         }
-        lookedFor.notePassed(sent.item.itemIdentifier)
-        let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseForComparison))
-        try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
-        compareAll()
+        let (since, isNew) = missed.note(sent.item.itemIdentifier)
+        if let begun = await feed.lastGoodRoundBegan, begun > since {
+            missed.forget(sent.item.itemIdentifier)
+            return false
+        }
+        let waited = ContinuousClock.now - since
+        if waited < Self.patienceForComparison {
+            let pause = min(Self.longestPauseForComparison, max(Self.pauseForComparison, waited))
+            let (row, time) = (sent.row, Replica.now.advanced(by: pause))
+            try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
+        } else {
+            try await postpone(
+                sent,
+                FileProviderError(
+                    failure.code,
+                    "\(failure.message), and whether it was moved is not known until all directories are compared"))
+        }
+        // A round that fails is repeated without being asked for.
+        if isNew { compareAll() }
         return true
     }
 

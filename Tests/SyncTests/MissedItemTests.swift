@@ -1,0 +1,72 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// Changes of items that the remote does not find, where it reports no changes by itself.
+    @Suite struct MissedItemTests {
+        private func makeMissing(_ identifier: ItemIdentifier, on machine: Machine) {
+            for kind: ProviderCallKind in [.modify, .item] {
+                machine.provider.faults.fail(
+                    kind, of: identifier, with: FileProviderError.noSuchItem(identifier), times: nil)
+            }
+        }
+
+        @Test("PATH-2: a change waits for a comparison of all directories that began later, however often it is tried")
+        func waitsForAComparison() async throws {
+            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
+                machine async throws in
+                try await machine.write("here", to: "a")
+                let row = try await machine.item("a").id
+                makeMissing("a", on: machine)
+                for _ in 0..<2 {
+                    await machine.engine.runAlone(.modification(row: row))
+                    #expect(try await machine.item("a").identifier == "a")
+                }
+                // Another client had moved it, and the comparison finds it.
+                machine.provider.faults.clear()
+                machine.provider.change { $0.move("a", to: "e") }
+                try await machine.settle()
+                #expect(machine.provider.tree.identifier(at: "e/a") == "a")
+                #expect(machine.provider.tree.entries()["e/a"]?.content == "here")
+                #expect(machine.provider.tree.identifier(at: "a") == nil)
+            }
+        }
+
+        @Test("PATH-2: a comparison that fails does not show that an item is gone; one that ends well does")
+        func waitsForOneThatEndsWell() async throws {
+            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
+                machine async throws in
+                try await machine.write("here", to: "a")
+                let row = try await machine.item("a").id
+                makeMissing("a", on: machine)
+                await machine.engine.runAlone(.modification(row: row))
+                machine.provider.faults.fail(.enumerate, of: "d", with: FileProviderError(.timedOut))
+                await #expect(throws: FileProviderError.self) { try await machine.ingest() }
+                await machine.engine.runAlone(.modification(row: row))
+                #expect(try await machine.item("a").identifier == "a")
+                try await machine.ingest()
+                await machine.engine.runAlone(.modification(row: row))
+                #expect(try await machine.item("a").identifier == nil)
+            }
+        }
+    }
+
+    /// Since when items are missing.
+    @Suite struct MissedItemTimeTests {
+        @Test("PATH-2: an item that was not missed for a while is missed anew") func anew() {
+            let (missed, start) = (MissedItems(), ContinuousClock.now)
+            #expect(missed.note("a", at: start).isNew)
+            let again = missed.note("a", at: start + .seconds(200))
+            #expect(again.since == start && !again.isNew)
+            #expect(!missed.note("a", at: start + .seconds(400)).isNew)
+            #expect(missed.note("a", at: start + .seconds(1000)).isNew)
+            missed.forget("a")
+            #expect(missed.note("a", at: start + .seconds(1001)).isNew)
+        }
+    }
+}
