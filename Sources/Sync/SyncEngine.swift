@@ -171,7 +171,8 @@ package final class SyncEngine: SyncPart {
             onIdle: {
                 reimportSignal.wake()
                 schedule.compareNoted()
-            })
+            },
+            onLateAnswer: { schedule.compareNoted() })
         materializer = BackgroundMaterializer(
             context, listings: listings, downloads: downloads, signal: materializerSignal)
         trashTidier = TrashTidier(context)

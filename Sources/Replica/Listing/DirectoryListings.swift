@@ -8,13 +8,15 @@ package struct DirectoryListings: RemotePart {
     /// One page of a directory's listing. Items of which something newer is known are left alone.
     ///
     /// - Parameters:
+    ///   - inFlight: items that are left alone because an operation on them or their names has not been answered. The directory is noted
+    ///     to be compared.
     ///   - areLookedUp: whether the items were looked up because they were doubtful.
     ///   - observation: the listing.
     /// - Returns: the items that are doubtful, and left out: by newer news another has the name. Nil when the listing was evicted
     ///   meanwhile, and the page was dropped.
     package func page(
-        of directory: InodeNumber, listing number: Int64, items: [FileProviderItem], areLookedUp: Bool = false,
-        observed observation: Observation
+        of directory: InodeNumber, listing number: Int64, items: [FileProviderItem],
+        inFlight: Set<ItemIdentifier> = [], areLookedUp: Bool = false, observed observation: Observation
     ) throws -> [FileProviderItem]? {
         transaction.listing = number
         // Taking in a page adds none where there is none.
@@ -26,7 +28,13 @@ package struct DirectoryListings: RemotePart {
         let highest = try highestItem(in: directory)
         let hasNews = hasNews(since: observation)
         var doubtful: [FileProviderItem] = []
+        if !inFlight.isEmpty { try db.noteIncompleteIfListed(directory) }
         for item in items {
+            if inFlight.contains(item.itemIdentifier) {
+                // It is there: what no page has shown is removed.
+                if let known = try db.item(item.itemIdentifier) { try db.noteSeen(known.id, in: number) }
+                continue
+            }
             if hasNews {
                 if isStale(item.itemIdentifier, observation, isListing: true) { continue }
                 if let holder = try holder(of: item.filename, in: directory), holder != item.itemIdentifier,

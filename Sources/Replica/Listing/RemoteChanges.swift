@@ -15,12 +15,13 @@ package struct RemoteChanges: RemotePart {
     /// - Parameters:
     ///   - required: directories that are taken in wherever they are, because what is known here was moved into them.
     ///   - later: what will be removed at the end of the round.
+    ///   - notesAnchor: false where something before the anchor was not taken in.
     ///   - observation: begun before the changes were requested; nil where nothing can be newer.
     /// - Returns: items of which an answer was recorded after that. They are left as they are, and the anchor is not noted.
     @discardableResult
     package func apply(
         _ batch: ChangeBatch, required: Set<ItemIdentifier> = [], later: Set<ItemIdentifier> = [],
-        observed observation: Observation? = nil
+        notesAnchor: Bool = true, observed observation: Observation? = nil
     ) throws -> Set<ItemIdentifier> {
         var outdated: Set<ItemIdentifier> = []
         transaction.upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
@@ -74,7 +75,7 @@ package struct RemoteChanges: RemotePart {
         }
         try vanish(Set(batch.deleted))
         // Until the round has ended, news are asked for from where it began.
-        if later.isEmpty, outdated.isEmpty { try noteAnchor(batch.anchor) }
+        if notesAnchor, later.isEmpty, outdated.isEmpty { try noteAnchor(batch.anchor) }
         return outdated
     }
 

@@ -49,7 +49,7 @@ package struct Footprint: Hashable, Sendable {
 /// - An observation (a page, a batch of changes, a lookup) carries the tick at which it was requested. The remote may have
 ///   made it at any moment after that.
 /// - An operation carries the tick at which it was sent. Until it is answered the remote may be in either state, so an
-///   observation of the same items or names waits for the answer.
+///   observation of the same items or names waits for the answer, for a moment, and then says nothing of them.
 /// - An acknowledgement of an item makes every observation of it stale that was requested before.
 /// - A report of an item, from the provider's changes, likewise makes a listing stale that was requested before.
 ///
@@ -128,6 +128,11 @@ package struct OrderingState: Sendable {
     }
 
     package func isInFlight(_ id: OperationID) -> Bool { operations[id]?.sentAt != nil }
+
+    /// Whether an operation on some of these items or names has not been answered.
+    package func isInFlight(_ footprint: Footprint) -> Bool {
+        operations.values.contains { $0.sentAt != nil && $0.footprint.overlaps(footprint) }
+    }
 
     /// The answer to a change of an item is being recorded.
     package mutating func acknowledge(_ identifier: ItemIdentifier) {

@@ -22,8 +22,24 @@ package final class Observation: Sendable {
 package final class RemoteOrdering: Sendable {
     private struct Guarded {
         var state = OrderingState()
-        var waiters: [OrderingState.OperationID: [CheckedContinuation<Void, Never>]] = [:]
+        var waiters: [OrderingState.OperationID: [Int: CheckedContinuation<Void, Never>]] = [:]
+        var nextWaiter = 0
+        var unsettledCount = 0
     }
+
+    /// The items of which an observation says nothing.
+    package struct Unsettled: Sendable {
+        /// An acknowledgement is newer than the observation.
+        package var stale: Set<ItemIdentifier> = []
+        /// An operation on the item or its name has not been answered, and may take long: an upload of a large file, or a directory
+        /// that is moved part by part.
+        package var inFlight: Set<ItemIdentifier> = []
+
+        package var all: Set<ItemIdentifier> { stale.union(inFlight) }
+    }
+
+    /// How long an observation waits for operations in flight.
+    package static let patience = Duration.seconds(1)
 
     private let guarded = Mutex(Guarded())
 
@@ -57,9 +73,9 @@ package final class RemoteOrdering: Sendable {
     private func resume(_ id: OrderingState.OperationID, _ change: (inout OrderingState) -> Void) {
         let waiters = guarded.withLock { guarded in
             change(&guarded.state)
-            return guarded.waiters.removeValue(forKey: id) ?? []
+            return guarded.waiters.removeValue(forKey: id) ?? [:]
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters.values { waiter.resume() }
     }
 
     func acknowledge(_ identifier: ItemIdentifier) { with { $0.acknowledge(identifier) } }
@@ -79,34 +95,85 @@ package final class RemoteOrdering: Sendable {
 
     package func hasNews(since observation: Observation) -> Bool { with { $0.hasNews(since: observation.tick) } }
 
-    /// Waits until no operation is in flight that touches these items or their names.
+    /// Waits a moment until no operation is in flight that touches these items or their names.
     ///
-    /// - Returns: the items of which the observation is stale. An operation may be answered after this returns, so the
+    /// - Returns: the items of which the observation says nothing. An operation may be answered after this returns, so the
     ///   transaction that records the others asks again.
     package func settle(
         _ items: [FileProviderItem], deleted: [ItemIdentifier] = [], _ observation: Observation
-    ) async -> Set<ItemIdentifier> {
+    ) async -> Unsettled {
         let footprint = Footprint(
             identifiers: Set(items.map(\.itemIdentifier)).union(deleted),
             places: Set(items.map { Footprint.Place(parent: $0.parentItemIdentifier, name: $0.filename) }))
+        let end = ContinuousClock.now + Self.patience
         while true {
             switch with({ $0.verdict(on: footprint, observedAt: observation.tick) }) {
-            case .fresh: return []
-            case .stale(let identifiers): return identifiers
-            case .wait(let id): await answered(id)
+            case .fresh: return Unsettled()
+            case .stale(let identifiers): return Unsettled(stale: identifiers)
+            case .wait(let id):
+                if .now < end, !Task.isCancelled {
+                    await answered(id, by: end)
+                } else {
+                    return unsettled(items, deleted: deleted, observation)
+                }
             }
         }
     }
 
-    private func answered(_ id: OrderingState.OperationID) async {
-        await withCheckedContinuation { continuation in
-            let isInFlight = guarded.withLock { guarded in
-                guard guarded.state.isInFlight(id) else { return false }
-                guarded.waiters[id, default: []].append(continuation)
-                return true
+    /// How often something was left out because an operation was in flight.
+    package var unsettledCount: Int { guarded.withLock { $0.unsettledCount } }
+
+    private func unsettled(
+        _ items: [FileProviderItem], deleted: [ItemIdentifier], _ observation: Observation
+    ) -> Unsettled {
+        let tick = observation.tick
+        guarded.withLock { $0.unsettledCount += 1 }
+        return with { state in
+            var unsettled = Unsettled()
+            func note(_ identifier: ItemIdentifier, _ places: Set<Footprint.Place>) {
+                if state.isInFlight(Footprint(identifiers: [identifier], places: places)) {
+                    unsettled.inFlight.insert(identifier)
+                } else if state.isStale(identifier, observedAt: tick) {
+                    unsettled.stale.insert(identifier)
+                }
             }
-            if !isInFlight { continuation.resume() }
+            for item in items {
+                note(item.itemIdentifier, [Footprint.Place(parent: item.parentItemIdentifier, name: item.filename)])
+            }
+            for identifier in deleted { note(identifier, []) }
+            return unsettled
         }
+    }
+
+    /// Waits until an operation is answered, or until a time. A task that is cancelled does not wait.
+    private func answered(_ id: OrderingState.OperationID, by end: ContinuousClock.Instant) async {
+        let waiter = guarded.withLock { guarded in
+            guarded.nextWaiter += 1
+            return guarded.nextWaiter
+        }
+        let timer = Task {
+            guard (try? await Task.sleep(until: end, clock: .continuous)) != nil else { return }
+            self.giveUp(waiter, on: id)
+        }
+        defer { timer.cancel() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isWaiting = guarded.withLock { guarded in
+                    // What gives up before this has nothing to resume.
+                    guard guarded.state.isInFlight(id), .now < end, !Task.isCancelled else { return false }
+                    guarded.waiters[id, default: [:]][waiter] = continuation
+                    return true
+                }
+                if !isWaiting { continuation.resume() }
+            }
+        } onCancel: {
+            self.giveUp(waiter, on: id)
+        }
+    }
+
+    private func giveUp(_ waiter: Int, on id: OrderingState.OperationID) {
+        let continuation = guarded.withLock { $0.waiters[id]?.removeValue(forKey: waiter) }
+        continuation?.resume()
     }
 
     // MARK: - Missing items

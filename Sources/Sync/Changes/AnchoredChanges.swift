@@ -15,6 +15,8 @@ struct AnchoredChanges: SyncPart {
         case all
         /// More is coming, and what came before the time was over is recorded.
         case unfinished
+        /// All but items with an operation in flight: the same has to be asked for again after the answer.
+        case setAside
         /// The provider says that more is coming and makes no progress. What came before counts.
         case stalled(FileProviderError)
     }
@@ -31,6 +33,7 @@ struct AnchoredChanges: SyncPart {
         let batches = ChangeBatches(context: context, request: request)
         var vanished: Set<ItemIdentifier> = []
         var check = CycleCheck(from: anchor)
+        var isWhole = true
         let begun = ContinuousClock.now
         while true {
             let start = anchor
@@ -48,32 +51,35 @@ struct AnchoredChanges: SyncPart {
             let count = batch.updated.count + batch.deleted.count
             if count > 100 * Self.batchSize { warnings.report("the provider gave a batch of \(count) changes") }
             if count > 0 || batch.anchor != anchor {
-                try await batches.takeIn(batch, vanished: &vanished, observed: observation)
+                isWhole = try await batches.takeIn(
+                    batch, vanished: &vanished, notesAnchor: isWhole, observed: observation)
             }
             anchor = batch.anchor
             guard batch.moreComing else { break }
             do throws(FileProviderError) {
                 try check.check(anchor, isEmpty: count == 0, of: "the changes after a sync anchor")
             } catch {
-                _ = try await remove(vanished, reportedUpTo: anchor)
+                _ = try await remove(vanished, reportedUpTo: isWhole ? anchor : nil)
                 return .stalled(error)
             }
             if .now - begun >= longest {
                 // While removals are held, the anchor stays: the next round asks for the same.
-                return try await remove(vanished, reportedUpTo: anchor) ? .unfinished : .all
+                let isRemoved = try await remove(vanished, reportedUpTo: isWhole ? anchor : nil)
+                return isWhole ? (isRemoved ? .unfinished : .all) : .setAside
             }
         }
-        _ = try await remove(vanished, reportedUpTo: anchor)
-        return .all
+        _ = try await remove(vanished, reportedUpTo: isWhole ? anchor : nil)
+        return isWhole ? .all : .setAside
     }
 
     /// Removes what the provider reports as deleted, and notes how far it has reported.
     ///
+    /// - Parameter anchor: nil where something before it was not taken in.
     /// - Returns: whether it was removed; see ``MissingItems/remove(_:knownUpTo:)``.
-    private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor) async throws -> Bool {
+    private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor?) async throws -> Bool {
         guard try await missing.remove(vanished) else { return false }
         // Otherwise the last batch has noted it.
-        if !vanished.isEmpty { try await commits.commit { try $0.changes.noteAnchor(anchor) } }
+        if let anchor, !vanished.isEmpty { try await commits.commit { try $0.changes.noteAnchor(anchor) } }
         return true
     }
 

@@ -7,24 +7,35 @@ struct ChangeBatches: SyncPart {
     let request: FileProviderRequest
 
     /// Commits a batch. Items of which an operation was answered after the batch was requested are looked up again: the
-    /// batch may be older than the answer.
+    /// batch may be older than the answer. Items with an operation in flight are left as they are.
     ///
-    /// - Parameter vanished: the items that are gone, by this batch and those before it: they are not removed here.
+    /// - Parameters:
+    ///   - vanished: the items that are gone, by this batch and those before it: they are not removed here.
+    ///   - notesAnchor: whether the batches before it were taken in as a whole, so that its anchor may be noted.
+    /// - Returns: whether that is so of this one as well.
     func takeIn(
-        _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, observed requested: Observation
-    ) async throws {
-        var (batch, observation) = (first, requested)
+        _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, notesAnchor: Bool, observed requested: Observation
+    ) async throws -> Bool {
+        var (batch, observation, isWhole) = (first, requested, notesAnchor)
         while true {
             // Begun before the question, so that no answer can come between the two.
             let next = replica.ordering.observe()
-            var stale = await replica.ordering.settle(batch.updated, deleted: batch.deleted, observation)
+            let unsettled = await replica.ordering.settle(batch.updated, deleted: batch.deleted, observation)
+            let inFlight = unsettled.inFlight
+            if !inFlight.isEmpty {
+                isWhole = false
+                vanished.subtract(inFlight.intersection(batch.updated.map(\.itemIdentifier)))
+                batch.updated.removeAll { inFlight.contains($0.itemIdentifier) }
+                batch.deleted.removeAll { inFlight.contains($0) }
+            }
+            var stale = unsettled.stale
             let others = stale.isEmpty ? [] : batch.updated.filter { !stale.contains($0.itemIdentifier) }
             if stale.isEmpty {
                 vanished.subtract(batch.updated.map(\.itemIdentifier))
                 vanished.formUnion(batch.deleted)
                 batch.deleted = []
-                stale = try await commit(batch, later: vanished, observed: observation)
-                if stale.isEmpty { return }
+                stale = try await commit(batch, later: vanished, notesAnchor: isWhole, observed: observation)
+                if stale.isEmpty { return isWhole }
             }
             batch.deleted.removeAll { stale.contains($0) }
             try await lookUpAgain(stale, in: &batch)
@@ -35,7 +46,7 @@ struct ChangeBatches: SyncPart {
 
     /// - Returns: the items that were acknowledged after the batch was requested: they were not taken in.
     private func commit(
-        _ batch: ChangeBatch, later: Set<ItemIdentifier>, observed observation: Observation
+        _ batch: ChangeBatch, later: Set<ItemIdentifier>, notesAnchor: Bool, observed observation: Observation
     ) async throws -> Set<ItemIdentifier> {
         var complete = batch
         var required: Set<ItemIdentifier> = []
@@ -52,7 +63,8 @@ struct ChangeBatches: SyncPart {
         replica.ordering.report(complete.updated.map(\.itemIdentifier) + later)
         let (extended, taken) = (complete, required)
         return try await commits.commit { ingestion in
-            try ingestion.changes.apply(extended, required: taken, later: later, observed: observation)
+            try ingestion.changes.apply(
+                extended, required: taken, later: later, notesAnchor: notesAnchor, observed: observation)
         }
     }
 

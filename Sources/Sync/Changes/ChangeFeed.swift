@@ -267,6 +267,7 @@ actor ChangeFeed: SyncPart {
         case .unknown: return false
         case .all: break
         case .unfinished: isAskedAgain = true
+        case .setAside: askForRound()
         case .stalled(let failure): stall = failure
         }
         return true
@@ -305,13 +306,16 @@ actor ChangeFeed: SyncPart {
     private func compareEverything() async throws -> Bool {
         let trashed = try await trash.takeIn(request: request)
         let isComplete = try await compareDirectories()
-        if let trashed { try await trash.settle(trashed, request: request) }
-        return isComplete
+        guard let trashed else { return isComplete }
+        try await trash.settle(trashed.listed, request: request)
+        if !trashed.isWhole { askForRound() }
+        return isComplete && trashed.isWhole
     }
 
     private func compareDirectories() async throws -> Bool {
         let covers = calls.provider.features.directoryVersionsCoverTrees
         let directories = try replica.database.listedDirectories()
+        let unsettled = replica.ordering.unsettledCount
         var comparison = comparison
         if covers {
             try await compareChanged(directories, &comparison)
@@ -323,7 +327,8 @@ actor ChangeFeed: SyncPart {
         let isComplete = try await missing.remove()
         if isComplete { try await comparison.finish() }
         try settle(comparison)
-        guard covers, isComplete else { return isComplete }
+        // A directory that was left out may have a new version, and what is below it was not compared.
+        guard covers, isComplete, replica.ordering.unsettledCount == unsettled else { return isComplete }
         let compared = comparison.compared
         try await commits.commit { ingestion in
             for (number, version) in compared { try ingestion.listings.noteCompared(number, at: version) }

@@ -90,7 +90,8 @@ struct RemoteLookup: Sendable {
         try await record(item, of: item.itemIdentifier, observed: observation, for: request)
     }
 
-    /// Records what the remote was observed to have, unless an operation on the item was answered since.
+    /// Records what the remote was observed to have, unless an operation on the item was answered since, or has not been answered yet:
+    /// its answer is newer.
     ///
     /// - Parameter item: nil when the remote does not have it.
     func record(
@@ -99,7 +100,7 @@ struct RemoteLookup: Sendable {
     ) async throws {
         let ordering = context.replica.ordering
         let deleted = item == nil ? [identifier] : []
-        guard await ordering.settle(item.map { [$0] } ?? [], deleted: deleted, observation).isEmpty else { return }
+        guard await ordering.settle(item.map { [$0] } ?? [], deleted: deleted, observation).all.isEmpty else { return }
         guard let item else {
             try await remove(missing: identifier, observed: observation)
             return

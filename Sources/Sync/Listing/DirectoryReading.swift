@@ -69,15 +69,15 @@ struct DirectoryReading: SyncPart {
                 }
                 if isOddPage(result.items) { isOdd = true }
                 // The transaction leaves out what is stale.
-                _ = await replica.ordering.settle(result.items, beginning.observation)
+                let inFlight = await replica.ordering.settle(result.items, beginning.observation).inFlight
                 guard let next = result.nextPage else {
                     let isWhole = !beginning.isComparison
-                    guard try await take(result.items, isWhole: isWhole) else { return .unwanted }
+                    guard try await take(result.items, inFlight, isWhole: isWhole) else { return .unwanted }
                     return isWhole ? .whole : .toFinish
                 }
                 // The provider reads the next page while this one is stored.
                 async let following = read(next)
-                guard try await take(result.items, isWhole: false) else { return .unwanted }
+                guard try await take(result.items, inFlight, isWhole: false) else { return .unwanted }
                 page = next
                 ahead = try await following
             } catch let error as FileProviderError where error.code == .pageExpired {
@@ -89,11 +89,15 @@ struct DirectoryReading: SyncPart {
         }
     }
 
-    /// - Parameter isWhole: these are the last, and items that no page has shown are removed.
+    /// - Parameters:
+    ///   - inFlight: items that are left as they are.
+    ///   - isWhole: these are the last, and items that no page has shown are removed.
     /// - Returns: false when the listing was evicted while it was compared.
-    private func take(_ items: [FileProviderItem], isWhole: Bool) async throws -> Bool {
+    private func take(
+        _ items: [FileProviderItem], _ inFlight: Set<ItemIdentifier>, isWhole: Bool
+    ) async throws -> Bool {
         let own = items.filter { $0.parentItemIdentifier == beginning.identifier }
-        guard var recorded = try await record(own, isWhole: isWhole) else { return false }
+        guard var recorded = try await record(own, inFlight, isWhole: isWhole) else { return false }
         if !recorded.doubtful.isEmpty {
             let present = try await lookUp(recorded.doubtful)
             guard let last = try await record(present, areLookedUp: true, isWhole: isWhole) else { return false }
@@ -145,11 +149,11 @@ struct DirectoryReading: SyncPart {
     /// - Returns: the items that are doubtful, and the highest item of the directory; nil when the listing was evicted while it was
     ///   compared.
     private func record(
-        _ items: [FileProviderItem], areLookedUp: Bool = false, isWhole: Bool
+        _ items: [FileProviderItem], _ inFlight: Set<ItemIdentifier> = [], areLookedUp: Bool = false, isWhole: Bool
     ) async throws -> (doubtful: [FileProviderItem], highest: Int64)? {
         let recorded = try await commits.commit { ingestion -> (doubtful: [FileProviderItem], highest: Int64)? in
             let doubtful = try ingestion.listings.page(
-                of: number, listing: beginning.number, items: items, areLookedUp: areLookedUp,
+                of: number, listing: beginning.number, items: items, inFlight: inFlight, areLookedUp: areLookedUp,
                 observed: beginning.observation)
             guard let doubtful else { return nil }
             if isWhole, doubtful.isEmpty {
@@ -225,12 +229,14 @@ struct DirectoryReading: SyncPart {
                 missing.append(identifier)
             }
         }
-        // An operation that was answered since the lookup is newer: it may have moved the item.
-        let newer = await ordering.settle(found.map(\.item), deleted: missing, observation)
+        // An operation that was answered since the lookup is newer: it may have moved the item. So is one that is in flight.
+        let unsettled = await ordering.settle(found.map(\.item), deleted: missing, observation)
+        let newer = unsettled.all
         ordering.found(newer)
         let isClear = unclear == nil
         let (lost, moved) = (gone, found.filter { !newer.contains($0.item.itemIdentifier) })
         try await commits.commit { ingestion in
+            if !unsettled.inFlight.isEmpty { try ingestion.listings.noteIncomplete(number) }
             for (item, ancestors) in moved { try ingestion.changes.move(item, below: ancestors, observed: observation) }
             try ingestion.listings.finishListing(of: number, gone: lost, isClear: isClear)
         }

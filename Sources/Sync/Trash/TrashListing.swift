@@ -7,9 +7,10 @@ struct TrashListing: SyncPart {
 
     /// Takes in what is in the remote's trash, where there is one.
     ///
-    /// - Returns: what is there; nil when that could not be found out.
+    /// - Returns: what is there, and whether all of it was taken in, which is not so of items with an operation in flight; nil when that
+    ///   could not be found out.
     /// - Throws: what concerns the whole domain.
-    func takeIn(request: FileProviderRequest) async throws -> Set<ItemIdentifier>? {
+    func takeIn(request: FileProviderRequest) async throws -> (listed: Set<ItemIdentifier>, isWhole: Bool)? {
         guard calls.provider.features.trash else { return nil }
         do {
             return try await list(request: request)
@@ -41,18 +42,23 @@ struct TrashListing: SyncPart {
         }
     }
 
-    private func list(request: FileProviderRequest) async throws -> Set<ItemIdentifier> {
+    private func list(
+        request: FileProviderRequest
+    ) async throws -> (listed: Set<ItemIdentifier>, isWhole: Bool) {
         let ordering = replica.ordering
         let observation = ordering.observe()
         var listed: Set<ItemIdentifier> = []
+        var isWhole = true
         try await calls.enumerate(.trashContainer, for: request, wasSeen: { listed.contains($0) }) { found in
-            let items = found.filter(\.isTrashed)
-            listed.formUnion(items.map(\.itemIdentifier))
-            _ = await ordering.settle(items, observation)
+            let trashed = found.filter(\.isTrashed)
+            listed.formUnion(trashed.map(\.itemIdentifier))
+            let inFlight = await ordering.settle(trashed, observation).inFlight
+            if !inFlight.isEmpty { isWhole = false }
+            let items = trashed.filter { !inFlight.contains($0.itemIdentifier) }
             ordering.report(items.map(\.itemIdentifier))
             try await commits.commit { try $0.changes.placeTrashed(items) { ordering.isStale($0, observation) } }
             return true
         }
-        return listed
+        return (listed, isWhole)
     }
 }

@@ -27,14 +27,18 @@ actor Uploads: SyncPart {
     private var watch: Task<Void, Never>?
     private var hasFinishedSome = false
     private let onIdle: @Sendable () -> Void
+    private let onLateAnswer: @Sendable () -> Void
     private nonisolated let signal: WakeSignal
 
-    /// - Parameter onIdle: called when all that could be sent has been.
+    /// - Parameters:
+    ///   - onIdle: called when all that could be sent has been.
+    ///   - onLateAnswer: called when an operation has ended for which an observation of its items may not have waited.
     init(
         executor: Executor, offers: OfferQueue, signal: WakeSignal, isInteractive: Bool,
-        onIdle: @escaping @Sendable () -> Void
+        onIdle: @escaping @Sendable () -> Void, onLateAnswer: @escaping @Sendable () -> Void
     ) {
         self.onIdle = onIdle
+        self.onLateAnswer = onLateAnswer
         self.executor = executor
         self.offers = offers
         limit = max(1, executor.calls.provider.features.concurrentCalls)
@@ -232,15 +236,17 @@ actor Uploads: SyncPart {
         let operation = step.operation
         guard running[operation] == nil, !isStopped, let id = ordering.claim(step.footprint) else { return }
         running[operation] = Task {
+            let start = ContinuousClock.now
             await self.execute(step, id)
-            self.finish(operation, id)
+            self.finish(operation, id, took: .now - start)
         }
     }
 
-    private func finish(_ operation: SyncOperation, _ id: OrderingState.OperationID) {
+    private func finish(_ operation: SyncOperation, _ id: OrderingState.OperationID, took: Duration) {
         ordering.release(id)
         running[operation] = nil
         hasFinishedSome = true
+        if took >= RemoteOrdering.patience { onLateAnswer() }
         guard !isStopped, !isInteractive else { return }
         if queue.isEmpty { wake() } else { pump() }
     }
