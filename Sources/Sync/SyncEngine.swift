@@ -12,6 +12,7 @@ package final class SyncEngine: SyncPart {
     let listings: Listings
     let downloads: Downloads
     let feed: ChangeFeed
+    private let root: RootCheck
     private let directoryPrefetcher: DirectoryPrefetcher
     private let filePrefetcher: FilePrefetcher
     private let eviction: Eviction
@@ -138,7 +139,9 @@ package final class SyncEngine: SyncPart {
             context, retries: isInteractive ? nil : listingRetries, offers: offers,
             onIncomplete: { schedule.compareNoted() })
         self.listings = listings
-        let feed = ChangeFeed(context, listings: listings, askForRound: { schedule.refreshInTime() })
+        root = RootCheck(context)
+        let feed = ChangeFeed(
+            context, listings: listings, root: root, askForRound: { schedule.refreshInTime() })
         self.feed = feed
         let downloads = Downloads(context, budget: budget, offers: offers, feed: feed, accounting: accounting)
         self.downloads = downloads
@@ -158,7 +161,7 @@ package final class SyncEngine: SyncPart {
         uploads = Uploads(
             executor: Executor(
                 context: context, delays: uploadDelays, early: early,
-                root: RootCheck(context, onEmptied: { schedule.refresh() }), feed: feed,
+                root: root, feed: feed,
                 compareAll: { schedule.refresh() },
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {
@@ -207,6 +210,7 @@ package final class SyncEngine: SyncPart {
                 try await feed.refresh()
             })
         schedule.refresh()
+        root.start()
         quota.ask()
         Task {
             await retryWhatWasReadOnly()
@@ -255,6 +259,7 @@ package final class SyncEngine: SyncPart {
     /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
+        root.stop()
         context.events.finish()
         early?.stop()
         await uploads.stop(patience: patience)

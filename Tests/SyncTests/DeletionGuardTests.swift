@@ -434,6 +434,65 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CHANGE-4: while the root is empty and a feed reports nothing, the root is asked seldom, and sending goes on after it"
+        )
+        func emptyRootOfAFeed() async throws {
+            try await Machine.run(isInteractive: false) { tree in
+                tree.addDirectory("doc", identifier: "doc")
+                for number in 0..<150 { tree.addFile("f\(number)", in: "doc", content: RemoteContent("\(number)")) }
+            } _: { machine async throws in
+                // The round that this begins with is over.
+                #expect(await machine.provider.log.waits(.changes))
+                try await machine.engine.refresh()
+                let full = machine.provider.tree
+                machine.provider.changeSilently { $0.delete("doc") }
+                // As if that had been reported: the feed has nothing more to say.
+                let enumerator = try machine.provider.enumerator(for: .workingSet, request: machine.request)
+                let anchor = try await enumerator.currentSyncAnchor()
+                enumerator.invalidate()
+                try machine.replica.database.set(.syncAnchor, to: anchor?.rawValue)
+                try await machine.write("new", to: "new")
+                #expect(await eventually(within: .seconds(20)) { machine.engine.context.holdsChanges })
+                machine.provider.log.clear()
+                let end = ContinuousClock.now + .seconds(2)
+                var isSteady = true
+                while .now < end {
+                    if !machine.engine.context.holdsChanges { isSteady = false }
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                #expect(isSteady)
+                let count = machine.provider.log.count(of: .enumerate, .rootContainer)
+                #expect(count < 6, "\(count)")
+                machine.provider.changeSilently { $0 = full }
+                #expect(
+                    await eventually(within: .seconds(30)) {
+                        machine.provider.tree.entries()["new"]?.content == "new"
+                    })
+                #expect(await eventually { machine.engine.warnings.texts.isEmpty })
+            }
+        }
+
+        @Test("CHANGE-4: a round that finds nothing missing does not end what is held because of the root")
+        func heldByTheRoot() {
+            let (guardian, warnings) = make()
+            #expect(guardian.holdForRoot(gone: 200, of: 201))
+            guardian.beginRound()
+            guardian.endRound()
+            #expect(guardian.holdsChanges && warnings.texts.count == 1)
+            guardian.rootIsThere()
+            #expect(!guardian.holdsRemovals && warnings.texts.isEmpty)
+            // Leave lasts until the root is there again.
+            #expect(guardian.holdForRoot(gone: 200, of: 201))
+            guardian.release()
+            #expect(!guardian.holdsChanges)
+            guardian.beginRound()
+            guardian.endRound()
+            #expect(!guardian.holdForRoot(gone: 200, of: 201))
+            guardian.rootIsThere()
+            #expect(guardian.holdForRoot(gone: 200, of: 201))
+        }
+
         @Test("CHANGE-4: a reimport goes on while changes are held, and ends that where all has other identifiers")
         func reimportWhileChangesAreHeld() async throws {
             try await Self.runOnDirectory { machine async throws in

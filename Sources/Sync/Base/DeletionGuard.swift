@@ -35,20 +35,29 @@ final class DeletionGuard: Sendable {
         /// Of the round before the one that runs, as long as this one has not come as far.
         var heldBefore: Hold?
         var isReleased = false
+        /// What is missing in the root, by ``RootCheck``: it lasts until that finds the root to be there.
+        var heldByRoot: Hold?
+        /// Leave was given although the root is not there: it lasts as long.
+        var isRootReleased = false
         /// The items that were removed one by one since the last round that held nothing, with the number of items that went with
         /// each.
         var removed: [ItemIdentifier: Int] = [:]
-        /// The warning about the round that is held.
+        /// The warning about what is held.
         var warning: String?
 
         var removedSingly: Int { removed.values.reduce(0, +) }
 
-        var holdsChanges: Bool { !isReleased && (held?.isOfNearlyAll ?? false || heldBefore?.isOfNearlyAll ?? false) }
+        var holdsChanges: Bool { hold?.isOfNearlyAll ?? false }
 
         /// What is held now; nil after ``release()``.
-        var hold: Hold? {
-            guard !isReleased, let gone = [held, heldBefore].compactMap({ $0?.gone }).max() else { return nil }
-            return Hold(gone: gone, isOfNearlyAll: holdsChanges)
+        var hold: Hold? { Self.all([holdOfRounds, heldByRoot]) }
+
+        /// What is held by rounds.
+        var holdOfRounds: Hold? { isReleased ? nil : Self.all([held, heldBefore]) }
+
+        private static func all(_ holds: [Hold?]) -> Hold? {
+            let holds = holds.compactMap(\.self)
+            return holds.map(\.gone).max().map { Hold(gone: $0, isOfNearlyAll: holds.contains(where: \.isOfNearlyAll)) }
         }
     }
 
@@ -78,6 +87,9 @@ final class DeletionGuard: Sendable {
     /// mounted.
     var holdsChanges: Bool { state.withLock { $0.holdsChanges } }
 
+    /// Whether changes are held because of the root.
+    var isHeldByRoot: Bool { state.withLock { $0.heldByRoot != nil } }
+
     var holdsRemovals: Bool { state.withLock { $0.hold != nil } }
 
     /// What is held, and what the user can do about it; nil when nothing is.
@@ -99,7 +111,7 @@ final class DeletionGuard: Sendable {
 
     func beginRound() {
         change { state in
-            state.heldBefore = state.hold
+            state.heldBefore = state.holdOfRounds
             state.held = nil
         }
     }
@@ -111,6 +123,7 @@ final class DeletionGuard: Sendable {
             state.heldBefore = nil
             guard state.held == nil else { return nil }
             (state.isReleased, state.removed) = (false, [:])
+            guard state.heldByRoot == nil else { return nil }
             defer { state.warning = nil }
             return state.warning
         }
@@ -134,7 +147,7 @@ final class DeletionGuard: Sendable {
         let isStillHeld = before.hold.map { gone * 2 >= $0.gone } ?? false
         let isMuch = gone > Self.mostItems && (isStillHeld || gone * 100 > known * Self.mostPercent)
         // While this round is held, a small part of what is missing is not removed either.
-        guard isMuch || before.held != nil && !before.isReleased else { return true }
+        guard isMuch || before.held != nil && !before.isReleased else { return before.heldByRoot == nil }
         let isOfNearlyAll = Self.isNearlyAll(gone, of: known) || isStillHeld && before.holdsChanges
         let text = text("\(gone) of \(known)", isOfNearlyAll: isOfNearlyAll)
         let outdated: String?
@@ -150,6 +163,38 @@ final class DeletionGuard: Sendable {
         if let outdated { warnings.withdraw(outdated) }
         if let warning { warnings.report(warning) }
         return false
+    }
+
+    /// Nearly all is missing in the root: all changes are held until ``rootIsThere()``, whatever rounds find.
+    ///
+    /// - Returns: false where leave was given.
+    func holdForRoot(gone: Int, of known: Int) -> Bool {
+        let removed = state.withLock { $0.removedSingly }
+        let (gone, known) = (gone + removed, known + removed)
+        let text = text("\(gone) of \(known)", isOfNearlyAll: true)
+        let isNew = change { state -> Bool? in
+            if state.isReleased || state.isRootReleased { return nil }
+            if state.heldByRoot != nil { return false }
+            state.heldByRoot = Hold(gone: gone, isOfNearlyAll: true)
+            guard state.warning == nil else { return false }
+            state.warning = text
+            return true
+        }
+        if isNew == true { warnings.report(text) }
+        return isNew != nil
+    }
+
+    /// The root is not empty, or nothing was known in it.
+    func rootIsThere() {
+        let outdated = change { state -> String? in
+            state.isRootReleased = false
+            guard state.heldByRoot != nil else { return nil }
+            state.heldByRoot = nil
+            guard state.held == nil, state.heldBefore == nil else { return nil }
+            defer { state.warning = nil }
+            return state.warning
+        }
+        if let outdated { warnings.withdraw(outdated) }
     }
 
     private func text(_ items: String, isOfNearlyAll: Bool) -> String {
@@ -186,6 +231,10 @@ final class DeletionGuard: Sendable {
 
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
-        change { if $0.held != nil || $0.heldBefore != nil { $0.isReleased = true } }
+        change { state in
+            if state.held != nil || state.heldBefore != nil { state.isReleased = true }
+            guard state.heldByRoot != nil else { return }
+            (state.heldByRoot, state.isRootReleased) = (nil, true)
+        }
     }
 }

@@ -5,6 +5,7 @@ import Replica
 actor ChangeFeed: SyncPart {
     let context: SyncContext
     private let listings: Listings
+    private let root: RootCheck
     private let request = FileProviderRequest(reason: .synchronization)
     private let missing: MissingItems
     private let askForRound: @Sendable () -> Void
@@ -37,8 +38,11 @@ actor ChangeFeed: SyncPart {
     private var left: Set<InodeNumber> = []
 
     /// - Parameter askForRound: has a round made as soon as the rounds before it allow, and repeated after a failure.
-    init(_ context: SyncContext, listings: Listings, askForRound: @escaping @Sendable () -> Void) {
+    init(
+        _ context: SyncContext, listings: Listings, root: RootCheck, askForRound: @escaping @Sendable () -> Void
+    ) {
         self.context = context
+        self.root = root
         self.askForRound = askForRound
         self.listings = listings
         missing = MissingItems(context, listings: listings, request: request)
@@ -192,6 +196,7 @@ actor ChangeFeed: SyncPart {
         guardian.beginRound()
         try missing.beginRound()
         try await refreshRoot()
+        await root.lookAgain()
         (malformed, left) = (nil, [])
         areMissingDecided = false
         do {
