@@ -85,7 +85,6 @@ actor DocumentObserver: SyncPart {
                 case .featureUnsupported: isUseless = true
                 // If the lookup fails, the next changes report the removal.
                 case .noSuchItem: try? await remoteLookup.refresh(identifier, for: request)
-                case .syncAnchorExpired: continue
                 case .malformedResponse: warnings.report(error.message)
                 default: break
                 }

@@ -140,6 +140,7 @@ extension Executor {
         } catch {
             if Task.isCancelled { return }
             warnings.report("what became of the deletion of '\(deletion.name)' cannot be recorded: \(error)")
+            await pauseUnrecorded()
         }
     }
 }

@@ -28,7 +28,9 @@ extension Executor {
             _ = try await self.offer(sent, offer, recognizing: offer.isDataless, transfer)
             return !offer.isDataless
         } catch {
+            if Task.isCancelled { return false }
             warnings.report("item \(row) cannot be offered again: \(error)")
+            await pauseUnrecorded()
             return false
         }
     }

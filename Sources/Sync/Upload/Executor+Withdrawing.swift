@@ -31,6 +31,7 @@ extension Executor {
         } catch {
             if Task.isCancelled { return }
             warnings.report("that '\(sent.item.filename)' stays on this machine cannot be recorded: \(error)")
+            await pauseUnrecorded()
         }
     }
 

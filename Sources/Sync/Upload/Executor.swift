@@ -243,10 +243,12 @@ struct Executor: SyncPart {
                 return
             }
             warnings.report("what became of '\(sent.item.filename)' on the remote cannot be recorded: \(error)")
-            // The next attempt cannot be recorded to be later either.
-            try? await Task.sleep(for: Self.pauseWithoutRecord)
+            await pauseUnrecorded()
         }
     }
+
+    /// The next attempt cannot be recorded to be later, and would follow at once.
+    func pauseUnrecorded() async { try? await Task.sleep(for: Self.pauseWithoutRecord) }
 
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
     /// is believed.

@@ -286,7 +286,9 @@ actor Uploads: SyncPart {
             case .ingestion: break
             }
         } catch {
+            if Task.isCancelled { return }
             warnings.report("\(step.operation) cannot be prepared: \(error)")
+            await executor.pauseUnrecorded()
         }
     }
 
