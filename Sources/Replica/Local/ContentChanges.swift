@@ -127,6 +127,12 @@ package struct ContentChanges: LocalPart {
         try keepIfSuperseded(number)
     }
 
+    /// A content file that cannot be examined may have been written.
+    package func noteUnexamined(_ number: InodeNumber) throws {
+        guard try db.item(ofInode: number)?.changedFields.contains(.contents) == false else { return }
+        try mark(.contents, of: number)
+    }
+
     /// Keeps the content file's time the same as the row's, so that only writing makes them differ.
     ///
     /// Precondition: the content was compared. The content file of one that is open for writing is left alone: the kernel may have written

@@ -1,6 +1,5 @@
 import FileProvider
 import GRDB
-import SystemPackage
 
 /// An item with changes that the provider has not acknowledged, and what decides whether they can be sent now: all as of one
 /// moment.
@@ -224,7 +223,8 @@ private struct PendingReader {
             pending.ancestors.formUnion(try ancestors(from: directory))
         }
         if fields.contains(.contents) {
-            if item.inode.contentStamp != nil { pending.content = try content(of: item.inode.number) }
+            // Nil when the item was removed after this snapshot began. Of a file that cannot be examined the attempt to send it says why.
+            if item.inode.contentStamp != nil { pending.content = try? contents.status(of: item.inode.number) }
             if let identifier = item.identifier {
                 pending.isReplacedFileInUse = try db.isKeptOnRemote(identifier, at: now)
             }
@@ -248,16 +248,6 @@ private struct PendingReader {
             }
         }
         return pending
-    }
-
-    /// - Returns: nil when the file is gone, because its item was removed after this snapshot began.
-    private func content(of number: InodeNumber) throws(Errno) -> ContentStatus? {
-        do throws(Errno) {
-            return try contents.status(of: number)
-        } catch {
-            guard error == .noSuchFileOrDirectory else { throw error }
-            return nil
-        }
     }
 
     mutating func readOffers(_ query: PendingQuery, _ count: Int, _ snapshot: inout PendingSnapshot) throws {

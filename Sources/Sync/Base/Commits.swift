@@ -1,5 +1,6 @@
 import FileProvider
 import Replica
+import SystemPackage
 
 /// Commits what the provider said, and then tells the kernel what to forget and the user what was wrong.
 final class Commits: Sendable {
@@ -60,9 +61,39 @@ final class Commits: Sendable {
         }
     }
 
-    /// Records writes to open files, which the kernel makes without a request to the daemon.
+    /// Records writes to open files, which the kernel makes without a request to the daemon. A content file that cannot be examined is
+    /// recorded as a failure of its item.
     func noteWrittenFiles() throws {
-        for number in try replica.database.filesBeingWritten() { try noteWritten(number) }
+        for number in try replica.database.filesBeingWritten() {
+            do {
+                try noteWritten(number)
+            } catch {
+                guard let obstacle = obstacle(toExamining: number) else { throw error }
+                try noteUnexamined(number, obstacle)
+            }
+        }
+    }
+
+    /// What keeps a content file from being examined; nil when it can be.
+    private func obstacle(toExamining number: InodeNumber) -> Errno? {
+        do throws(Errno) {
+            _ = try replica.contentStatus(of: number)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func noteUnexamined(_ number: InodeNumber, _ errno: Errno) throws {
+        // Of a file that is gone nothing can be sent.
+        if errno != .noSuchFileOrDirectory {
+            let (_, effects) = try replica.change(open: open) { try $0.contents.noteUnexamined(number) }
+            publish(effects)
+        }
+        let failure = FileProviderError.posix(errno, "the local content cannot be examined: \(errno)")
+        // It is noted again every few seconds.
+        guard try replica.database.failure(of: number)?.message != failure.message else { return }
+        Task { await recordFailure(failure, of: number) }
     }
 
     /// Records writes to one open file.
