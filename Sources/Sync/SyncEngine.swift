@@ -308,6 +308,15 @@ package final class SyncEngine: SyncPart {
         schedule.directoryWasOpened(number)
     }
 
+    /// Lists a directory and all directories below it that are not listed yet.
+    package func listAll(below number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        do {
+            try await RecursiveListing(context: context, listings: listings).run(number, request: request)
+        } catch {
+            throw ProviderCalls.failure(from: error)
+        }
+    }
+
     /// A process asked for a name that a listed directory does not have. Returns at once.
     package func nameWasMissed(in directory: InodeNumber) {
         schedule.nameWasMissed(in: directory)

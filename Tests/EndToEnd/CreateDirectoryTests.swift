@@ -143,5 +143,21 @@ extension RealMount {
                 #expect(try await Command.run("ls", mount["d"]).output == "mounts\npasswd\nrenamed\n")
             }
         }
+
+        @Test("CMD-1: a tree of which nothing was listed is deleted") func unlistedTree() async throws {
+            try await ProvidedMount.run(listing: .root) { tree in
+                tree.addDirectory("top", identifier: "top")
+                for outer in 0..<20 {
+                    let directory = tree.addDirectory("d\(outer)", in: "top")
+                    for inner in 0..<9 { tree.addDirectory("e\(inner)", in: directory) }
+                }
+            } _: { mount async throws in
+                try await mount.host.deleteItem(withIdentifier: "top")
+                #expect(try await Command.run("ls", mount.path.string).output.isEmpty)
+                #expect(mount.provider.log.count(of: .enumerate) < 300)
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(60)))
+                #expect(mount.provider.tree["top"] == nil)
+            }
+        }
     }
 }

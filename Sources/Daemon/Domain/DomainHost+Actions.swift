@@ -28,10 +28,19 @@ extension DomainHost {
         }
     }
 
-    /// Deletes an item permanently, a directory recursively. A directory that was never listed is listed first.
+    /// Deletes an item permanently, a directory recursively. Directories that were never listed are listed first.
     ///
     /// - Throws: `noSuchItem`; `posix`; the provider's errors when a directory is listed.
     package func deleteItem(withIdentifier identifier: ItemIdentifier) async throws(FileProviderError) {
+        do throws(FileProviderError) {
+            return try act(on: identifier) { changes in try changes.items.delete(identifier) }
+        } catch {
+            guard error.missing != nil, let number = (try? replica.database.known(identifier))?.inode.number else {
+                throw error
+            }
+            // Of a large tree each attempt that ends at a directory would delete much in vain, while all other changes wait.
+            try await engine.listAll(below: number, request: FileProviderRequest(reason: .synchronization))
+        }
         try await actListing(on: identifier) { changes in try changes.items.delete(identifier) }
     }
 
