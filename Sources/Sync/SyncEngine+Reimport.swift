@@ -1,3 +1,4 @@
+import FileProvider
 import Replica
 
 /// Identifiers that are not to be trusted any more.
@@ -11,6 +12,27 @@ extension SyncEngine {
         try await reimports.begin(below: number)
         // The remote is accepted as it is: what it refused before is tried at once.
         if number == .root { try await commits.commit(changingNames: false) { try $0.answers.retryNow(nil) } }
+    }
+
+    /// Begins what the provider has asked for before the domain was mounted. What cannot be reimported is reported, and asked for no
+    /// more.
+    package func beginAskedReimports() async {
+        do {
+            let asked = try replica.database.reimports.asked()
+            for number in asked {
+                do {
+                    try await reimport(below: number)
+                } catch let error as FileProviderError {
+                    // It began before a crash, or the item was removed.
+                    if error.code == .noSuchItem { continue }
+                    guard error.code == .featureUnsupported else { throw error }
+                    warnings.report("the provider has asked for a reimport: \(error.message)")
+                }
+            }
+            if !asked.isEmpty { try await replica.forgetAskedReimports(asked) }
+        } catch {
+            warnings.report("the reimport that the provider has asked for cannot begin: \(error)", of: .reimport)
+        }
     }
 
     /// Waits until no reimport is under way.

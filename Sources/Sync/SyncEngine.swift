@@ -203,6 +203,15 @@ package final class SyncEngine: SyncPart {
     /// Begins to look for changes. Returns at once.
     package func start() {
         guard !isInteractive else { return }
+        guard (try? replica.database.reimports.asked().isEmpty) == false else { return startParts() }
+        Task {
+            // Before anything is compared: what has other identifiers on the remote would count as deleted.
+            await beginAskedReimports()
+            startParts()
+        }
+    }
+
+    private func startParts() {
         schedule.run(
             compare: { [feed] in await feed.compareOnly($0) }, compareNoted: { [feed] in await feed.compareNoted() },
             refresh: { [feed, trashTidier] () async throws(FileProviderError) -> Void in

@@ -1,5 +1,6 @@
 import Control
 import Daemon
+import Dispatch
 import FileProvider
 import FileProviderTesting
 import Foundation
@@ -146,6 +147,40 @@ extension RealMount {
                 #expect(await code("d") == .noSuchItem)
                 listings.open()
                 #expect(await eventually { isDone(mount) })
+            }
+        }
+
+        @Test(
+            "REIMPORT-5: what a provider asks for before the mount begins with it, and where nothing can be written not at all",
+            arguments: [true, false])
+        func askedBeforeTheMount(canWrite: Bool) async throws {
+            let directory = try TemporaryDirectory()
+            defer { directory.remove() }
+            let provider = InMemoryProvider()
+            provider.change(Self.fill)
+            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+            }
+            let again = InMemoryProvider(options: .with(\.writing, canWrite), tree: provider.tree)
+            @Sendable func ask(_ manager: any FileProviderManager) {
+                let isStored = DispatchSemaphore(value: 0)
+                Task.detached {
+                    try? await manager.reimportItems(below: .rootContainer)
+                    isStored.signal()
+                }
+                isStored.wait()
+            }
+            try await ProvidedMount.run(provider: again, in: directory, isMade: ask) { mount async throws in
+                let database = mount.host.replica.database
+                #expect(await eventually { (try? database.reimports.asked().isEmpty) == true })
+                if canWrite {
+                    #expect(await eventually { again.log.count(of: .importDidFinish) == 1 })
+                } else {
+                    #expect(try database.reimports.requests().isEmpty)
+                    #expect(mount.host.engine.warnings.texts.contains { $0.contains("asked for a reimport") })
+                    #expect(try database.item("d")?.identifier == "d")
+                }
+                #expect(try await Command.run("cat", mount["d/y"]).output == "first y")
             }
         }
 

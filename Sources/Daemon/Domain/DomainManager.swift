@@ -72,11 +72,11 @@ final class DomainManager: FileProviderManager {
         guard let item = try replica.database.known(identifier) else {
             throw FileProviderError(.noSuchItem, itemIdentifier: identifier)
         }
-        guard let engine = host?.engine else {
-            // The engine finds the recorded reimport when it starts.
-            return try await replica.beginReimport(below: item.inode.number)
-        }
-        try await engine.reimport(below: item.inode.number)
+        if let engine = host?.engine { return try await engine.reimport(below: item.inode.number) }
+        // The engine begins it when it starts: only that knows whether the remote can be written.
+        try await replica.askForReimport(below: item.inode.number)
+        // It may have started meanwhile.
+        await host?.engine.beginAskedReimports()
     }
 
     func evictItem(identifier: ItemIdentifier) async throws {

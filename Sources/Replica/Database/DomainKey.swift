@@ -42,6 +42,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case wasReadOnly
     /// Whether the provider's store was made: a missing file is damage from then on.
     case hasProviderStore
+    /// The inodes below which the provider has asked for a reimport before the domain was mounted, separated by spaces.
+    case askedReimports
     /// How much was held that is missing on the remote; absent where nothing is.
     case changesAreHeld
 

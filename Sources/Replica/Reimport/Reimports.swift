@@ -38,6 +38,11 @@ package struct Reimports: Sendable {
             })
     }
 
+    /// The items below which a reimport is asked for that has not begun.
+    package func asked() throws -> [InodeNumber] {
+        try database.read { db in try db.askedReimports() }
+    }
+
     /// Whether the items of a reimport are still being found.
     package var isMarking: Bool { get throws { try database.query { try $0.isMarkingReimport() } } }
 

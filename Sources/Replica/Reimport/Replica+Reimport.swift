@@ -27,6 +27,21 @@ extension Replica {
         }
     }
 
+    /// Notes that a reimport is asked for, before it is known whether the remote can be written. No identifier is given up.
+    package func askForReimport(below number: InodeNumber) async throws {
+        try await database.write { db in
+            let asked = try db.askedReimports()
+            if !asked.contains(number) { try db.setAskedReimports(asked + [number]) }
+        }
+    }
+
+    /// Reimports that were asked for have begun, or cannot be made.
+    package func forgetAskedReimports(_ numbers: [InodeNumber]) async throws {
+        try await database.write { db in
+            try db.setAskedReimports(db.askedReimports().filter { !numbers.contains($0) })
+        }
+    }
+
     /// Gives up the identifiers of some more items.
     ///
     /// - Returns: whether there are more.
@@ -57,6 +72,18 @@ extension Replica {
     }
 
     private static let reimportBatch = 2000
+}
+
+extension Database {
+    fileprivate func setAskedReimports(_ numbers: [InodeNumber]) throws {
+        let text = numbers.map(\.description).joined(separator: " ")
+        try DomainKey.askedReimports.set(text.isEmpty ? nil : text, in: self)
+    }
+
+    func askedReimports() throws -> [InodeNumber] {
+        let text = try DomainKey.askedReimports.string(in: self) ?? ""
+        return text.split(separator: " ").compactMap { Int64($0) }.map(InodeNumber.init(rawValue:))
+    }
 }
 
 /// Gives up identifiers inside a transaction.
