@@ -12,21 +12,21 @@ package final class SyncEngine: SyncPart {
     let listings: Listings
     let downloads: Downloads
     let feed: ChangeFeed
-    private let root: RootCheck
-    private let directoryPrefetcher: DirectoryPrefetcher
-    private let filePrefetcher: FilePrefetcher
+    let root: RootCheck
+    let directoryPrefetcher: DirectoryPrefetcher
+    let filePrefetcher: FilePrefetcher
     private let eviction: Eviction
     let materializer: BackgroundMaterializer
     let budget: CacheBudget
     let accessTimes: AccessTimes
     let closedFiles: ClosedFileChanges
-    private let schedule: RefreshSchedule
+    let schedule: RefreshSchedule
     let uploads: Uploads
     /// Nil where the provider cannot take what is not whole yet.
     let early: EarlyUploads?
     let trashTidier: TrashTidier
-    private let documents: DocumentObserver
-    private let listingRetries: ListingRetries
+    let documents: DocumentObserver
+    let listingRetries: ListingRetries
     package let quota: QuotaMonitor
     let notifiers: [LocalSetNotifier]
     let reimports: ReimportWorker
@@ -199,101 +199,6 @@ package final class SyncEngine: SyncPart {
     package var hasChangeFeed: Bool { calls.provider.features.changeFeed }
 
     package var remarks: [String] { calls.provider.remarks }
-
-    /// Begins to look for changes. Returns at once.
-    package func start() {
-        guard !isInteractive else { return }
-        guard (try? replica.database.reimports.asked().isEmpty) == false else { return startParts() }
-        Task {
-            // Before anything is compared: what has other identifiers on the remote would count as deleted.
-            await beginAskedReimports()
-            startParts()
-        }
-    }
-
-    private func startParts() {
-        schedule.run(
-            compare: { [feed] in await feed.compareOnly($0) }, compareNoted: { [feed] in await feed.compareNoted() },
-            refresh: { [feed, trashTidier] () async throws(FileProviderError) -> Void in
-                defer { trashTidier.wake() }
-                try await feed.refresh()
-            })
-        schedule.refresh()
-        root.start()
-        quota.ask()
-        Task {
-            await retryWhatWasReadOnly()
-            await uploads.start()
-            await reimports.start()
-            if hasTrash { trashTidier.start() }
-            await materializer.start()
-            await documents.start()
-            if calls.provider.features.followsLocalSets {
-                for notifier in notifiers { await notifier.start() }
-            }
-            await budget.start(evictor: downloads)
-        }
-    }
-
-    /// A domain that was read-only when it was mounted last may be written again: what was refused for that is tried now.
-    private func retryWhatWasReadOnly() async {
-        do {
-            let wasReadOnly = try replica.database.value(of: .wasReadOnly) != nil
-            guard wasReadOnly != isReadOnly else { return }
-            if wasReadOnly { try await commits.commit { try $0.answers.retryNow(nil) } }
-            try replica.database.set(.wasReadOnly, to: isReadOnly ? "1" : nil)
-        } catch {
-            warnings.report("whether the domain is read-only cannot be recorded: \(error)")
-        }
-    }
-
-    /// Content is transferred at other rates from now on.
-    package func keep(to limits: TransferLimits) {
-        calls.traffic.sending.rate = limits.up
-        calls.traffic.receiving.rate = limits.down
-    }
-
-    /// Other limits hold from now on.
-    package func keep(to limits: CacheLimits) async {
-        await filePrefetcher.keep(to: limits.bytes)
-        await budget.keep(to: limits, evictor: downloads)
-    }
-
-    /// Looks for changes in another way from now on.
-    package func poll(_ polling: Polling) {
-        schedule.change(to: polling)
-        signal()
-    }
-
-    /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
-    package func stop(patience: Duration = .seconds(2)) async {
-        schedule.stop()
-        root.stop()
-        context.events.finish()
-        early?.stop()
-        await uploads.stop(patience: patience)
-        await reimports.stop()
-        trashTidier.stop()
-        await materializer.stop()
-        await budget.stop()
-        for notifier in notifiers { notifier.stop() }
-        await documents.stop()
-        quota.stop()
-        await listingRetries.stop()
-        await directoryPrefetcher.stop()
-        await filePrefetcher.stop()
-        await feed.stop()
-        await listings.stop()
-        await downloads.stopAll()
-        await accessTimes.write()
-        await closedFiles.stop()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { [provider = calls.provider] in await provider.invalidate() }
-            group.addTask { try? await Task.sleep(for: patience) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
 
     /// A process has had as much fetched as it may, and wanted more of a file.
     package func tellOverBudget(_ number: InodeNumber, process: String, fetched: Int64) {
