@@ -1,4 +1,5 @@
 import Foundation
+import ReplicaTestSupport
 import SystemPackage
 import TestSupport
 import Testing
@@ -67,6 +68,45 @@ import Testing
         let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.executescript(sys.argv[2]); d.commit()"
         let outcome = try await Command.python(script, replica.database.string, "PRAGMA foreign_keys = OFF; " + sql)
         try #require(outcome.status == 0, "\(outcome.errors)")
+    }
+
+    /// Damages the definition of a table: the database cannot be written anew with all of its rows.
+    private func damageDefinition(_ replica: DamagedReplica, _ sql: String = "") async throws {
+        try await sabotage(
+            replica,
+            """
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode';
+            \(sql)
+            """)
+    }
+
+    enum LastUse: CaseIterable {
+        case duringThisBoot, beforePowerCut, unknown, closedBeforeReboot
+    }
+
+    @Test(
+        "CHECK-3: after a power cut a rebuilt database does not trust downloads that were not synced",
+        arguments: LastUse.allCases)
+    func unsyncedDownloads(last: LastUse) async throws {
+        let replica = try await DamagedReplica(
+            isClosed: last == .closedBeforeReboot, bootIdentifier: last == .duringThisBoot ? nil : "an earlier boot")
+        defer { replica.remove() }
+        let isUnknown = last == .unknown
+        try await damageDefinition(
+            replica, isUnknown ? "DELETE FROM domain WHERE key IN ('bootIdentifier', 'wasClosed');" : "")
+        _ = try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+        let rebuilt = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+        let isTrusted = last == .duringThisBoot || last == .closedBeforeReboot
+        let expected: ContentState = isTrusted ? .materialized : .dataless
+        for name in ["file0", "below0"] {
+            let number = try #require(try rebuilt.number(name))
+            let content = try rebuilt.database.inode(number)?.content
+            #expect(content == expected, "\(name)")
+        }
+        try rebuilt.close()
+        let (reachable, _) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
     }
 
     @Test("CHECK-5: unsent files whose row says that they have no name keep their content and are pending")
@@ -144,12 +184,7 @@ import Testing
     func damagedDefinitionIsFound() async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
-        try await sabotage(
-            replica,
-            """
-            PRAGMA writable_schema = ON;
-            UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode'
-            """)
+        try await damageDefinition(replica)
         #expect(throws: ReplicaDamage.self) { try ReplicaInspection.findings(in: replica.directory) }
         _ = try replica.repair()
         let (reachable, remarks) = try replica.reachableTexts()
@@ -192,12 +227,7 @@ import Testing
             damaged[44] ^= 0x20
             try damaged.write(to: URL(fileURLWithPath: replica.database.string))
         } else {
-            try await sabotage(
-                replica,
-                """
-                PRAGMA writable_schema = ON;
-                UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode'
-                """)
+            try await damageDefinition(replica)
         }
         let uninterrupted = replica.directory.removingLastComponent().appending("uninterrupted")
         try DiskImage.copy(replica.directory, to: uninterrupted)
@@ -246,12 +276,7 @@ import Testing
     func rebuildWaits(at last: RebuiltDatabase.Step) async throws {
         let replica = try await DamagedReplica(isClosed: true)
         defer { replica.remove() }
-        try await sabotage(
-            replica,
-            """
-            PRAGMA writable_schema = ON;
-            UPDATE sqlite_master SET sql = replace(sql, 'kind BETWEEN 1 AND 7', 'kind BETWEEN 1 AND 3') WHERE name = 'inode'
-            """)
+        try await damageDefinition(replica)
         let uninterrupted = replica.directory.removingLastComponent().appending("uninterrupted")
         try DiskImage.copy(replica.directory, to: uninterrupted)
         let names = try ReplicaRebuild.run(in: uninterrupted, logger: DamagedReplica.logger).compactMap(\.name)

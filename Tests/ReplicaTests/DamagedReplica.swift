@@ -22,8 +22,10 @@ struct DamagedReplica {
     static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     private static let caller = LocalCaller(user: 0, group: 0)
 
-    /// - Parameter isClosed: whether it was closed in order; else it is as a crash leaves it.
-    init(isClosed: Bool) async throws {
+    /// - Parameters:
+    ///   - isClosed: whether it was closed in order; else it is as a crash leaves it.
+    ///   - bootIdentifier: of the boot during which it was used last; nil for this one.
+    init(isClosed: Bool, bootIdentifier: String? = nil) async throws {
         scratch = try TemporaryDirectory()
         directory = scratch["domain"]
         let open = NothingOpen()
@@ -87,6 +89,7 @@ struct DamagedReplica {
         }
         unsent = Set(texts.values)
         unsentNumbers = Set(texts.keys)
+        if let bootIdentifier { try replica.database.set(.bootIdentifier, to: bootIdentifier) }
         if isClosed { try replica.close() }
         try DiskImage.copy(original, to: self.directory)
         // What the first one does as it goes must not reach the copy.

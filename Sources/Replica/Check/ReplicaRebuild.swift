@@ -17,6 +17,8 @@ package struct ReplicaRebuild {
     private var inodes: [Int64: SalvagedRow] = [:]
     private var items: [SalvagedRow] = []
     private var domain: DomainSidecar?
+    /// Whether a power cut may have taken bytes of downloads that were not synced.
+    private var mayMissBytes = true
     /// The files of whose content this machine may have the only copy, whichever of their names says so.
     private var dirty: Set<Int64> = []
     /// The files that are set aside when the new database is decided on, and where they were.
@@ -94,6 +96,8 @@ package struct ReplicaRebuild {
             rebuilt.removeIncomplete()
             if let salvage {
                 dirty = salvage.makeUncommittedChanges(of: path)
+                mayMissBytes =
+                    salvage.text(.wasClosed) != "1" && salvage.text(.bootIdentifier) != Machine.bootIdentifier
                 readWhatIsLeft(in: salvage)
             }
             kept = try Self.make(at: rebuilt.anew, of: domain, contents) { database in
@@ -283,10 +287,11 @@ package struct ReplicaRebuild {
                 || inode.integer("contentStamp") != nil)
     }
 
-    /// Whether the content of a file is here whole, as its row says.
+    /// Whether the content of a file is here whole, as its row says. A power cut keeps the length of a file and not its bytes.
     private func isIntact(_ inode: SalvagedRow) throws -> Bool {
         guard let number = inode.integer("number"), let size = inode.integer("size"),
-            inode.kind == .file, inode.content == .materialized, inode.integer("hasContentFile") == 1
+            inode.kind == .file, inode.content == .materialized, inode.integer("hasContentFile") == 1,
+            !mayMissBytes || inode.integer("isDurable") == 1
         else { return false }
         return (try? contents.status(of: InodeNumber(rawValue: number)).size) == size
     }
