@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import ReplicaTestSupport
 import SystemPackage
 import TestSupport
@@ -212,6 +213,54 @@ import Testing
             #expect(try replica.database.hasContentFile(InodeNumber(rawValue: number)))
         }
         return (names, try replica.unsynced().items)
+    }
+
+    @Test("an error of the disk in a database's file is damage, other errors of the disk are not") func diskErrors() {
+        #expect(ReplicaDamage(DatabaseError(resultCode: .SQLITE_IOERR_CORRUPTFS)) != nil)
+        #expect(ReplicaDamage(DatabaseError(resultCode: .SQLITE_IOERR_READ)) == nil)
+        #expect(ReplicaDamage(DatabaseError(resultCode: .SQLITE_FULL)) == nil)
+    }
+
+    @Test("CHECK-4: a rebuild for which the disk has no room changes nothing") func fullDisk() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        try await damageDefinition(replica)
+        let damaged = try #require(FileManager.default.contents(atPath: replica.database.string))
+        let before = try FileManager.default.subpathsOfDirectory(atPath: replica.directory.string).sorted()
+        #expect(throws: Errno.noSpace) {
+            try ReplicaRebuild.run(
+                in: replica.directory, logger: DamagedReplica.logger, reaching: { _ in },
+                reading: { _, _ in throw Errno.noSpace })
+        }
+        #expect(FileManager.default.contents(atPath: replica.database.string) == damaged)
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: replica.directory.string).sorted() == before)
+    }
+
+    @Test("CHECK-3: a page that the disk cannot read costs no row of other pages") func unreadablePage() async throws {
+        let replica = try await DamagedReplica(isClosed: true)
+        defer { replica.remove() }
+        let original = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+        let number = try #require(try original.number("file0"))
+        // All of this table is in one page.
+        let page = try #require(
+            try original.database.read { db in
+                try Int64.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'finding'")
+            })
+        try original.close()
+        let (database, offset) = (replica.database, (page - 1) * Int64(DatabaseHeader.pageSize))
+        let findings = try ReplicaRebuild.run(
+            in: replica.directory, logger: DamagedReplica.logger, reaching: { _ in },
+            reading: { path, part in
+                if path == database, part.contains(offset) { throw Errno.ioError }
+            })
+        // Not with all rows: the page has not been read.
+        #expect(findings.contains { $0.text.contains("of its items are as they were") }, "\(findings)")
+        let rebuilt = try Replica(at: replica.directory, readers: 2, logger: DamagedReplica.logger)
+        #expect(try rebuilt.number("file0") == number)
+        #expect(try rebuilt.database.inode(number)?.content == .materialized)
+        try rebuilt.close()
+        let (reachable, _) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
     }
 
     @Test(

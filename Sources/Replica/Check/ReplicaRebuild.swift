@@ -27,18 +27,20 @@ package struct ReplicaRebuild {
     /// Rebuilds the replica in a folder. It must not be open elsewhere.
     ///
     /// - Parameter isForRemoval: whether the domain is to be forgotten: then it need not be known where its remote is.
-    /// - Throws: POSIX errors; nothing is lost then. ``ReplicaDamage`` when the location of the remote is unknown;
-    ///   nothing was changed then.
+    /// - Throws: errors of the disk, among them a full one; nothing is lost then. ``ReplicaDamage`` when the location of the remote is
+    ///   unknown; nothing was changed then.
     package static func run(
         in directory: FilePath, isForRemoval: Bool = false, logger: Logger
     ) throws -> [CheckFinding] {
         try run(in: directory, isForRemoval: isForRemoval, logger: logger) { _ in }
     }
 
-    /// - Parameter reaching: called at each step; what it throws cuts the rebuild short.
+    /// - Parameters:
+    ///   - reaching: called at each step; what it throws cuts the rebuild short.
+    ///   - reading: called before each read of the damaged database; what it throws counts as an error of that.
     static func run(
         in directory: FilePath, isForRemoval: Bool = false, logger: Logger,
-        reaching: (RebuiltDatabase.Step) throws -> Void
+        reaching: (RebuiltDatabase.Step) throws -> Void, reading: Salvage.Reading = { _, _ in }
     ) throws -> [CheckFinding] {
         var rebuild = try ReplicaRebuild(directory)
         if isForRemoval { rebuild.domain = DomainSidecar(source: "", mountpoint: nil, options: nil) }
@@ -47,7 +49,7 @@ package struct ReplicaRebuild {
             rebuild.findings.append(
                 CheckFinding(.database, "the new database of a check that was cut short is used", isMended: true))
         } else {
-            try rebuild.run(mayKeepAll: true, reaching)
+            try rebuild.run(mayKeepAll: true, reaching, reading)
         }
         // Opening it compares contents and rows: what has no row goes to the recovered folder.
         let replica: Replica
@@ -55,7 +57,7 @@ package struct ReplicaRebuild {
             replica = try Replica(at: directory, logger: logger)
         } catch is ReplicaDamage {
             // SQLite finds nothing wrong with the rows, and they contradict each other.
-            try rebuild.run(mayKeepAll: false, reaching)
+            try rebuild.run(mayKeepAll: false, reaching, reading)
             isAdopted = false
             replica = try Replica(at: directory, logger: logger)
         }
@@ -79,23 +81,25 @@ package struct ReplicaRebuild {
     }
 
     /// - Parameter mayKeepAll: whether a database whose rows can all be read is written anew with all of them.
-    private mutating func run(mayKeepAll: Bool, _ reaching: (RebuiltDatabase.Step) throws -> Void) throws {
+    private mutating func run(
+        mayKeepAll: Bool, _ reaching: (RebuiltDatabase.Step) throws -> Void, _ reading: Salvage.Reading
+    ) throws {
         stamp = FileTimestamp.now.nanosecondsSince1970
         written = []
         let path = directory.appending(ReplicaDatabase.fileName)
-        let salvage = FileManager.default.fileExists(atPath: path.string) ? try? Salvage(at: path) : nil
+        let salvage = try Salvage.ifDatabase(at: path, reading: reading)
         defer { salvage?.close() }
         domain = DomainSidecar(in: directory) ?? salvage.flatMap(Self.domain(in:)) ?? domain
         guard let domain else { throw ReplicaDamage("where its remote is cannot be found out") }
         let rebuilt = RebuiltDatabase(in: directory)
         rebuilt.removeIncomplete()
         defer { rebuilt.removeIncomplete() }
-        let isWhole = mayKeepAll && salvage.map { Self.writeAnew($0, to: rebuilt.anew) } ?? false
+        let isWhole = try mayKeepAll && salvage.map { try $0.writeAnew(to: rebuilt.anew) } ?? false
         var kept = 0
         if !isWhole {
             rebuilt.removeIncomplete()
             if let salvage {
-                dirty = salvage.makeUncommittedChanges(of: path)
+                dirty = try salvage.makeUncommittedChanges(of: path)
                 mayMissBytes =
                     salvage.text(.wasClosed) != "1" && salvage.text(.bootIdentifier) != Machine.bootIdentifier
                 readWhatIsLeft(in: salvage)
@@ -153,22 +157,6 @@ package struct ReplicaRebuild {
         } catch {
             try? database.close()
             throw error
-        }
-    }
-
-    /// A new database with all rows of the damaged one, where SQLite can read them all and finds nothing wrong with them:
-    /// then only the header, an index or the list of free pages was damaged.
-    private static func writeAnew(_ salvage: Salvage, to path: FilePath) -> Bool {
-        do {
-            try salvage.writeAnew(to: path)
-            let queue = try DatabaseQueue(path: path.string)
-            defer { try? queue.close() }
-            return try queue.read { db in
-                let isSound = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)") == ["ok"]
-                return try isSound && SchemaComparison.differences(in: db).isEmpty
-            }
-        } catch {
-            return false
         }
     }
 

@@ -1,6 +1,6 @@
 import GRDB
 
-/// A damaged database: the file is truncated, or is not a database.
+/// A damaged database: the file is truncated, is not a database, or lies where the disk cannot be read.
 package struct ReplicaDamage: Error, CustomStringConvertible {
     package let description: String
 
@@ -15,8 +15,9 @@ package struct ReplicaDamage: Error, CustomStringConvertible {
             return
         }
         guard let error = error as? DatabaseError else { return nil }
-        switch error.resultCode.primaryResultCode {
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB: self.init(error.message ?? "it cannot be read")
+        switch error.extendedResultCode {
+        // SQLite's unixRead() gives the last one for EIO: a rebuild copies what can be read.
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_IOERR_CORRUPTFS: self.init(error.message ?? "it cannot be read")
         default: return nil
         }
     }

@@ -7,7 +7,8 @@ extension Salvage {
     ///
     /// - Parameter path: of the damaged database, beside which its logs are.
     /// - Returns: the numbers in the changes that could not be made, among them those of their inodes.
-    func makeUncommittedChanges(of path: FilePath) -> Set<Int64> {
+    /// - Throws: errors that are none of the changes (`DatabaseError.isOfMachine`).
+    func makeUncommittedChanges(of path: FilePath) throws -> Set<Int64> {
         var missed: Set<Int64> = []
         let identity = text(.identity)
         func isOurs(_ other: String) -> Bool { identity == nil || identity == other }
@@ -16,7 +17,8 @@ extension Salvage {
             let records = log.records.filter { $0.sequence > written }
             // Changes that do not follow what the database has would be made on other rows. (``UncommittedChanges/recover(from:in:)``)
             let isNext = records.first?.sequence == written + 1
-            for record in records where !(isNext && isMade(record)) {
+            for record in records {
+                if isNext, try isMade({ db in try db.repeatChanges([record]) }) { continue }
                 missed.formUnion(record.statements.flatMap(\.arguments).compactMap { Int64.fromDatabaseValue($0) })
             }
         }
@@ -25,14 +27,21 @@ extension Salvage {
             let newest = Dictionary(log.files.map { ($0.sequence, $0) }, uniquingKeysWith: { $1 })
             for file in newest.values.sorted(by: { $0.sequence < $1.sequence }) where file.sequence > written {
                 // One that has no row is set aside under its number.
-                try? write { db in try db.insert([file]) }
+                _ = try isMade { db in try db.insert([file]) }
             }
         }
         return missed
     }
 
     /// Makes one change, or nothing of it.
-    private func isMade(_ record: RedoRecord) -> Bool {
-        (try? write { db in try db.repeatChanges([record]) }) != nil
+    private func isMade(_ change: (Database) throws -> Void) throws -> Bool {
+        do {
+            try write(change)
+            return true
+        } catch let error as DatabaseError where error.isOfMachine {
+            throw error
+        } catch {
+            return false
+        }
     }
 }

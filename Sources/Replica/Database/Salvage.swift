@@ -1,6 +1,7 @@
 import FileProvider
 import Foundation
 import GRDB
+import Syscalls
 import SystemPackage
 
 /// Reads what can still be read of a damaged database: rows by their numbers, around the pages that are lost.
@@ -14,12 +15,17 @@ struct Salvage {
     /// A row with a higher number was not written by us.
     static let highestNumber: Int64 = 1 << 48
 
-    /// - Throws: `DatabaseError` for what is no database at all; what the disk says.
-    init(at path: FilePath) throws {
+    /// Called before a part of a file is read. What it throws counts as an error of the read.
+    typealias Reading = (_ path: FilePath, _ part: Range<Int64>) throws -> Void
+
+    /// - Parameter reading: for tests.
+    /// - Throws: `DatabaseError` for what is no database at all; what the disk says, but for parts of the files that it cannot read:
+    ///   these are lost.
+    init(at path: FilePath, reading: Reading = { _, _ in }) throws {
         copy = FilePath(path.string + "-salvaged")
         Self.remove(copy)
         do {
-            try Self.copy(path, to: copy)
+            try Self.copy(path, to: copy, reading)
             var configuration = Configuration()
             configuration.busyMode = .timeout(5)
             // Of a schema that cannot be read to its end, what can be is good enough: the tables come first.
@@ -33,9 +39,9 @@ struct Salvage {
 
     /// Copies a database with its log, and restores the copy's header. SQLite reads nothing of a file that is shorter than
     /// its header says: the copy gets holes for what is missing.
-    private static func copy(_ path: FilePath, to copy: FilePath) throws {
+    private static func copy(_ path: FilePath, to copy: FilePath, _ reading: Reading) throws {
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path.string + suffix) {
-            try FileManager.default.copyItem(atPath: path.string + suffix, toPath: copy.string + suffix)
+            try copyReadable(FilePath(path.string + suffix), to: FilePath(copy.string + suffix), reading)
         }
         guard var header = DatabaseHeader(at: copy) else { return }
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: copy.string))
@@ -53,13 +59,71 @@ struct Salvage {
         try file.write(contentsOf: Data(header.bytes))
     }
 
+    /// Copies a file, with holes for what the disk cannot read (EIO).
+    private static func copyReadable(_ path: FilePath, to copy: FilePath, _ reading: Reading) throws {
+        let source = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+        defer { try? source.close() }
+        let target = try FileDescriptor.open(
+            copy, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+        defer { try? target.close() }
+        let size = try source.lengths().size
+        try target.setLength(size)
+        /// - Returns: false if it cannot be read.
+        func isCopied(_ part: Range<Int64>) throws -> Bool {
+            let bytes: [UInt8]
+            do {
+                try reading(path, part)
+                bytes = try source.readBytes(at: part.lowerBound, count: part.count)
+            } catch Errno.ioError {
+                return false
+            }
+            try target.writeAll(bytes.span.bytes, at: part.lowerBound)
+            return true
+        }
+        for block in parts(of: 0..<size, 1 << 20) where try !isCopied(block) {
+            for page in parts(of: block, DatabaseHeader.pageSize) { _ = try isCopied(page) }
+        }
+    }
+
+    private static func parts(of range: Range<Int64>, _ length: Int) -> [Range<Int64>] {
+        stride(from: range.lowerBound, to: range.upperBound, by: length).map {
+            $0..<min($0 + Int64(length), range.upperBound)
+        }
+    }
+
+    /// As ``init(at:reading:)``; nil where there is no file, or what is no database at all.
+    ///
+    /// - Throws: errors of the machine, which say nothing of the rows.
+    static func ifDatabase(at path: FilePath, reading: Reading) throws -> Salvage? {
+        guard FileManager.default.fileExists(atPath: path.string) else { return nil }
+        do {
+            return try Salvage(at: path, reading: reading)
+        } catch let error as DatabaseError where !error.isOfMachine {
+            return nil
+        }
+    }
+
     /// Writes a new database with all rows of the damaged one. The new file has new indexes and a new list of free pages.
     ///
-    /// - Throws: `DatabaseError` when a table or the schema cannot be read to its end.
-    func writeAnew(to path: FilePath) throws {
-        let queue = try DatabaseQueue(path: copy.string)
-        defer { try? queue.close() }
-        try queue.writeWithoutTransaction { db in try db.execute(sql: "VACUUM INTO ?", arguments: [path.string]) }
+    /// - Returns: whether SQLite could read all rows and finds nothing wrong with them: then only the header, an index or the list of
+    ///   free pages was damaged.
+    /// - Throws: errors of the machine, which say nothing of the rows.
+    func writeAnew(to path: FilePath) throws -> Bool {
+        do {
+            let queue = try DatabaseQueue(path: copy.string)
+            defer { try? queue.close() }
+            try queue.writeWithoutTransaction { db in try db.execute(sql: "VACUUM INTO ?", arguments: [path.string]) }
+            let anew = try DatabaseQueue(path: path.string)
+            defer { try? anew.close() }
+            return try anew.read { db in
+                let isSound = try String.fetchAll(db, sql: "PRAGMA integrity_check(1)") == ["ok"]
+                return try isSound && SchemaComparison.differences(in: db).isEmpty
+            }
+        } catch let error as DatabaseError where error.isOfMachine {
+            throw error
+        } catch {
+            return false
+        }
     }
 
     private static func remove(_ copy: FilePath) {
@@ -154,5 +218,16 @@ struct SalvagedRow {
     /// The columns that the present schema has, too.
     func values(in columns: Set<String>) -> [String: DatabaseValue] {
         values.filter { columns.contains($0.key) }
+    }
+}
+
+extension DatabaseError {
+    /// Whether the machine is the reason, as a full disk or too many open files, and not what a file contains.
+    var isOfMachine: Bool {
+        switch resultCode {
+        case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_BUSY:
+            true
+        default: false
+        }
     }
 }
