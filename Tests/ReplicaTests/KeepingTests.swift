@@ -139,4 +139,22 @@ import Testing
         #expect(text("trash/f.txt") == "1" && text("trash/f (2).txt") == "2")
         #expect(text("trash/d/inside") == "1" && text("trash/d (2)/inside") == "2")
     }
+
+    @Test("REMOVE-1: what lies in a user's trash directory beside its files is kept") func besideTrashedFiles()
+        async throws
+    {
+        try await replica.list([], open: fixture.open)
+        let contents = replica.contents
+        let top = try await replica.database.write { db in
+            var directories = TrashDirectories(db: db, contents: contents, now: FileTimestamp.now)
+            _ = try directories.trash(of: 0, group: 0)
+            return try db.item(named: ".Trash-0", in: .root)?.inode.number
+        }
+        let directory = try #require(top)
+        try write("report", to: "report.odt", in: directory)
+        #expect(try replica.unsynced().items == 1)
+        let summary = try keep()
+        #expect(summary.files == 1 && summary.items == 1)
+        #expect(text("trash/report.odt") == "report")
+    }
 }

@@ -135,11 +135,16 @@ package struct Keeping {
         try FileTaking.take(replica.contents.path(of: inode.number), to: place, mayLink: true)
     }
 
-    /// Keeps the trash: its files as plain files, and in the manifest what is to be trashed on the remote.
+    /// Keeps the trash: its files as plain files, and in the manifest what is to be trashed on the remote. What lies beside `files` is
+    /// on this machine alone, such as a file that `mv` has copied to `.Trash-UID` itself.
     private mutating func keepTrash(_ item: ItemRecord, _ writer: ManifestWriter) throws {
         guard item.trashRole == .top else { return }
         let trash = folder.appending("trash")
-        for files in try replica.database.items(in: item.inode.number) where files.trashRole == .files {
+        let children = try replica.database.items(in: item.inode.number)
+        for other in children where other.trashRole == .none {
+            summary.items += try keepFiles(of: other, named: Self.name(of: other), in: trash)
+        }
+        for files in children where files.trashRole == .files {
             let owner = TrashDirectories.user(of: item.name) ?? Machine.userIdentifier
             for trashed in try replica.database.items(in: files.inode.number) {
                 try keepFiles(of: trashed, named: Self.name(of: trashed), in: trash)
