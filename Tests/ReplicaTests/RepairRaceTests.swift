@@ -147,6 +147,32 @@ import Testing
         #expect(fixture.recoveredFiles.isEmpty)
     }
 
+    @Test("CHECK-2: a file whose row violates a rule, and that is written before it is mended, stays pending")
+    func writtenBeforeItIsMended() async throws {
+        let files = ["a", "b"]
+        try await replica.list(files.map { .file($0) }, open: fixture.open)
+        let numbers = try files.compactMap { try replica.number($0) }
+        try #require(numbers.count == 2)
+        for number in numbers { try replica.contents.create(number, size: 100).close() }
+        let list = numbers.map(\.description).joined(separator: ", ")
+        try await replica.database.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE item SET changedFields = \(ItemFields.contents.rawValue) WHERE inode IN (\(list));
+                    CREATE TEMP TRIGGER writeOther AFTER UPDATE OF changedFields ON item BEGIN
+                        UPDATE inode SET content = \(ContentState.materialized.rawValue), hasContentFile = 1, localBytes = size
+                        WHERE number IN (\(list)) AND number <> NEW.inode;
+                    END;
+                    """)
+        }
+        let findings = try replica.check(open: fixture.open, isRepairing: true).findings
+        let pending = try numbers.filter {
+            try replica.database.item(ofInode: $0)?.changedFields.contains(.contents) == true
+        }
+        #expect(pending.count == 1, "\(findings)")
+        #expect(findings.allSatisfy { finding in !pending.contains { $0 == finding.inode } }, "\(findings)")
+    }
+
     @Test("CHECK-2: a content file that a transaction makes during the repair stays")
     func madeMeanwhile() async throws {
         let number = try await replica.list(.file("a", size: 100), open: fixture.open)

@@ -126,7 +126,12 @@ struct ReplicaCheck {
     private mutating func mend(_ number: Int64, _ rule: TreeRule) throws -> Outcome {
         switch rule.mending {
         case .statement(let statement):
-            try database.write { db in try db.execute(sql: statement, arguments: [number]) }
+            let isMended = try database.write { db in
+                guard try rule.isViolated(by: number, in: db) else { return false }
+                try db.execute(sql: statement, arguments: [number])
+                return true
+            }
+            guard isMended else { return .fits }
             if !rule.isAboutItems { effects.invalidations.append(.attributes(InodeNumber(rawValue: number))) }
             return .mended(": corrected")
         case .forgetContent:
