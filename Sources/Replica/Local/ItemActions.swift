@@ -154,11 +154,7 @@ package struct ItemActions: LocalPart {
         guard try db.trashArea(of: destination) == .outside, try !db.isBelow(destination, item.inode.number) else {
             throw LocalObstacle.refused(.invalidArgument)
         }
-        var name = place.name
-        for number in 2... {
-            if try db.item(named: name, in: destination) == nil { break }
-            name = Displacement.decorated(place.name, number: number)
-        }
+        let name = try Displacement.freeName(for: place.name) { try db.item(named: $0, in: destination) == nil }
         try trashMoves.removeInformation(of: item)
         try names.place(item, named: name, in: destination)
         try touch(destination)

@@ -16,6 +16,24 @@ enum Displacement {
         Self.name(name, with: " (\(number))", atMost: limit)
     }
 
+    /// The name itself, or `name (2).ext` and so on where that is taken. The numbers are searched by doubling and halving: one after
+    /// another, many items with one name would cost the square of their number.
+    static func freeName(
+        for name: String, atMost limit: Int = mostBytes, isFree: (String) throws -> Bool
+    ) rethrows -> String {
+        func candidate(_ number: Int) -> String {
+            number == 1
+                ? Self.name(name, with: "", atMost: limit) : decorated(name, number: number, atMost: limit)
+        }
+        var (taken, free) = (0, 1)
+        while try !isFree(candidate(free)) { (taken, free) = (free, free * 2) }
+        while free - taken > 1 {
+            let middle = taken + (free - taken) / 2
+            if try isFree(candidate(middle)) { free = middle } else { taken = middle }
+        }
+        return candidate(free)
+    }
+
     /// A name with something added before its ending, and cut there where it is longer than allowed.
     static func name(_ name: String, with suffix: String, atMost limit: Int = mostBytes) -> String {
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex

@@ -90,17 +90,10 @@ struct TrashDirectories {
     /// file in `info`, which has to be `NAME.trashinfo`.
     func freeName(for name: String, in trash: Trash) throws -> String {
         let limit = Displacement.mostBytes - Self.informationEnding.utf8.count
-        for number in 1... {
-            let candidate =
-                number == 1
-                ? Displacement.name(name, with: "", atMost: limit)
-                : Displacement.decorated(name, number: number, atMost: limit)
-            guard try db.item(named: candidate, in: trash.files) == nil,
-                try db.item(named: Self.informationName(of: candidate), in: trash.information) == nil
-            else { continue }
-            return candidate
+        return try Displacement.freeName(for: name, atMost: limit) { candidate in
+            try db.item(named: candidate, in: trash.files) == nil
+                && db.item(named: Self.informationName(of: candidate), in: trash.information) == nil
         }
-        return name
     }
 
     // MARK: - info
