@@ -278,6 +278,25 @@ extension RealMount {
                     try await eventually { try FileManager.default.contentsOfDirectory(atPath: removed).isEmpty })
             }
         }
+
+        @Test("REMOVE-4: the next daemon removes the credentials of a removal or an import that was cut short")
+        func credentialsAfterCutShort() async throws {
+            try await Installation.run { yonder async throws in
+                let credentials = yonder.directory["credentials"].string
+                // A kill after a domain was forgotten, and one while a folder was imported. One name was used again, one is none of
+                // this state's.
+                try await yonder.expectDone(
+                    """
+                    mkdir -p -m 700 "$1" "$1/domains" "$1/removed" "$1/staging" "$2"
+                    mkdir "$1/removed/home-$3" "$1/staging/imported-$3" "$1/removed/again-$3" "$1/domains/again"
+                    touch "$2/home" "$2/imported" "$2/again" "$2/elsewhere"
+                    """, yonder.directory["state"].string, credentials, UUID().uuidString)
+                let domains = try await yonder.run("yonder remove nothing 2>/dev/null; yonder domains")
+                #expect(domains.status == 0 && domains.output == "", "\(domains.errors)")
+                let left = try FileManager.default.contentsOfDirectory(atPath: credentials).sorted()
+                #expect(left == ["again", "elsewhere"])
+            }
+        }
     }
 
     /// Plain folders that become domains.

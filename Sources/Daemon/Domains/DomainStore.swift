@@ -301,6 +301,22 @@ struct DomainStore: Sendable {
         }
     }
 
+    /// The names of the domains that interrupted removals and imports were of, and that are not known: what else is stored under them
+    /// is of no use.
+    ///
+    /// - Parameter left: the directories that ``settle(_:)`` has found.
+    func unknownNames(of left: [FilePath]) -> Set<String> {
+        // `NAME-UUID`
+        let added = UUID().uuidString.utf8.count + 1
+        let names = left.compactMap { place in
+            place.lastComponent.map { String(Substring($0.string.utf8.dropLast(added))) }
+        }
+        return Set(names).filter { name in
+            FileProviderDomain.isValid(identifier: name)
+                && !FileManager.default.fileExists(atPath: directory(of: name).string)
+        }
+    }
+
     private func names(in folder: FilePath) -> [FilePath.Component] {
         ((try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [])
             .compactMap { FilePath.Component($0) }

@@ -316,10 +316,11 @@ private func checkProvider(
 ) async throws -> ProviderFindings? {
     let given = given?.replacing(nil)
     let findings = try await catalog.tryOut(domain, options, given: given)
-    catalog.credentials.forget(domain.identifier)
-    if let given { try catalog.credentials.keep(given, of: domain.identifier) }
+    // First: after a crash the credentials are found by it.
     let place = try store.newStaging(for: domain.identifier)
     defer { try? FileManager.default.removeItem(atPath: place.string) }
+    catalog.credentials.forget(domain.identifier)
+    if let given { try catalog.credentials.keep(given, of: domain.identifier) }
     let replica = try Replica(at: place, readers: 2, logger: logger)
     defer { try? replica.close() }
     let provider = try catalog.provider(

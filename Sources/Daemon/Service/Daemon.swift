@@ -55,6 +55,8 @@ package final class Daemon: Sendable {
         let store = try DomainStore(in: FilePath(places.stateDirectory))
         // Before a command asks for a domain, and before one is mounted again.
         let leftovers = store.settle { [logger] in logger.warning("\($0)") }
+        let credentials = CredentialStore(in: FilePath(places.credentials))
+        for name in store.unknownNames(of: leftovers) { credentials.forget(name) }
         let configuration = Configuration(at: places.configuration, keepingCopyAt: places.configurationCopy)
         for complaint in configuration.complaints { logger.warning("\(complaint)") }
         let networkManager = NetworkManager(environment: ProcessInfo.processInfo.environment, logger: logger)
@@ -64,8 +66,8 @@ package final class Daemon: Sendable {
                 rules: configuration.rules, processBudget: configuration.processBudget, logger: logger),
             ignoredNames: configuration.ignoredNames,
             catalog: ProviderCatalog(
-                credentials: CredentialStore(in: FilePath(places.credentials)),
-                defaults: configuration.remoteOptions, stateDirectory: places.stateDirectory, logger: logger),
+                credentials: credentials, defaults: configuration.remoteOptions, stateDirectory: places.stateDirectory,
+                logger: logger),
             manager: manager, metered: MeteredConnection { await networkManager.follow($0) }, logger: logger)
         let exporter = (metricsAddress ?? configuration.metricsAddress).map {
             MetricsExporter(at: $0, logger: logger)
