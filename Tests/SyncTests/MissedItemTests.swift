@@ -54,6 +54,30 @@ extension EngineTests {
                 #expect(try await machine.item("a").identifier == nil)
             }
         }
+
+        @Test(
+            "PATH-2: a round that fails does not make a second item of one that was changed here and moved by another client"
+        )
+        func staysInARoundThatFails() async throws {
+            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
+                machine async throws in
+                try await machine.write("here", to: "a")
+                makeMissing("a", on: machine)
+                machine.provider.changeSilently {
+                    $0.move("a", to: "d")
+                    $0.delete("b")
+                }
+                machine.provider.faults.fail(.enumerate, of: "d", with: FileProviderError(.timedOut), times: nil)
+                await #expect(throws: FileProviderError.self) { try await machine.ingest() }
+                #expect(try await machine.item("a").identifier == "a")
+                // What was not changed here is removed nevertheless.
+                #expect(await !machine.exists("b"))
+                machine.provider.faults.clear()
+                try await machine.settle()
+                #expect(machine.provider.tree.entries()["d/a"]?.content == "here")
+                #expect(machine.provider.tree.identifier(at: "a") == nil)
+            }
+        }
     }
 
     /// Since when items are missing.

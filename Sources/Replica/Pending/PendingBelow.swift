@@ -33,6 +33,31 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Which of some items were changed here, or contain something that was, and is not on the remote. Visits each change and the
+    /// directories above it once, however many items there are.
+    package func itemsWithPendingChanges(among items: Set<ItemIdentifier>) throws -> Set<ItemIdentifier> {
+        if items.isEmpty { return [] }
+        return try read { db in
+            // A file that is being written may hold what is not noted as a change yet.
+            let rows = try db.all(
+                """
+                SELECT id FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
+                UNION SELECT item.id FROM inode CROSS JOIN item ON item.inode = inode.number
+                    WHERE inode.contentStamp IS NOT NULL
+                """, [], { $0[0] as Int64 })
+            var found: Set<ItemIdentifier> = []
+            var seen: Set<Int64> = []
+            for row in rows {
+                var current = try db.item(id: row)
+                while let item = current, seen.insert(item.id).inserted {
+                    if let identifier = item.identifier, items.contains(identifier) { found.insert(identifier) }
+                    current = try item.parent.flatMap { try db.item(ofInode: $0) }
+                }
+            }
+            return found
+        }
+    }
+
     /// Whether something is still pending that was changed up to a moment.
     package func isPending(_ mark: PendingMark, since time: FileTimestamp) throws -> Bool {
         try read { db in

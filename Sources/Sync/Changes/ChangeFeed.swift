@@ -220,15 +220,19 @@ actor ChangeFeed: SyncPart {
         var comparison = comparison
         let database = replica.database
         let due = try retriesFailures ? database.directoriesToCompare() : database.comparisons().due
-        // The comparison of everything has just asked for these.
+        var compared: [InodeNumber] = []
+        // The comparison of everything has just asked for those that it has left.
         for number in due where !left.contains(number) {
             try await commits.commit { try $0.listings.beginComparing(number) }
-            let outcome = try await comparison.compare(number)
-            let isDecided = try await missing.remove()
-            switch outcome {
-            case .compared, .gone:
-                if isDecided { try await commits.commit { try $0.listings.finishComparing(number) } }
+            switch try await comparison.compare(number) {
+            case .compared, .gone: compared.append(number)
             case .left(let failure): comparison.note(failure)
+            }
+        }
+        if !compared.isEmpty, try await missing.remove(isWhole: comparison.passing == nil) {
+            let finished = compared
+            try await commits.commit { ingestion in
+                for number in finished { try ingestion.listings.finishComparing(number) }
             }
         }
         try settle(comparison)
@@ -329,7 +333,7 @@ actor ChangeFeed: SyncPart {
         } else {
             try await comparison.compare(directories)
         }
-        let isComplete = try await missing.remove()
+        let isComplete = try await missing.remove(isWhole: comparison.passing == nil)
         if isComplete { try await comparison.finish() }
         try settle(comparison)
         // A directory that was left out may have a new version, and what is below it was not compared.
@@ -400,7 +404,7 @@ actor ChangeFeed: SyncPart {
             }
             marks.ofDirectories = found.marks
         }
-        guard try await missing.remove() else { return (false, comparison) }
+        guard try await missing.remove(isWhole: comparison.passing == nil) else { return (false, comparison) }
         try await comparison.finish()
         try await reports.keep(marks, except: comparison.left, isWhole: !comparison.isPartial)
         return (true, comparison)

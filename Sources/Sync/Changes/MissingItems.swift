@@ -45,11 +45,14 @@ final class MissingItems: SyncPart {
         state.withLock { ($0.newestWhenSettled, $0.newestBefore, $0.searched) = (newest, $0.newestAtBeginning, []) }
     }
 
-    /// Removes what comparisons have missed and not found elsewhere.
+    /// Removes what comparisons have missed and not found elsewhere. Where the provider does not report changes by itself, another
+    /// client may have moved a missing item to a directory that could not be compared. An item that was changed here would become a
+    /// second one: it stays until all directories could be compared.
     ///
-    /// - Returns: whether it was removed; false while ``DeletionGuard`` holds it.
+    /// - Parameter isWhole: no directory was left out because of a failure that may pass by itself.
+    /// - Returns: whether all of it was removed; false while ``DeletionGuard`` holds it.
     /// - Throws: the failure of a new directory that cannot be listed for now. What is missing may be in it: nothing is removed.
-    func remove() async throws -> Bool {
+    func remove(isWhole: Bool) async throws -> Bool {
         let newest = try replica.database.newestItem()
         let (before, searched) = state.withLock { ($0.newestBefore, $0.searched) }
         let new = NewDirectories(context: context, listings: listings, request: request, after: before ?? newest)
@@ -61,7 +64,10 @@ final class MissingItems: SyncPart {
             throw error
         }
         note(searched: tried)
-        guard try await remove(replica.ordering.takeMissing(), knownUpTo: newest) else { return false }
+        let vanished = replica.ordering.takeMissing()
+        let canWait = !isWhole && !calls.provider.features.changeFeed
+        let kept = try canWait ? replica.database.itemsWithPendingChanges(among: vanished) : []
+        guard try await remove(vanished, except: kept, knownUpTo: newest), kept.isEmpty else { return false }
         try noteSettled()
         return true
     }
@@ -72,9 +78,13 @@ final class MissingItems: SyncPart {
 
     /// Removes items.
     ///
-    /// - Parameter newest: items of higher numbers do not count as known: a search for what is missing has brought them.
+    /// - Parameters:
+    ///   - kept: items that are missing, too, and are not removed yet.
+    ///   - newest: items of higher numbers do not count as known: a search for what is missing has brought them.
     /// - Returns: whether they were removed; false while ``DeletionGuard`` holds them.
-    func remove(_ vanished: Set<ItemIdentifier>, knownUpTo newest: Int64? = nil) async throws -> Bool {
+    func remove(
+        _ vanished: Set<ItemIdentifier>, except kept: Set<ItemIdentifier> = [], knownUpTo newest: Int64? = nil
+    ) async throws -> Bool {
         guard !vanished.isEmpty else { return true }
         var gone = try replica.database.countVanishing(vanished)
         let known = try replica.database.countKnown(upTo: newest)
@@ -84,8 +94,9 @@ final class MissingItems: SyncPart {
         }
         try guardian.forgetReturned { try replica.database.item($0) != nil }
         guard guardian.admits(gone: gone, of: known) else { return false }
-        replica.ordering.report(vanished)
-        try await commits.commit { try $0.changes.vanish(vanished) }
+        let removed = vanished.subtracting(kept)
+        replica.ordering.report(removed)
+        try await commits.commit { try $0.changes.vanish(removed) }
         return true
     }
 }
