@@ -1,4 +1,5 @@
 import FileProvider
+import GRDB
 import ReplicaTestSupport
 import Testing
 
@@ -35,5 +36,27 @@ import Testing
         #expect(
             try database.remoteItems.items(withContentVersions: [later]).map(\.itemIdentifier).contains("c"))
         #expect(try replica.check(open: fixture.open, isRepairing: false).findings == [])
+    }
+
+    @Test("content versions are found where they cannot be indexed, as on a full disk")
+    func contentVersionsAreFoundWithoutTheirIndex() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        try await replica.list([.file("a", id: "a"), .file("b", id: "b")], open: fixture.open)
+        let database = replica.database
+        try database.write(.everything) { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER notIndexed BEFORE INSERT ON domain WHEN NEW.key = 'versionsAreIndexed' BEGIN
+                        SELECT RAISE(ABORT, 'the disk is full');
+                    END
+                    """)
+        }
+        let version = try #require(try database.remoteItems.version(of: "a")).contentVersion
+        for _ in 0..<2 {
+            let found = try database.remoteItems.items(withContentVersions: [version])
+            #expect(found.map(\.itemIdentifier).contains("a"))
+        }
+        #expect(try database.remoteItems.items(withContentVersions: [Array("other".utf8)]).isEmpty)
+        #expect(try database.value(of: .versionsAreIndexed) == nil)
     }
 }

@@ -125,7 +125,7 @@ package struct RemoteItems: Sendable {
     /// ``KnownItem/mostOfOneVersion``.
     package func items(withContentVersions versions: [[UInt8]]) throws -> [KnownItem] {
         if versions.isEmpty { return [] }
-        try database.make(.versionsAreIndexed)
+        guard database.indexVersions() else { return try items(withVersionsAmong: Set(versions)) }
         return try database.read { db in
             try Set(versions).flatMap { version in
                 try db.all(
@@ -136,6 +136,29 @@ package struct RemoteItems: Sendable {
                     LIMIT \(KnownItem.mostOfOneVersion)
                     """, [Data(version)], Self.knownItem)
             }
+        }
+    }
+
+    /// As ``items(withContentVersions:)``, in one pass over all items.
+    private func items(withVersionsAmong versions: Set<[UInt8]>) throws -> [KnownItem] {
+        try database.read { db in
+            var found: [KnownItem] = []
+            var counts: [[UInt8]: Int] = [:]
+            try db.query(
+                """
+                SELECT \(Self.knownColumns) FROM item
+                WHERE baseContentVersion <> x'' AND identifier IS NOT NULL AND baseParent IS NOT NULL
+                """, []
+            ) { row in
+                let version = [UInt8](row[3] as Data)
+                guard versions.contains(version), counts[version, default: 0] < KnownItem.mostOfOneVersion else {
+                    return true
+                }
+                counts[version, default: 0] += 1
+                found.append(Self.knownItem(row))
+                return true
+            }
+            return found
         }
     }
 

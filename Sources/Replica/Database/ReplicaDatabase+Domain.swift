@@ -1,4 +1,5 @@
 import GRDB
+import Synchronization
 
 extension ReplicaDatabase {
     package func value(of key: DomainKey) throws -> String? {
@@ -25,6 +26,20 @@ extension ReplicaDatabase {
             guard try key.bytes(in: db) == nil else { return }
             try key.set("1", in: db)
             for part in Schema.partsOnDemand where part.key == key { try db.execute(sql: part.sql) }
+        }
+    }
+
+    /// Makes the index of content versions, unless it is there.
+    ///
+    /// - Returns: false where it cannot be made, on a full disk for example: then it is tried again after a minute.
+    func indexVersions() -> Bool {
+        if let time = nextIndexOfVersions.withLock({ $0 }), ContinuousClock.now < time { return false }
+        do {
+            try make(.versionsAreIndexed)
+            return true
+        } catch {
+            nextIndexOfVersions.withLock { $0 = ContinuousClock.now + .seconds(60) }
+            return false
         }
     }
 }

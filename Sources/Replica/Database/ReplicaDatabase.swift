@@ -14,6 +14,8 @@ package final class ReplicaDatabase: Sendable {
     /// Nil after ``close()``. A query that is running then keeps the connections until it ends.
     private let connections: Mutex<Connections?>
     private let noticedDamage = Mutex<ReplicaDamage?>(nil)
+    /// When the index of content versions is tried again after a failure.
+    let nextIndexOfVersions = Mutex<ContinuousClock.Instant?>(nil)
     let newFiles = NewFiles()
     let group = WriteGroup()
     let uncommitted = UncommittedChanges()
