@@ -493,6 +493,50 @@ extension EngineTests {
             #expect(guardian.holdForRoot(gone: 200, of: 201))
         }
 
+        @Test("CHANGE-4: what is held because of the root is held after a restart, until the root is there")
+        func heldByTheRootOverARestart() throws {
+            let kept = Mutex<String?>(nil)
+            let guardian = DeletionGuard(domainName: "NAME", warnings: Warnings(logger: .init(label: "test"))) { hold in
+                kept.withLock { $0 = hold?.text }
+            }
+            #expect(guardian.holdForRoot(gone: 200, of: 201))
+            let hold = try #require(kept.withLock { $0 }.flatMap(DeletionGuard.Hold.init))
+            let warnings = Warnings(logger: .init(label: "test"))
+            let next = DeletionGuard(domainName: "NAME", warnings: warnings, hold: hold)
+            #expect(next.isHeldByRoot)
+            next.beginRound()
+            #expect(next.holdForRoot(gone: 200, of: 201))
+            #expect(warnings.texts.count == 1)
+            next.endRound()
+            #expect(next.holdsChanges)
+            next.beginRound()
+            next.endRound()
+            #expect(next.holdsChanges && warnings.texts.count == 1)
+            next.rootIsThere()
+            #expect(!next.holdsChanges && warnings.texts.isEmpty)
+        }
+
+        @Test(
+            "CHANGE-4: a deletion of what is missing because the root is empty is held, and made when the root is there"
+        )
+        func deletionBelowAnEmptyRoot() async throws {
+            try await Self.runOnDirectory(changeFeed: true) { machine async throws in
+                let full = machine.provider.tree
+                let identifier = try #require(full.identifier(at: "doc/f8"))
+                machine.provider.changeSilently { $0.delete("doc") }
+                machine.provider.faults.fail(
+                    .delete, of: identifier, with: FileProviderError.noSuchItem(identifier), times: nil)
+                try await machine.remove("doc/f8")
+                try await machine.send()
+                #expect(machine.engine.context.holdsChanges)
+                machine.provider.faults.clear()
+                machine.provider.changeSilently { $0 = full }
+                try await machine.drain()
+                #expect(machine.provider.tree.identifier(at: "doc/f8") == nil)
+                #expect(machine.provider.tree.identifier(at: "doc/f9") != nil)
+            }
+        }
+
         @Test("CHANGE-4: a reimport goes on while changes are held, and ends that where all has other identifiers")
         func reimportWhileChangesAreHeld() async throws {
             try await Self.runOnDirectory { machine async throws in

@@ -80,7 +80,11 @@ final class DeletionGuard: Sendable {
         self.domainName = domainName
         self.warnings = warnings
         self.onChange = onChange
-        state.withLock { $0.heldBefore = hold }
+        state.withLock { state in
+            state.heldBefore = hold
+            // Whether a round or a look at the root has found that is not stored: the next look ends it where the root is there.
+            if hold?.isOfNearlyAll == true { state.heldByRoot = hold }
+        }
     }
 
     /// Whether no change is to be sent: a disk that is not mounted on the server would take it, and hide it once it is
@@ -174,8 +178,7 @@ final class DeletionGuard: Sendable {
         let text = text("\(gone) of \(known)", isOfNearlyAll: true)
         let isNew = change { state -> Bool? in
             if state.isReleased || state.isRootReleased { return nil }
-            if state.heldByRoot != nil { return false }
-            state.heldByRoot = Hold(gone: gone, isOfNearlyAll: true)
+            if state.heldByRoot == nil { state.heldByRoot = Hold(gone: gone, isOfNearlyAll: true) }
             guard state.warning == nil else { return false }
             state.warning = text
             return true

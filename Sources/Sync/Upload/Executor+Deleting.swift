@@ -43,6 +43,8 @@ extension Executor {
                 guard error.code == .noSuchItem else { throw error }
                 // Its identifier may be one that the reimport is about to give up.
                 if try replica.database.reimports.isMarking { return known.identifier }
+                // What was removed here would be back with the disk that is not mounted.
+                if try await root.isEmptied() { return known.identifier }
             }
             try await commits.commit { ingestion in
                 try ingestion.answers.acknowledgeDeletion(deletion)
