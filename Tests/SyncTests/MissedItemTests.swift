@@ -85,12 +85,31 @@ extension EngineTests {
         @Test("PATH-2: an item that was not missed for a while is missed anew") func anew() {
             let (missed, start) = (MissedItems(), ContinuousClock.now)
             #expect(missed.note("a", at: start).isNew)
-            let again = missed.note("a", at: start + .seconds(200))
-            #expect(again.since == start && !again.isNew)
-            #expect(!missed.note("a", at: start + .seconds(400)).isNew)
-            #expect(missed.note("a", at: start + .seconds(1000)).isNew)
+            // The pause of a change that is refused is an hour at most.
+            for time in [600, 600 + 3600] {
+                let again = missed.note("a", at: start + .seconds(time))
+                #expect(again.since == start && !again.isNew)
+            }
+            #expect(missed.note("a", at: start + .seconds(9000)).isNew)
             missed.forget("a")
-            #expect(missed.note("a", at: start + .seconds(1001)).isNew)
+            #expect(missed.note("a", at: start + .seconds(9001)).isNew)
+        }
+
+        @Test("PATH-2: an item counts as gone after a comparison that ended well, and after a day without one")
+        func dayWithoutAComparison() {
+            let (missed, start) = (MissedItems(), ContinuousClock.now)
+            for hour in 0...24 {
+                let now = start + .seconds(3600 * hour)
+                let since = missed.note("a", at: now).since
+                #expect(since == start)
+                #expect(MissedItems.isGone(missedSince: since, lastGoodRoundBegan: nil, at: now) == (hour == 24))
+            }
+            let now = start + .seconds(600)
+            for (begun, isGone) in [(-1, false), (1, true)] {
+                #expect(
+                    MissedItems.isGone(missedSince: start, lastGoodRoundBegan: start + .seconds(begun), at: now)
+                        == isGone)
+            }
         }
     }
 }

@@ -216,6 +216,10 @@ struct Executor: SyncPart {
         events.tell(.failed, of: sent.inode, named: sent.item.filename)
         do {
             let failure = ProviderCalls.failure(from: error)
+            // The remote has refused it, so that it is there.
+            if failure.code != .noSuchItem, [.parkItem, .changeState].contains(failure.code.reaction) {
+                missed.forget(sent.item.itemIdentifier)
+            }
             switch failure.code {
             case .userCancelled, .domainDisabled: break
             case .filenameCollision:
@@ -272,6 +276,7 @@ struct Executor: SyncPart {
         guard parent != .rootContainer, parent != .trashContainer,
             try await remoteLookup.lookUp(parent, for: request) == nil
         else {
+            missed.forget(sent.item.itemIdentifier)
             return try await postpone(sent, failure)
         }
         if try await waitsForComparison(sent, missing: parent, failure) { return }
@@ -301,8 +306,8 @@ struct Executor: SyncPart {
     }
 
     /// Where the provider does not report changes by itself, only a comparison of all directories tells whether another client
-    /// has moved what is missing: the item counts as gone only after one that began later and ended well. One that was refused because
-    /// removals are held waits for a decision again: otherwise each attempt would lead to a comparison.
+    /// has moved what is missing: the item counts as gone only after one that began later and ended well, or after a day. One that was
+    /// refused because removals are held waits for a decision again: otherwise each attempt would lead to a comparison.
     ///
     /// - Parameter missing: what the remote does not have: the item or its directory.
     /// - Returns: whether the change waits.
@@ -317,7 +322,7 @@ struct Executor: SyncPart {
             return true
         }
         let (since, isNew) = missed.note(sent.item.itemIdentifier)
-        if let begun = await feed.lastGoodRoundBegan, begun > since {
+        if await MissedItems.isGone(missedSince: since, lastGoodRoundBegan: feed.lastGoodRoundBegan) {
             missed.forget(sent.item.itemIdentifier)
             return false
         }

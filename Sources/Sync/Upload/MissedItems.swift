@@ -16,8 +16,10 @@ final class MissedItems: Sendable {
 
     private let state = Mutex(State())
     private static let fewEntries = 1024
-    /// An item that was not missed for so long may have been there meanwhile.
-    private static let longestGap = Duration.seconds(300)
+    /// An item that was not missed for so long may have been there meanwhile. A change of one that is still missing is tried more often.
+    private static let longestGap = Backoff.longestPause(ofChangeWith: .max) + .seconds(600)
+    /// After this time an item counts as gone although no comparison of all directories ends well: its change has to be sent.
+    private static let longestWait = Duration.seconds(86_400)
 
     /// Notes that an item is missing.
     ///
@@ -37,6 +39,19 @@ final class MissedItems: Sendable {
             state.entries[identifier] = Entry(since: now, last: now)
             return (now, true)
         }
+    }
+
+    /// Whether an item that is still missing counts as gone.
+    ///
+    /// - Parameters:
+    ///   - since: when it was missed first.
+    ///   - begun: when the last comparison of all directories that ended well began; nil for none.
+    static func isGone(
+        missedSince since: ContinuousClock.Instant, lastGoodRoundBegan begun: ContinuousClock.Instant?,
+        at now: ContinuousClock.Instant = .now
+    ) -> Bool {
+        if let begun, begun > since { return true }
+        return now - since >= longestWait
     }
 
     /// The remote has the item, or it counts as gone.
