@@ -78,6 +78,31 @@ extension EngineTests {
                 #expect(machine.provider.tree.identifier(at: "a") == nil)
             }
         }
+
+        @Test(
+            "PATH-2: a comparison that leaves an item out, because its change is being sent, does not show that it is gone"
+        )
+        func isLeftOut() async throws {
+            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
+                machine async throws in
+                try await machine.write("here", to: "a")
+                let row = try await machine.item("a").id
+                makeMissing("a", on: machine)
+                await machine.engine.runAlone(.modification(row: row))
+                let gate = machine.provider.faults.hold(.modify, of: "a")
+                machine.provider.changeSilently { $0.move("a", to: "e") }
+                let attempt = Task { await machine.engine.runAlone(.modification(row: row)) }
+                #expect(await eventually { gate.waiting == 1 })
+                try await machine.ingest()
+                gate.open()
+                await attempt.value
+                #expect(try await machine.item("a").identifier == "a")
+                machine.provider.faults.clear()
+                try await machine.settle()
+                #expect(machine.provider.tree.entries()["e/a"]?.content == "here")
+                #expect(machine.provider.tree.identifier(at: "a") == nil)
+            }
+        }
     }
 
     /// Since when items are missing.
@@ -102,14 +127,19 @@ extension EngineTests {
                 let now = start + .seconds(3600 * hour)
                 let since = missed.note("a", at: now).since
                 #expect(since == start)
-                #expect(MissedItems.isGone(missedSince: since, lastGoodRoundBegan: nil, at: now) == (hour == 24))
+                let countsAsGone = MissedItems.isGone(
+                    missedSince: since, lastGoodRoundBegan: nil, lastLeftOut: nil, at: now)
+                #expect(countsAsGone == (hour == 24))
             }
-            let now = start + .seconds(600)
-            for (begun, isGone) in [(-1, false), (1, true)] {
-                #expect(
-                    MissedItems.isGone(missedSince: start, lastGoodRoundBegan: start + .seconds(begun), at: now)
-                        == isGone)
+            func isGone(roundBegan begun: Int, leftOut: Int? = nil) -> Bool {
+                MissedItems.isGone(
+                    missedSince: start, lastGoodRoundBegan: start + .seconds(begun),
+                    lastLeftOut: leftOut.map { start + .seconds($0) }, at: start + .seconds(600))
             }
+            #expect(!isGone(roundBegan: -1))
+            #expect(isGone(roundBegan: 1))
+            #expect(!isGone(roundBegan: 1, leftOut: 2))
+            #expect(isGone(roundBegan: 3, leftOut: 2))
         }
     }
 }

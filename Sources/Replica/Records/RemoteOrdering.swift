@@ -25,6 +25,10 @@ package final class RemoteOrdering: Sendable {
         var waiters: [OrderingState.OperationID: [Int: CheckedContinuation<Void, Never>]] = [:]
         var nextWaiter = 0
         var unsettledCount = 0
+        /// When each item was last left out of an observation.
+        var leftOut: [ItemIdentifier: ContinuousClock.Instant] = [:]
+        /// Items without an entry may have been left out up to then; nil if none was removed from the entries.
+        var forgottenUpTo: ContinuousClock.Instant?
     }
 
     /// The items of which an observation says nothing.
@@ -40,6 +44,7 @@ package final class RemoteOrdering: Sendable {
 
     /// How long an observation waits for operations in flight.
     package static let patience = Duration.seconds(1)
+    private static let mostLeftOut = 4096
 
     private let guarded = Mutex(Guarded())
 
@@ -123,12 +128,28 @@ package final class RemoteOrdering: Sendable {
     /// How often something was left out because an operation was in flight.
     package var unsettledCount: Int { guarded.withLock { $0.unsettledCount } }
 
+    /// When an item was last left out because an operation was in flight; nil for never. A time that is too late is possible.
+    package func lastLeftOut(_ identifier: ItemIdentifier) -> ContinuousClock.Instant? {
+        guarded.withLock { $0.leftOut[identifier] ?? $0.forgottenUpTo }
+    }
+
+    private func noteLeftOut(_ identifiers: Set<ItemIdentifier>) {
+        let now = ContinuousClock.now
+        guarded.withLock { guarded in
+            guarded.unsettledCount += 1
+            if guarded.leftOut.count + identifiers.count > Self.mostLeftOut {
+                (guarded.leftOut, guarded.forgottenUpTo) = ([:], now)
+            } else {
+                for identifier in identifiers { guarded.leftOut[identifier] = now }
+            }
+        }
+    }
+
     private func unsettled(
         _ items: [FileProviderItem], deleted: [ItemIdentifier], _ observation: Observation
     ) -> Unsettled {
         let tick = observation.tick
-        guarded.withLock { $0.unsettledCount += 1 }
-        return with { state in
+        let unsettled: Unsettled = with { state in
             var unsettled = Unsettled()
             func note(_ identifier: ItemIdentifier, _ places: Set<Footprint.Place>) {
                 if state.isInFlight(Footprint(identifiers: [identifier], places: places)) {
@@ -143,6 +164,8 @@ package final class RemoteOrdering: Sendable {
             for identifier in deleted { note(identifier, []) }
             return unsettled
         }
+        noteLeftOut(unsettled.all)
+        return unsettled
     }
 
     /// Waits until an operation is answered, or until a time. A task that is cancelled does not wait.

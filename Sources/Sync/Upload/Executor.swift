@@ -322,7 +322,10 @@ struct Executor: SyncPart {
             return true
         }
         let (since, isNew) = missed.note(sent.item.itemIdentifier)
-        if await MissedItems.isGone(missedSince: since, lastGoodRoundBegan: feed.lastGoodRoundBegan) {
+        let begun = await feed.lastGoodRoundBegan
+        // A comparison while an earlier attempt was in flight does not take in where the item is.
+        let leftOut = replica.ordering.lastLeftOut(missing)
+        if MissedItems.isGone(missedSince: since, lastGoodRoundBegan: begun, lastLeftOut: leftOut) {
             missed.forget(sent.item.itemIdentifier)
             return false
         }
@@ -338,8 +341,8 @@ struct Executor: SyncPart {
                     failure.code,
                     "\(failure.message), and whether it was moved is not known until all directories are compared"))
         }
-        // A round that fails is repeated without being asked for.
-        if isNew { compareAll() }
+        // A round that fails is repeated without being asked for. One that has left the item out is not.
+        if isNew || (begun ?? since) > since { compareAll() }
         return true
     }
 

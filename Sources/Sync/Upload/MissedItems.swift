@@ -46,11 +46,12 @@ final class MissedItems: Sendable {
     /// - Parameters:
     ///   - since: when it was missed first.
     ///   - begun: when the last comparison of all directories that ended well began; nil for none.
+    ///   - leftOut: when a listing that may have shown the item was last not taken in; nil for never.
     static func isGone(
         missedSince since: ContinuousClock.Instant, lastGoodRoundBegan begun: ContinuousClock.Instant?,
-        at now: ContinuousClock.Instant = .now
+        lastLeftOut leftOut: ContinuousClock.Instant?, at now: ContinuousClock.Instant = .now
     ) -> Bool {
-        if let begun, begun > since { return true }
+        if let begun, begun > since, leftOut.map({ $0 < begun }) ?? true { return true }
         return now - since >= longestWait
     }
 
