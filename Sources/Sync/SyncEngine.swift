@@ -224,8 +224,13 @@ package final class SyncEngine: SyncPart {
 
     /// Lists a directory and all directories below it that are not listed yet.
     package func listAll(below number: InodeNumber, request: FileProviderRequest) async throws(FileProviderError) {
+        let listing = RecursiveListing(replica: replica) { [self] directory async throws(FileProviderError) in
+            try await sendingPermissions(of: directory) { () throws(FileProviderError) in
+                try await listings.list(directory, beyond: nil, request: request)
+            }
+        }
         do {
-            try await RecursiveListing(context: context, listings: listings).run(number, request: request)
+            try await listing.run(number)
         } catch {
             throw ProviderCalls.failure(from: error)
         }

@@ -37,5 +37,26 @@ extension EngineTests {
                 #expect(fixture.provider.log.count(of: .enumerate) == 42)
             }
         }
+
+        @Test("CMD-1: permissions that were changed here are sent before a directory is listed that the remote denies")
+        func permissionsAreSentFirst() async throws {
+            try await Machine.run(fill: { _ in }) { machine async throws in
+                machine.provider.change { tree in
+                    tree.addDirectory("top", identifier: "top")
+                    tree.addFile("inside", in: "top", content: RemoteContent("text"), identifier: "inside")
+                }
+                try await machine.ingest()
+                try await machine.setPermissions(of: "top", to: 0o700)
+                let number = try await machine.number("top")
+                machine.provider.log.clear()
+                machine.provider.faults.fail(.enumerate, of: "top", with: FileProviderError(.fileReadNoPermission))
+                let listing = Task { try await machine.engine.listAll(below: number, request: machine.request) }
+                #expect(await eventually { machine.provider.log.count(of: .enumerate, "top") == 1 })
+                try await machine.send()
+                try await listing.value
+                #expect(machine.provider.log.count(of: .modify, "top") == 1)
+                #expect(try machine.replica.database.inode(number)?.content == .materialized)
+            }
+        }
     }
 }

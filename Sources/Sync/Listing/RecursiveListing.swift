@@ -2,21 +2,22 @@ import FileProvider
 import Replica
 
 /// Lists a directory and all directories below it that are not listed yet, several at once.
-struct RecursiveListing: SyncPart {
-    let context: SyncContext
-    let listings: Listings
+struct RecursiveListing: Sendable {
+    let replica: Replica
+    /// Lists a directory.
+    let list: @Sendable (InodeNumber) async throws(FileProviderError) -> Void
 
     private static let atOnce = 8
 
     /// - Throws: the first failure, but for a directory that the remote does not have any more.
-    func run(_ top: InodeNumber, request: FileProviderRequest) async throws {
+    func run(_ top: InodeNumber) async throws {
         try await withThrowingTaskGroup(of: [InodeNumber].self) { group in
             var waiting = [top]
             var running = 0
             while !waiting.isEmpty || running > 0 {
                 while running < Self.atOnce, let directory = waiting.popLast() {
                     running += 1
-                    group.addTask { try await list(directory, request: request) }
+                    group.addTask { try await subdirectories(of: directory) }
                 }
                 guard let found = try await group.next() else { return }
                 running -= 1
@@ -25,10 +26,10 @@ struct RecursiveListing: SyncPart {
         }
     }
 
-    /// - Returns: the subdirectories.
-    private func list(_ directory: InodeNumber, request: FileProviderRequest) async throws -> [InodeNumber] {
+    /// Lists a directory.
+    private func subdirectories(of directory: InodeNumber) async throws -> [InodeNumber] {
         do throws(FileProviderError) {
-            try await listings.list(directory, beyond: nil, request: request)
+            try await list(directory)
         } catch {
             guard error.code == .noSuchItem else { throw error }
             return []
