@@ -493,6 +493,18 @@ extension EngineTests {
             #expect(guardian.holdForRoot(gone: 200, of: 201))
         }
 
+        @Test("CHANGE-4: leave that is given while the root holds holds for the next round, too")
+        func leaveWhileTheRootHolds() {
+            let (guardian, _) = make()
+            #expect(guardian.holdForRoot(gone: 200, of: 201))
+            guardian.release()
+            guardian.beginRound()
+            #expect(guardian.admits(gone: 200, of: 201))
+            guardian.endRound()
+            guardian.beginRound()
+            #expect(!guardian.admits(gone: 200, of: 201))
+        }
+
         @Test("CHANGE-4: what is held because of the root is held after a restart, until the root is there")
         func heldByTheRootOverARestart() throws {
             let kept = Mutex<String?>(nil)

@@ -235,7 +235,8 @@ final class DeletionGuard: Sendable {
     /// Allows the removals that are held, also those of a running round. Does nothing when none are.
     func release() {
         change { state in
-            if state.held != nil || state.heldBefore != nil { state.isReleased = true }
+            // What the root holds is held by the next round as well, unless leave is given for that, too.
+            if state.held != nil || state.heldBefore != nil || state.heldByRoot != nil { state.isReleased = true }
             guard state.heldByRoot != nil else { return }
             (state.heldByRoot, state.isRootReleased) = (nil, true)
         }
