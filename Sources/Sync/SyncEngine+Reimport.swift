@@ -9,7 +9,11 @@ extension SyncEngine {
     /// - Throws: `noSuchItem` for what is not shown here, or waits to be reimported already; `featureUnsupported` where
     ///   the remote cannot be written.
     package func reimport(below number: InodeNumber) async throws {
-        try await reimports.begin(below: number)
+        try await reimport(below: number, isAsked: false)
+    }
+
+    private func reimport(below number: InodeNumber, isAsked: Bool) async throws {
+        try await reimports.begin(below: number, isAsked: isAsked)
         // The remote is accepted as it is: what it refused before is tried at once.
         if number == .root { try await commits.commit(changingNames: false) { try $0.answers.retryNow(nil) } }
     }
@@ -18,18 +22,19 @@ extension SyncEngine {
     /// more.
     package func beginAskedReimports() async {
         do {
-            let asked = try replica.database.reimports.asked()
-            for number in asked {
+            var refused: [InodeNumber] = []
+            for number in try replica.database.reimports.asked() {
                 do {
-                    try await reimport(below: number)
+                    try await reimport(below: number, isAsked: true)
                 } catch let error as FileProviderError {
-                    // It began before a crash, or the item was removed.
+                    guard [.noSuchItem, .featureUnsupported].contains(error.code) else { throw error }
+                    refused.append(number)
+                    // The item was removed, or another caller has begun it.
                     if error.code == .noSuchItem { continue }
-                    guard error.code == .featureUnsupported else { throw error }
                     warnings.report("the provider has asked for a reimport: \(error.message)")
                 }
             }
-            if !asked.isEmpty { try await replica.forgetAskedReimports(asked) }
+            if !refused.isEmpty { try await replica.forgetAskedReimports(refused) }
         } catch {
             warnings.report("the reimport that the provider has asked for cannot begin: \(error)", of: .reimport)
         }

@@ -34,5 +34,20 @@ extension EngineTests {
                 }
             }
         }
+
+        @Test("REIMPORT-5: one begins once, also where it is begun twice at once") func once() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine async throws in
+                try await machine.replica.askForReimport(below: .root)
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<2 { group.addTask { await machine.engine.beginAskedReimports() } }
+                }
+                let database = machine.replica.database
+                #expect(try database.reimports.requests().map(\.top) == [.root])
+                #expect(try database.reimports.asked().isEmpty)
+                // A command may ask for it again.
+                try await machine.engine.reimport(below: .root)
+                #expect(try database.reimports.requests().count == 2)
+            }
+        }
     }
 }

@@ -8,11 +8,17 @@ import GRDB
 extension Replica {
     /// Accepts a reimport. The identifiers below the item are given up, bit by bit, from now on.
     ///
-    /// - Throws: `noSuchItem` for what is not shown here, and for what waits to be offered already.
-    package func beginReimport(below number: InodeNumber) async throws {
+    /// - Parameter isAsked: it is one that was asked for (``askForReimport(below:)``): it begins once.
+    /// - Throws: `noSuchItem` for what is not shown here, for what waits to be offered already, and for what is asked for no more.
+    package func beginReimport(below number: InodeNumber, isAsked: Bool = false) async throws {
         try await database.write { db in
+            let asked = try db.askedReimports()
+            if isAsked, !asked.contains(number) {
+                throw FileProviderError(.noSuchItem, "the reimport of inode \(number) has begun already")
+            }
             guard let item = try db.item(ofInode: number), number == .root || item.parent != nil, !item.isToBeOffered
             else { throw FileProviderError(.noSuchItem, "inode \(number) is not shown, or is being reimported") }
+            try db.setAskedReimports(asked.filter { $0 != number })
             try db.run(
                 "INSERT INTO reimport (inode, requestedAt) VALUES (?, ?)",
                 [number.rawValue, FileTimestamp.now.nanosecondsSince1970])
@@ -35,7 +41,7 @@ extension Replica {
         }
     }
 
-    /// Reimports that were asked for have begun, or cannot be made.
+    /// Reimports that were asked for cannot be made.
     package func forgetAskedReimports(_ numbers: [InodeNumber]) async throws {
         try await database.write { db in
             try db.setAskedReimports(db.askedReimports().filter { !numbers.contains($0) })

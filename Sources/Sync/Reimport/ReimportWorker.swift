@@ -42,7 +42,7 @@ actor ReimportWorker: SyncPart {
     /// Accepts a reimport. Returns when that is recorded.
     ///
     /// - Throws: `noSuchItem`; `featureUnsupported` where the remote cannot be written, or may not be.
-    func begin(below number: InodeNumber) async throws {
+    func begin(below number: InodeNumber, isAsked: Bool) async throws {
         guard calls.provider.features.writing else {
             throw FileProviderError(
                 .featureUnsupported, "this remote cannot be written, so nothing can be offered to it again")
@@ -52,7 +52,7 @@ actor ReimportWorker: SyncPart {
                 .featureUnsupported,
                 "the domain is read-only, so nothing can be offered to its remote: mount it with --no-read-only first")
         }
-        try await replica.beginReimport(below: number)
+        try await replica.beginReimport(below: number, isAsked: isAsked)
         wake()
     }
 
