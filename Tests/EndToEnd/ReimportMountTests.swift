@@ -1,14 +1,15 @@
 import Control
-import Daemon
-import Dispatch
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Logging
 import Replica
 import Sync
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Daemon
 
 extension RealMount {
     /// The contract of `reimportItems(below:)` on a real mount, by the numbers of its page.
@@ -162,15 +163,16 @@ extension RealMount {
                 _ = try await Command.run("ls", "-R", mount.path.string)
             }
             let again = InMemoryProvider(options: .with(\.writing, canWrite), tree: provider.tree)
-            @Sendable func ask(_ manager: any FileProviderManager) {
-                let isStored = DispatchSemaphore(value: 0)
-                Task.detached {
-                    try? await manager.reimportItems(below: .rootContainer)
-                    isStored.signal()
-                }
-                isStored.wait()
+            let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            let replica = try Replica(at: directory["replica"], readers: 2, logger: logger)
+            do {
+                let manager = DomainManager(
+                    domain: FileProviderDomain(identifier: "test", source: "memory"),
+                    stateDirectory: directory["replica"].appending("provider"), replica: replica, logger: logger)
+                try await manager.reimportItems(below: .rootContainer)
             }
-            try await ProvidedMount.run(provider: again, in: directory, isMade: ask) { mount async throws in
+            try replica.close()
+            try await ProvidedMount.run(provider: again, in: directory) { mount async throws in
                 let database = mount.host.replica.database
                 #expect(await eventually { (try? database.reimports.asked().isEmpty) == true })
                 if canWrite {

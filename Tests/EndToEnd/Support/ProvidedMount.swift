@@ -45,11 +45,8 @@ struct ProvidedMount {
     }
 
     /// Mounts a provider with the replica that a directory holds.
-    ///
-    /// - Parameter isMade: called with the provider's manager before the mount.
     static func run(
         provider: InMemoryProvider, mounted: DomainOptions = DomainOptions(), in directory: TemporaryDirectory,
-        isMade: @escaping @Sendable (any FileProviderManager) -> Void = { _ in },
         _ test: (ProvidedMount) async throws -> Void
     ) async throws {
         let mountpoint = try directory.makeDirectory("mount")
@@ -60,7 +57,6 @@ struct ProvidedMount {
             mountpoint: mountpoint, options: mounted, logger: logger
         ) { manager in
             provider.attach(manager)
-            isMade(manager)
             return provider
         }
         try await withCleanUp({ await end(host, provider) }) {
