@@ -75,7 +75,7 @@ struct AnchoredChanges: SyncPart {
     /// Removes what the provider reports as deleted, and notes how far it has reported.
     ///
     /// - Parameter anchor: nil where something before it was not taken in.
-    /// - Returns: whether it was removed; see ``MissingItems/remove(_:knownUpTo:)``.
+    /// - Returns: whether it was removed; see ``MissingItems/remove(_:except:knownUpTo:)``.
     private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor?) async throws -> Bool {
         guard try await missing.remove(vanished) else { return false }
         // Otherwise the last batch has noted it.
