@@ -1,8 +1,11 @@
+import Dispatch
 import FileProvider
+import Foundation
 import ReplicaTestSupport
 import Synchronization
 import Syscalls
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica
@@ -117,6 +120,50 @@ import Testing
         #expect(try grant.descriptor?.descriptor.readBytes(at: 0, count: 10) == [UInt8](repeating: 7, count: 10))
     }
 
+    @Test(
+        "WRITE-2: content that a failed transaction has withdrawn and not put back yet is not lost",
+        arguments: [false, true])
+    func openedWhileWithdrawn(isUnsent: Bool) async throws {
+        let (node, number) = try await file(0..<100)
+        if isUnsent { _ = try volume.setAttributes(of: node, to: LocalAttributes(size: 50), caller: caller) }
+        let before = try #require(try replica.database.item(ofInode: number))
+        #expect(before.changedFields.contains(.contents) == isUnsent)
+        var content = WithdrawnContent(number, generation: before.inode.contentGeneration, in: replica.contents)
+        try content.withdraw()
+        #expect(throws: VolumeError.refused(.ioError)) {
+            try volume.open(node, for: .reading, caller: caller, registry: nil)
+        }
+        try content.putBack()
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+        volume.close(node, wasWriting: false, registry: nil)
+        let after = try #require(try replica.database.item(ofInode: number))
+        #expect(after.inode.content == .materialized && after.changedFields == before.changedFields)
+        #expect(replica.findings == [] && fixture.recoveredFiles == [])
+    }
+
+    @Test("WRITE-2: what a failed change did to content files is undone before another transaction begins")
+    func undoneBeforeNextTransaction() async throws {
+        _ = try await file(0..<100)
+        let replica = replica
+        let order = Mutex<[String]>([])
+        let hasWritten = DispatchSemaphore(value: 0)
+        #expect(throws: LocalObstacle.self) {
+            try replica.change(open: volume.openInodes) { changes -> Void in
+                changes.transaction.withdrawals?.ifNotCommitted {
+                    Thread.detachNewThread {
+                        try? replica.database.write { _ in order.withLock { $0.append("next") } }
+                        hasWritten.signal()
+                    }
+                    // Long enough for the other transaction, if the writer is free.
+                    _ = hasWritten.wait(timeout: .now() + .milliseconds(500))
+                    order.withLock { $0.append("undone") }
+                }
+                throw Errno.ioError
+            }
+        }
+        #expect(await eventually { order.withLock { $0 } == ["undone", "next"] })
+    }
+
     @Test("WRITE-3: an open that comes while another process truncates the file succeeds", .timeLimit(.minutes(1)))
     func openedDuringTruncation() async throws {
         let (node, _) = try await file(0..<100)
@@ -125,7 +172,8 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { end.isReached.store(true, ordering: .releasing) }
-                for round in 0..<3_000 {
+                let deadline = ContinuousClock.now + .seconds(5)
+                for round in 0..<3_000 where ContinuousClock.now < deadline {
                     let length = LocalAttributes(size: round.isMultiple(of: 2) ? 0 : 100)
                     _ = try volume.setAttributes(of: node, to: length, caller: caller)
                 }

@@ -384,7 +384,7 @@ struct ReplicaCheck {
         let withdrawals = ContentWithdrawals(from: contents, of: database)
         let (value, done) = try withdrawals.run {
             try ClaimingOpenInodes.run(base) { open in
-                try database.write { db in
+                try database.write(undoing: TransactionUndo { withdrawals.begin() }) { db in
                     withdrawals.begin()
                     let transaction = LocalTransaction(db: db, open: open, contents: contents, withdrawals: withdrawals)
                     return (try body(transaction, withdrawals), transaction.effects)

@@ -137,37 +137,51 @@ package final class ReplicaDatabase: Sendable {
 
     /// Makes a local change, on the writer's own queue, and waits for it: it survives the daemon's death when this returns, and
     /// is committed soon, with others.
-    func change<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
-        guard uncommitted.isReady else { return try write(reach, body) }
+    func change<Value>(
+        _ reach: WriteReach = .everything, undoing undo: TransactionUndo? = nil,
+        _ body: (Database) throws -> Value
+    ) throws -> Value {
+        guard uncommitted.isReady else { return try write(reach, undoing: undo, body) }
         do {
-            return try changeBeforeCommit(reach, body)
+            return try changeBeforeCommit(reach, undo, body)
         } catch Errno.noSpace {
             // Behind the end of the database's own log there is room.
-            return try write(reach, body)
+            return try write(reach, undoing: undo, body)
         }
     }
 
-    private func changeBeforeCommit<Value>(_ reach: WriteReach, _ body: (Database) throws -> Value) throws -> Value {
+    private func changeBeforeCommit<Value>(
+        _ reach: WriteReach, _ undo: TransactionUndo?, _ body: (Database) throws -> Value
+    ) throws -> Value {
         defer { changes.notify() }
         defer { if uncommitted.isOpen, uncommitted.takeSchedule() { commitSoon() } }
         return try reserve.using(checkpoint: checkpoint) {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
                     if uncommitted.isFull { try uncommitted.commit(in: db) }
-                    return try WriteTurn.run(reach, of: newFiles, in: db, as: uncommitted) { db, _ in try body(db) }
+                    return try WriteTurn.run(reach, of: newFiles, in: db, as: uncommitted, undoing: undo) {
+                        db, _ in try body(db)
+                    }
                 }
             }
         }
     }
 
     /// Runs a writing transaction, on the writer's own queue, and waits for it.
-    func write<Value>(_ reach: WriteReach = .everything, _ body: (Database) throws -> Value) throws -> Value {
+    ///
+    /// - Parameter undo: called if the body fails or is not committed, before the writer is released.
+    func write<Value>(
+        _ reach: WriteReach = .everything, undoing undo: TransactionUndo? = nil,
+        _ body: (Database) throws -> Value
+    ) throws -> Value {
         defer { changes.notify() }
         return try reserve.using(checkpoint: checkpoint) {
             try watching {
                 try current().writer.writeWithoutTransaction { db in
                     try uncommitted.commit(in: db)
-                    return try WriteTurn.run(reach, of: newFiles, in: db) { db, _ in try body(db) }
+                    return try WriteTurn.run(reach, of: newFiles, in: db, undoing: undo) { db, _ in
+                        try body(db)
+                    }
                 }
             }
         }
@@ -176,19 +190,21 @@ package final class ReplicaDatabase: Sendable {
     /// Runs a body in a writing transaction, which it may share with others, without blocking the calling thread. Nothing
     /// is done when the task has been cancelled before.
     func write<Value: Sendable>(
-        async body: @escaping @Sendable (Database) throws -> Value
+        undoing undo: TransactionUndo? = nil, async body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        try await write(async: .everything) { db, _ in try body(db) }
+        try await write(async: .everything, undoing: undo) { db, _ in try body(db) }
     }
 
     /// As ``write(async:)``, with the turn of the transaction.
     func write<Value: Sendable>(
-        async reach: WriteReach, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
+        async reach: WriteReach, undoing undo: TransactionUndo? = nil,
+        _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
         defer { changes.notify() }
         do {
             return try await reserve.using(checkpoint: checkpoint) {
-                try await group.write(with: current().writer, newFiles, after: uncommitted, reach, body)
+                try await group.write(
+                    with: current().writer, newFiles, after: uncommitted, reach, undoing: undo, body)
             }
         } catch {
             note(error)

@@ -29,9 +29,11 @@ final class WriteGroup: Sendable {
     /// Runs a body in a writing transaction, without blocking the calling thread.
     ///
     /// The body may be run once more, when the transaction that it was in could not be written.
+    ///
+    /// - Parameter undo: called if the body fails or is not committed, before the writer is released.
     func write<Value: Sendable>(
         with writer: DatabaseQueue, _ newFiles: NewFiles, after changes: UncommittedChanges, _ reach: WriteReach,
-        _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
+        undoing undo: TransactionUndo?, _ body: @escaping @Sendable (Database, WriteTurn) throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()
         let value = Mutex<Value?>(nil)
@@ -42,7 +44,11 @@ final class WriteGroup: Sendable {
                     body: { db, turn in
                         let result = try body(db, turn)
                         value.withLock { $0 = result }
-                    }, finish: { continuation.resume(with: $0.map(Result.failure) ?? .success(())) }),
+                    },
+                    finish: { error in
+                        if error != nil { undo?.run() }
+                        continuation.resume(with: error.map(Result.failure) ?? .success(()))
+                    }),
                 writer, newFiles, changes)
         }
         guard let value = value.withLock({ $0 }) else { throw ReplicaDefect("a transaction has no result") }

@@ -9,6 +9,11 @@ enum WriteReach: Sendable {
     case contents
 }
 
+/// Takes back what the body of a transaction has changed outside the database. It can be called more than once.
+struct TransactionUndo: Sendable {
+    let run: @Sendable () -> Void
+}
+
 /// The turn of a writing transaction: the new files that wait are written before its own changes, or among them.
 final class WriteTurn {
     private let db: Database
@@ -48,10 +53,12 @@ final class WriteTurn {
 
     /// Runs a body in a writing transaction, after the new files that wait.
     ///
-    /// - Parameter changes: where it is a local change, which is committed later.
+    /// - Parameters:
+    ///   - changes: where it is a local change, which is committed later.
+    ///   - undo: called if the body fails or is not committed, before another transaction can compare rows with files.
     static func run<Value>(
         _ reach: WriteReach, of newFiles: NewFiles, in db: Database, as changes: UncommittedChanges? = nil,
-        _ body: (Database, WriteTurn) throws -> Value
+        undoing undo: TransactionUndo? = nil, _ body: (Database, WriteTurn) throws -> Value
     ) throws -> Value {
         let turn = WriteTurn(reach, of: newFiles, in: db)
         var isCommitted = false
@@ -63,14 +70,19 @@ final class WriteTurn {
             if turn.hasWrittenWithin { _ = try result.get() }
             return result
         }
-        let result =
-            if let changes {
-                try changes.change(in: db, settleAndRun)
-            } else {
-                try db.transaction(beginning: "BEGIN IMMEDIATE", settleAndRun)
-            }
-        isCommitted = true
-        return try result.get()
+        do {
+            let result =
+                if let changes {
+                    try changes.change(in: db, settleAndRun)
+                } else {
+                    try db.transaction(beginning: "BEGIN IMMEDIATE", settleAndRun)
+                }
+            isCommitted = true
+            return try result.get()
+        } catch {
+            undo?.run()
+            throw error
+        }
     }
 
     func end(committed: Bool) {

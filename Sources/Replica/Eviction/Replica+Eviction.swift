@@ -40,7 +40,7 @@ extension Replica {
         let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
             try await ClaimingOpenInodes.run(open) { [database] open in
-                try await database.write { db in
+                try await database.write(undoing: TransactionUndo { withdrawals.begin() }) { db in
                     withdrawals.begin()
                     return try Self.evictFile(number, open: open, in: db, withdrawals)
                 }

@@ -29,7 +29,9 @@ extension Replica {
         let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
             try await ClaimingOpenInodes.run(open) { [database] open in
-                try await database.write(async: changingNames ? .everything : .contents) { db, turn in
+                try await database.write(
+                    async: changingNames ? .everything : .contents, undoing: TransactionUndo { withdrawals.begin() }
+                ) { db, turn in
                     withdrawals.begin()
                     let transaction = RemoteTransaction(
                         db: db, open: open, contents: contents, withdrawals: withdrawals, turn: turn,

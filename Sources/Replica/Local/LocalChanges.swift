@@ -64,7 +64,9 @@ extension Replica {
         do {
             let withdrawals = ContentWithdrawals(from: contents, of: database)
             let (value, effects) = try withdrawals.run {
-                try database.change(changingNames ? .everything : .contents) { db in
+                try database.change(
+                    changingNames ? .everything : .contents, undoing: TransactionUndo { withdrawals.begin() }
+                ) { db in
                     // On a full disk it is run twice.
                     withdrawals.begin()
                     try? opened?.close()

@@ -35,6 +35,10 @@ struct ContentVerification {
         let item = try db.item(ofInode: number)
         let words = item.map { "'\($0.name)'" } ?? "inode \(number)"
         guard contents.hasFile(number) else {
+            // In this order: what a transaction that has failed withdrew is put back at any moment, or by the next start.
+            guard !WithdrawnContent(number, generation: inode.contentGeneration, in: contents).isThere,
+                !contents.hasFile(number)
+            else { return [] }
             var found: [String] = []
             if (try? FileStatus(at: contents.path(of: number))) != nil {
                 found = try setAside(name, because: "it is no file")
