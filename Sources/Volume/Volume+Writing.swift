@@ -79,7 +79,7 @@ extension Volume {
         {
             return attributes(for: inode)
         }
-        if changes.size != nil { try verifyBeforeTruncating(number) }
+        if let size = changes.size { try verifyBeforeTruncating(number, to: size, request) }
         let inode = try change(request, .inode, changingNames: false) {
             try $0.attributes.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
@@ -88,10 +88,14 @@ extension Volume {
     }
 
     /// As before an open for writing: the truncation would send content that is not what the row says.
-    private func verifyBeforeTruncating(_ number: InodeNumber) throws(VolumeError) {
+    private func verifyBeforeTruncating(
+        _ number: InodeNumber, to size: Int64, _ request: RequestNumber?
+    ) throws(VolumeError) {
         guard !isReadOnly, !files.isOpen(number), let inode = try known({ try replica.database.inode(number) }),
             inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode)
         else { return }
+        // SIGKILL has interrupted this very truncation before its row was written.
+        if request?.isResent == true, (try? replica.contentStatus(of: number).size) == size { return }
         _ = try known { try replica.verifyContent(of: number, mayBeInUse: true, open: files) }
     }
 

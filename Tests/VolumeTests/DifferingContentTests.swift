@@ -106,6 +106,20 @@ import Testing
         #expect(try file.readBytes(at: 0, count: 100) == [UInt8](repeating: 7, count: 50))
     }
 
+    @Test(
+        "TAKEOVER-1: a truncation that SIGKILL interrupted is finished when the kernel sends it again, without the remote"
+    )
+    func truncationSentAgain() async throws {
+        let (node, number) = try await file(0..<100)
+        try replica.contents.setLength(of: number, to: 50)
+        let attributes = try volume.setAttributes(
+            of: node, to: LocalAttributes(size: 50), caller: caller,
+            request: RequestNumber(rawValue: 4, isResent: true))
+        #expect(attributes.size == 50)
+        #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.contents) == true)
+        #expect(replica.findings == [] && fixture.recoveredFiles == [])
+    }
+
     @Test("WRITE-2: a range is fetched again if the content file of a partial file has another length")
     func partial() async throws {
         let (node, number) = try await file(0..<10)
