@@ -192,6 +192,17 @@ import Testing
         #expect(length(of: number) == 40 && fixture.recoveredFiles == [])
     }
 
+    @Test("WRITE-1: a check that repairs keeps what a truncation that SIGKILL interrupted has left, and sends it")
+    func interruptedTruncationIsRepaired() async throws {
+        let number = try await leaveShortened()
+        let replica = try reopen(Opened(), finishesRecovery: false)
+        let findings = try replica.check(open: Opened(), isRepairing: true).findings
+        #expect(findings.contains { $0.inode == number && $0.isMended })
+        let item = try #require(try replica.database.item(ofInode: number))
+        #expect(item.inode.size == 40 && item.changedFields.contains(.contents))
+        #expect(length(of: number) == 40)
+    }
+
     @Test(
         "WRITE-2: after a power cut a file that misses bytes is set aside, also when the daemon is killed before that")
     func killedAfterPowerCut() async throws {

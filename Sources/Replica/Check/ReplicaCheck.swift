@@ -337,7 +337,7 @@ struct ReplicaCheck {
         _ number: InodeNumber, _ status: ContentStatus, _ row: Row, in db: Database
     ) throws -> Bool {
         guard try db.isContentUnsent(number) else { return false }
-        return try status.size >= row.size || db.item(ofInode: number)?.isKnownToRemote != true
+        return try !ContentVerification.missesBytes(number, length: status.size, of: row.size, in: db)
     }
 
     private mutating func missingFiles(_ rows: ArraySlice<(InodeNumber, Row)>) throws {

@@ -51,7 +51,7 @@ struct ContentVerification {
             return found + ["what was written to \(words) and is not on the remote is not in its place any more"]
         }
         let length = try contents.status(of: number).size
-        if length < inode.size, isUnsent, item?.isKnownToRemote == true, try mayMissBytes(db) {
+        if isUnsent, try Self.missesBytes(number, length: length, of: inode.size, in: db) {
             // What is left must not take the place of what the remote has.
             guard !mayBeInUse || !open.isOpen(number) else { return [] }
             let found = try setAside(
@@ -93,10 +93,11 @@ struct ContentVerification {
         return (try? contents.status(of: number).size) == inode.size ? inode : nil
     }
 
-    /// Whether a file may be shorter than its row because bytes are missing. SIGKILL takes no bytes: it leaves a truncation whose
-    /// row was not written.
-    private func mayMissBytes(_ db: Database) throws -> Bool {
-        try DomainKey.mayMissBytes.bytes(in: db) != nil || DomainKey.isRebuilt.bytes(in: db) != nil
+    /// Whether an unsent file of an item that the remote knows may be shorter than its row because bytes are missing. SIGKILL takes
+    /// no bytes: it leaves a truncation whose row was not written.
+    static func missesBytes(_ number: InodeNumber, length: Int64, of size: Int64, in db: Database) throws -> Bool {
+        guard length < size, try db.item(ofInode: number)?.isKnownToRemote == true else { return false }
+        return try DomainKey.mayMissBytes.bytes(in: db) != nil || DomainKey.isRebuilt.bytes(in: db) != nil
     }
 
     func setAside(_ name: FilePath.Component, because reason: String) throws -> [String] {
