@@ -268,9 +268,11 @@ extension Volume {
 
     /// Whether the content file of an unmarked row is there, and has the row's size. It is not kept open: until the file is marked as
     /// used, another one may take its place.
-    func hasContentFile(_ inode: InodeRecord) throws(VolumeError) -> Bool {
+    ///
+    /// - Parameter isNeeded: whether an empty file needs one, too. It is false then for an empty file of the remote, which has none yet.
+    func hasContentFile(_ inode: InodeRecord, isNeeded: Bool = false) throws(VolumeError) -> Bool {
         // The row of a marked file may have an outdated size.
-        guard inode.size > 0, inode.contentStamp == nil else { return true }
+        guard inode.size > 0 || isNeeded, inode.contentStamp == nil else { return true }
         do throws(Errno) {
             return try replica.contentStatus(of: inode.number).size == inode.size
         } catch {
@@ -308,7 +310,7 @@ extension Volume {
         try file.withState { (state: inout OpenFile.State) throws(VolumeError) in
             // Processes that have the file open keep the content that they read.
             guard !state.isDecided, let inode = try known({ try replica.database.inode(file.number) }),
-                inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode)
+                inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode, isNeeded: true)
             else { return }
             try verifyContent(of: file.number, &state)
         }

@@ -92,7 +92,7 @@ extension Volume {
         _ number: InodeNumber, to size: Int64, _ request: RequestNumber?
     ) throws(VolumeError) {
         guard !isReadOnly, !files.isOpen(number), let inode = try known({ try replica.database.inode(number) }),
-            inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode)
+            inode.kind == .file, inode.content == .materialized, try !hasContentFile(inode, isNeeded: true)
         else { return }
         // SIGKILL has interrupted this very truncation before its row was written.
         if request?.isResent == true, (try? replica.contentStatus(of: number).size) == size { return }

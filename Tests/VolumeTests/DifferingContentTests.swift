@@ -107,6 +107,28 @@ import Testing
     }
 
     @Test(
+        "WRITE-2: an empty file whose content file is missing is fetched before it is written",
+        arguments: [false, true])
+    func emptyWithoutContent(isTruncated: Bool) async throws {
+        let number = try await replica.list(.file("a", size: 0), open: volume.openInodes)
+        let node = UInt64(bitPattern: number.rawValue)
+        func open() throws(VolumeError) {
+            let intent = OpenIntent(isWriting: true, isTruncating: false)
+            _ = try volume.open(node, for: intent, caller: caller, registry: nil)
+        }
+        // What is made for the first writer stays.
+        try open()
+        volume.close(node, wasWriting: true, registry: nil)
+        try replica.contents.remove(number)
+        func truncate() throws(VolumeError) -> Attributes {
+            try volume.setAttributes(of: node, to: LocalAttributes(size: 5), caller: caller)
+        }
+        let missing = isTruncated ? prerequisite { try truncate() } : prerequisite { try open() }
+        #expect(missing == .whole(of: number))
+        #expect(replica.findings.count == 1 && fixture.recoveredFiles == [])
+    }
+
+    @Test(
         "TAKEOVER-1: a truncation that SIGKILL interrupted is finished when the kernel sends it again, without the remote"
     )
     func truncationSentAgain() async throws {

@@ -175,6 +175,9 @@ import Testing
         #expect(written.inode.size == 3 && written.inode.contentStamp == nil)
         #expect(try item(broken).inode.contentStamp == nil)
         #expect(!volume.openInodes.isOpen(broken) && !volume.openInodes.isOpen(whole))
+        // Its row says that it is empty.
+        #expect(prerequisite { try open(broken, for: writing) } == .whole(of: broken))
+        #expect(try item(broken).inode.content == .dataless)
     }
 
     @Test("a closed file that cannot be recorded waits, and the others are recorded")
