@@ -175,7 +175,8 @@ let targets: [Target] = [
     .testTarget(
         name: "VolumeTests",
         dependencies: [
-            "FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", "Volume", logging, system,
+            "FileProvider", "Replica", "ReplicaTestSupport", "Syscalls", "TestSupport", "Volume", inMemoryLogging,
+            logging, system,
         ]),
     .testTarget(name: "MountTests", dependencies: ["FUSE", "Mount", "Replica", "Syscalls", "Volume", system]),
     .testTarget(

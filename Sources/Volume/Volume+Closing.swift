@@ -40,8 +40,10 @@ extension Volume {
         if let error = record(closed) {
             failed = Set(closed)
             // On a full disk none can be recorded; otherwise a single file does not hold the others up.
-            if error != .refused(.noSpace), failed.count > 1 {
-                failed = failed.filter { number in record(closed.filter { $0 == number }) != nil }
+            if error != .refused(.noSpace), failed.count > 1 { recordSingly(closed, &failed) }
+            if let one = failed.first {
+                let words = failed.count == 1 ? "inode \(one)" : "\(failed.count) files"
+                logger.error("what was written to \(words) cannot be recorded yet: \(error)")
             }
         }
         for number in closed where !failed.contains(number) {
@@ -49,6 +51,16 @@ extension Volume {
         }
         return nodes.filter { failed.contains(InodeNumber($0)) }
     }
+
+    /// Records files one by one, for a limited time: each may fail, as on a disk with a defect. The next attempt begins with others.
+    private func recordSingly(_ closed: [InodeNumber], _ failed: inout Set<InodeNumber>) {
+        let end = ContinuousClock.now + Self.longestSingly
+        for number in failed.shuffled() where ContinuousClock.now < end {
+            if record(closed.filter { $0 == number }, failuresAt: .debug) == nil { failed.remove(number) }
+        }
+    }
+
+    private static let longestSingly = Duration.seconds(1)
 
     /// The daemon begins to write a new file itself. Until ``endImport(of:)`` the file counts as open for writing: it stays marked
     /// when a process that has written to it closes it.
@@ -62,11 +74,11 @@ extension Volume {
     /// Records what was written to files with handles that are being closed.
     ///
     /// - Returns: why it cannot be recorded now; nil if it is.
-    private func record(_ closed: [InodeNumber]) -> VolumeError? {
+    private func record(_ closed: [InodeNumber], failuresAt level: Logger.Level = .error) -> VolumeError? {
         // A mount that is read-only now may have had writers.
         guard !isReadOnly else { return nil }
         do throws(VolumeError) {
-            try change(changingNames: false) { changes in
+            try change(changingNames: false, failuresAt: level) { changes in
                 // The files still count as open, so that no remote change is applied in between. A file with other
                 // writers is compared when they have closed it.
                 for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
@@ -75,8 +87,7 @@ extension Volume {
             }
             return nil
         } catch {
-            let words = closed.count == 1 ? "inode \(closed[0])" : "\(closed.count) files"
-            logger.error("what was written to \(words) cannot be recorded yet: \(error)")
+            logger.debug("what was written to \(closed) cannot be recorded yet: \(error)")
             return error
         }
     }

@@ -149,10 +149,11 @@ extension Volume {
     ///   - request: the kernel's request that is carried out; nil if its result need not be recorded.
     ///   - result: how the result is recorded.
     ///   - changingNames: false if no names or directories change.
+    ///   - level: that at which errors of the database are logged.
     @discardableResult
     func change<Value>(
         _ request: RequestNumber? = nil, _ result: RecordedResult<Value>? = nil, changingNames: Bool = true,
-        _ body: (LocalChanges) throws -> Value
+        failuresAt level: Logger.Level = .error, _ body: (LocalChanges) throws -> Value
     ) throws(VolumeError) -> Value {
         guard !isReadOnly else { throw .refused(.readOnlyFileSystem) }
         do {
@@ -168,7 +169,7 @@ extension Volume {
             case .room: throw .needs(.room)
             }
         } catch {
-            logger.error("the replica cannot be changed: \(error)")
+            logger.log(level: level, "the replica cannot be changed: \(error)")
             throw .refused(.ioError)
         }
     }

@@ -1,4 +1,5 @@
 import FileProvider
+import InMemoryLogging
 import Logging
 import ReplicaTestSupport
 import Syscalls
@@ -196,6 +197,30 @@ import Testing
         #expect(volume.closeWritten([node(broken)], registry: nil) == [])
         #expect(try item(broken).inode.size == 3)
         #expect(!volume.openInodes.isOpen(broken))
+    }
+
+    @Test("many closed files that cannot be recorded are few lines of the log, and all are recorded afterwards")
+    func manyRefused() async throws {
+        try await replica.list([], open: volume.openInodes)
+        let log = InMemoryLogHandler()
+        let volume = Volume(
+            replica: replica, files: try OpenFiles(), ownership: Ownership(user: 7, group: 8),
+            logger: Logger(label: "test") { _ in log }, observer: ClosedInodes())
+        let nodes = try (0..<50).map { index in
+            try volume.create(
+                "f\(index)", in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil
+            ).attributes.node
+        }
+        for node in nodes { try write(3, to: InodeNumber(node)) }
+        try replica.database.commitAll()
+        try await fixture.sabotage(
+            "CREATE TRIGGER refusal BEFORE UPDATE ON inode BEGIN SELECT RAISE(ABORT, 'refused'); END;")
+        #expect(volume.closeWritten(nodes, registry: nil) == nodes)
+        let errors = log.entries.filter { $0.level >= .error }
+        #expect(!errors.isEmpty && errors.count <= 3, "\(errors.map(\.message))")
+        try await fixture.sabotage("DROP TRIGGER refusal;")
+        #expect(volume.closeWritten(nodes, registry: nil) == [])
+        #expect(try nodes.allSatisfy { try item(InodeNumber($0)).inode.size == 3 })
     }
 
     @Test("WRITE-15: on a mount that became read-only, handles for writing are closed") func closedReadOnly()
