@@ -51,6 +51,43 @@ extension RealMount {
             }
         }
 
+        @Test("MOUNT-1: a mount in the foreground ends the daemon that it has started, also one that does not respond")
+        func silentDaemon() async throws {
+            try await Installation.run { yonder in
+                // The daemon is the program beside the command, if there is one.
+                let folder = try yonder.directory.makeDirectory("programs")
+                let command = folder.appending("yonder").string
+                try FileManager.default.copyItem(atPath: Installation.program, toPath: command)
+                let (daemon, note) = (folder.appending("yonderd").string, yonder.directory["processes"].string)
+                let script = """
+                    #!/bin/sh
+                    # A child that would go on, and no answer to SIGTERM.
+                    trap '' TERM
+                    sleep 300 &
+                    echo $$ $! >'\(note)'
+                    wait
+                    """
+                try Data(script.utf8).write(to: URL(fileURLWithPath: daemon))
+                try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: daemon)
+                let process = try await BackgroundProgram(
+                    command, "mount", yonder.source.string, yonder.mount.string, "--foreground",
+                    environment: yonder.environment.merging(["PATH": "/usr/bin:/bin"]) { $1 })
+                defer { process.kill() }
+                #expect(await process.ends(within: .seconds(40)))
+                #expect(process.status == 69)
+                let numbers = try String(contentsOfFile: note, encoding: .utf8).split(whereSeparator: \.isWhitespace)
+                #expect(numbers.count == 2)
+                for number in numbers {
+                    let status = "/proc/\(number)/cmdline"
+                    // A process that has ended has no command line, also before it is reaped.
+                    #expect(
+                        await eventually {
+                            (FileManager.default.contents(atPath: status) ?? Data()).isEmpty
+                        })
+                }
+            }
+        }
+
         @Test(
             "MOUNT-1: Ctrl-C twice ends a mount in the foreground that waits for its remote, and the daemon that it has started"
         )

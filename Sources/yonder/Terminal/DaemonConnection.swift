@@ -144,7 +144,12 @@ struct DaemonConnection: Sendable {
         while !(await answers()) {
             // A process that has ended may have found another daemon.
             guard ContinuousClock.now <= deadline else {
-                Output.complain("the daemon does not respond; see its log '\(places.log)'")
+                if inForeground {
+                    Output.complain("the daemon does not respond, and is ended")
+                    await Self.end(process)
+                } else {
+                    Output.complain("the daemon does not respond; see its log '\(places.log)'")
+                }
                 throw ExitCode(69)
             }
             if let end = process.end, end != .exited(ControlError.Code.alreadyRunning.exitStatus) {
@@ -170,6 +175,15 @@ struct DaemonConnection: Sendable {
     }
 
     private static let patience = Duration.seconds(10)
+
+    /// Ends a daemon that does not respond, and its keeper.
+    private static func end(_ process: ChildProcess) async {
+        process.send()
+        if await process.end(within: .seconds(5)) == nil {
+            process.killGroup()
+            await process.waitForEnd()
+        }
+    }
 
     private func logOrComplaint() throws -> FileDescriptor {
         do {
