@@ -1,4 +1,6 @@
 import Foundation
+import InMemoryLogging
+import Logging
 import SystemPackage
 import TestSupport
 import Testing
@@ -54,5 +56,40 @@ import Testing
         #expect(played.starts().count == 2)
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: played.directory["scaling"].string).isEmpty)
+    }
+
+    @Test("a sandbox that fails once is tried again after a pause, and the log says why it was not used")
+    func sandboxFailsOnce() async throws {
+        defer { played.remove() }
+        let failed = played.directory["failed"].string
+        let body = """
+            if [ ! -e \(failed) ]; then touch \(failed); echo no namespaces >&2; exit 1; fi
+            echo $* >>\(played.directory["sandboxed"].string)
+            while [ "$1" != --bind ]; do shift; done
+            cat \(played.directory["image"].string) >$2
+            """
+        try played.program("bwrap", body)
+        let log = InMemoryLogHandler()
+        let scaler = played.scaler(pauseAfterTrial: .zero, logger: Logger(label: "test", factory: { _ in log }))
+        _ = try await scaler.scale(played.image, to: [8])
+        #expect(played.starts().count == 1)
+        #expect(log.entries.contains { $0.level == .notice && "\($0.message)".contains("no namespaces") })
+        for _ in 0..<2 { _ = try await scaler.scale(played.image, to: [8]) }
+        #expect(played.starts().count == 1)
+        // One more is the trial.
+        #expect(played.starts("sandboxed").count == 3)
+        // Within the pause it is not tried again.
+        try played.program("bwrap", "echo $* >>\(played.directory["refused"].string); exit 1")
+        let patient = played.scaler()
+        for _ in 0..<2 { _ = try await patient.scale(played.image, to: [8]) }
+        #expect(played.starts("refused").count == 1)
+    }
+
+    @Test("a trial of the sandbox that is killed is no error of the image") func killedTrial() async throws {
+        defer { played.remove() }
+        try played.program("bwrap", "kill -9 $$")
+        let scaler = played.scaler()
+        await #expect(throws: ImageScaler.TrialFailure.self) { try await scaler.scale(played.image, to: [8]) }
+        #expect(played.starts() == [])
     }
 }

@@ -112,7 +112,8 @@ package final class DomainHost: Sendable {
             thumbnails = ThumbnailCache(environment: environment).map { [engine, database = replica.database] cache in
                 ThumbnailMaker(
                     engine: engine, database: database, cache: cache,
-                    scaler: ImageScaler(directory: directory.appending("scaling"), environment: environment),
+                    scaler: ImageScaler(
+                        directory: directory.appending("scaling"), environment: environment, logger: logger),
                     mountPoint: { session.mountPoint }, announce: { announcer.announce([.attributes($0)]) },
                     logger: logger)
             }

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -10,8 +11,15 @@ final class ImageScaler: Sendable {
     /// Holds the files of an image while it is scaled.
     private let directory: FilePath
     private let environment: [String: String]
-    /// Whether `bwrap` works here; nil before it was tried.
-    private let isSandboxed = Mutex<Bool?>(nil)
+    /// How the last trial of `bwrap` has ended; nil before the first.
+    private let trial = Mutex<Trial?>(nil)
+    private let pauseAfterTrial: Duration
+    private let logger: Logger
+
+    private enum Trial {
+        case works
+        case failed(reason: String, until: ContinuousClock.Instant)
+    }
 
     static let program = "gdk-pixbuf-thumbnailer"
     /// What the program sees and may do in the sandbox: no network, no other process, nothing of the user's files, and what it sees of
@@ -36,13 +44,25 @@ final class ImageScaler: Sendable {
     /// The program was killed, for example at a limit, or not found.
     struct Failure: Error {
         var end: ChildProcess.End
+        /// The end of its standard error.
+        var errors: String
 
         var wasKilled: Bool { end.exitStatus > 128 }
     }
 
-    init(directory: FilePath, environment: [String: String]) {
+    /// The trial of the sandbox was killed or did not end: that says nothing of the image, nor of the sandbox.
+    struct TrialFailure: Error {
+        var reason: String
+    }
+
+    /// - Parameter pauseAfterTrial: how long images are scaled without a sandbox after a trial of an installed `bwrap` has failed.
+    init(
+        directory: FilePath, environment: [String: String], pauseAfterTrial: Duration = .seconds(600), logger: Logger
+    ) {
         self.directory = directory
         self.environment = environment
+        self.pauseAfterTrial = pauseAfterTrial
+        self.logger = logger
     }
 
     /// Whether the program is installed.
@@ -74,7 +94,7 @@ final class ImageScaler: Sendable {
     }
 
     /// - Returns: images with the given lengths of the longer side, in this order. Each is made of the one before.
-    /// - Throws: ``Unreadable``; ``Failure``; errors of the disk; `CancellationError`.
+    /// - Throws: ``Unreadable``; ``Failure``; ``TrialFailure``; errors of the disk; `CancellationError`.
     func scale(_ image: [UInt8], to lengths: [Int]) async throws -> [PNGFile] {
         guard Self.isAccepted(image) else { throw Unreadable(reason: "it is no JPEG, PNG, WebP or GIF image") }
         let isSandboxed = try await worksInSandbox()
@@ -101,18 +121,32 @@ final class ImageScaler: Sendable {
     ///
     /// - Throws: what says nothing of the sandbox: it is tried again with the next image.
     private func worksInSandbox() async throws -> Bool {
-        if let known = isSandboxed.withLock({ $0 }) { return known }
-        var works = isInstalled("bwrap")
-        do {
-            if works { _ = try await scale(Self.sample, to: 1, isSandboxed: true) }
-        } catch is Unreadable {
-            works = false
-        } catch let failure as Failure {
-            if failure.wasKilled { throw failure }
-            works = false
+        let last = trial.withLock { $0 }
+        switch last {
+        case .works?: return true
+        case .failed(_, let until)? where ContinuousClock.now < until: return false
+        case .failed?, nil: break
         }
-        isSandboxed.withLock { $0 = works }
-        return works
+        guard isInstalled("bwrap") else { return false }
+        let reason: String
+        do {
+            _ = try await scale(Self.sample, to: 1, isSandboxed: true)
+            trial.withLock { $0 = .works }
+            return true
+        } catch let error as Unreadable {
+            reason = error.reason
+        } catch let failure as Failure {
+            if failure.wasKilled { throw TrialFailure(reason: "\(failure.end)") }
+            reason = "\(failure.end): \(failure.errors)"
+        } catch ChildProcess.RunError.timedOut {
+            throw TrialFailure(reason: "it did not end in time")
+        }
+        var isKnown = false
+        if case .failed(let before, _)? = last { isKnown = before == reason }
+        logger.log(
+            level: isKnown ? .debug : .notice, "images are decoded without a sandbox, because bwrap fails: \(reason)")
+        trial.withLock { $0 = .failed(reason: reason, until: ContinuousClock.now + pauseAfterTrial) }
+        return false
     }
 
     private func scale(_ image: [UInt8], to length: Int, isSandboxed: Bool) async throws -> PNGFile {
@@ -142,10 +176,11 @@ final class ImageScaler: Sendable {
         let launch = ChildProcess.Launch(
             "prlimit", command, environment: environment.filter { Self.isPassedOn($0.key) })
         let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: Self.patience)
-        guard [.exited(0), .exited(1)].contains(end) else { throw Failure(end: end) }
+        let message = String(decoding: errors.suffix(300), as: UTF8.self)
+        guard [.exited(0), .exited(1)].contains(end) else { throw Failure(end: end, errors: message) }
         let bytes = try scaled.readBytes(at: 0, count: Int(try scaled.lengths().size))
         guard end == .exited(0), let image = PNGFile(bytes) else {
-            throw Unreadable(reason: "\(end): \(String(decoding: errors.suffix(300), as: UTF8.self))")
+            throw Unreadable(reason: "\(end): \(message)")
         }
         return image
     }

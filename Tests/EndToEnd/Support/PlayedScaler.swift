@@ -32,10 +32,14 @@ struct PlayedScaler {
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.string)
     }
 
-    func scaler() -> ImageScaler {
+    func scaler(
+        pauseAfterTrial: Duration = .seconds(600),
+        logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    ) -> ImageScaler {
         ImageScaler(
             directory: directory["scaling"],
-            environment: ["PATH": "\(directory["programs"].string):/usr/bin:/bin", "SECRET": "x"])
+            environment: ["PATH": "\(directory["programs"].string):/usr/bin:/bin", "SECRET": "x"],
+            pauseAfterTrial: pauseAfterTrial, logger: logger)
     }
 
     /// What a program has noted: a line for each start.
