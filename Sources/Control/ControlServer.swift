@@ -30,8 +30,23 @@ package final class ControlServer: Sendable {
     /// The socket file of this server; nil if it was removed at once, and for a socket of systemd, which stays.
     private let socket: FileStatus?
     private let isWithdrawn = Mutex(false)
-    /// How many clients wait for the end of the daemon.
-    private let clientsWaitingForEnd = Mutex(0)
+    /// The clients that wait for the end of the daemon.
+    private let lastClients = Mutex<[ObjectIdentifier: LastClient]>([:])
+
+    /// A client that waits for the end of the daemon.
+    private final class LastClient: Sendable {
+        /// Since when a message waits to be taken, or the result was sent.
+        private let waitsSince = Mutex<ContinuousClock.Instant?>(nil)
+
+        func noteWriting() { waitsSince.withLock { $0 = .now } }
+        func noteWritten() { waitsSince.withLock { $0 = nil } }
+
+        /// Whether it takes nothing any more, as a stopped process does.
+        var isStalled: Bool {
+            guard let since = waitsSince.withLock({ $0 }) else { return false }
+            return ContinuousClock.now - since > ControlServer.patienceWithReader
+        }
+    }
 
     /// Listens on a socket that only this user can access.
     ///
@@ -109,15 +124,16 @@ package final class ControlServer: Sendable {
     }
 
     /// Waits until the clients that wait for the end of the daemon have got their answers and have closed their connections.
-    /// Limited, because a client may be stopped.
+    /// Limited, because a command may not end. A client that reads nothing is not waited for.
     package func answerLastClients() async {
         let deadline = ContinuousClock.now + Self.patienceWithLastClients
-        while clientsWaitingForEnd.withLock({ $0 > 0 }), ContinuousClock.now < deadline {
+        while lastClients.withLock({ $0.values.contains { !$0.isStalled } }), ContinuousClock.now < deadline {
             try? await Task.sleep(for: .milliseconds(5))
         }
     }
 
     private static let patienceWithLastClients = Duration.seconds(5)
+    private static let patienceWithReader = Duration.seconds(2)
 
     /// Stops listening and cancels the commands of connected clients.
     ///
@@ -139,13 +155,14 @@ package final class ControlServer: Sendable {
                     return
                 }
                 var work: Task<Void, any Error>?
-                var waitsForEnd = false
-                defer { if waitsForEnd { clientsWaitingForEnd.withLock { $0 -= 1 } } }
+                let client = LastClient()
+                defer { lastClients.withLock { $0[ObjectIdentifier(client)] = nil } }
                 for try await line in lines where work == nil {
                     let command = Result { try Self.request(from: line).command }
-                    waitsForEnd = (try? command.get())?.endsWithDaemon == true
-                    if waitsForEnd { clientsWaitingForEnd.withLock { $0 += 1 } }
-                    work = Task { try await self.answer(command, peer: peer, outbound) }
+                    if (try? command.get())?.endsWithDaemon == true {
+                        lastClients.withLock { $0[ObjectIdentifier(client)] = client }
+                    }
+                    work = Task { try await self.answer(command, peer: peer, client, outbound) }
                 }
                 // The client has closed its end: it has the result, or was interrupted.
                 work?.cancel()
@@ -158,7 +175,7 @@ package final class ControlServer: Sendable {
 
     /// Executes one command and writes its messages.
     private func answer(
-        _ command: Result<ControlCommand, any Error>, peer: ControlPeer,
+        _ command: Result<ControlCommand, any Error>, peer: ControlPeer, _ client: LastClient,
         _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
     ) async throws {
         // A slow client misses events, but never the result.
@@ -183,8 +200,14 @@ package final class ControlServer: Sendable {
         // Writing to a client that has gone away throws, perhaps before the end of its connection is seen.
         defer { work.cancel() }
         try await withTaskCancellationHandler {
-            for await event in events { try await outbound.write(Wire.encode(AnswerMessage.event(event))) }
-            try await Self.write(await work.value, to: outbound)
+            for await event in events {
+                client.noteWriting()
+                try await outbound.write(Wire.encode(AnswerMessage.event(event)))
+                client.noteWritten()
+            }
+            let answer = await work.value
+            client.noteWriting()
+            try await Self.write(answer, to: outbound)
             outbound.finish()
         } onCancel: {
             work.cancel()

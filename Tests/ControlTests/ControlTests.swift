@@ -13,12 +13,16 @@ import Testing
     final class Service: ControlService {
         private let body:
             @Sendable (ControlCommand, @escaping @Sendable (ControlEvent) -> Void) async throws -> ControlResult
+        private let servesOthers: Bool
 
+        /// - Parameter servesOthers: whether clients in other processes are answered, too.
         init(
+            servesOthers: Bool = false,
             _ body:
                 @escaping @Sendable (ControlCommand, @escaping @Sendable (ControlEvent) -> Void) async throws ->
                 ControlResult
         ) {
+            self.servesOthers = servesOthers
             self.body = body
         }
 
@@ -26,7 +30,7 @@ import Testing
             _ command: ControlCommand, for peer: ControlPeer, progress: @escaping @Sendable (ControlEvent) -> Void,
             part: @escaping @Sendable (ControlResult) async throws -> Void
         ) async throws -> ControlResult {
-            guard peer.processIdentifier == ProcessInfo.processInfo.processIdentifier else {
+            guard servesOthers || peer.processIdentifier == ProcessInfo.processInfo.processIdentifier else {
                 throw ControlError(.notPermitted, "not who it is")
             }
             // A long result, whose parts alone would not fit into one message.
@@ -211,6 +215,46 @@ import Testing
         _ = await serving.result
         let result = try await answer
         #expect(result == .done)
+    }
+
+    @Test(
+        "a client that reads nothing does not hold up the end of the daemon, with and without events for it",
+        .timeLimit(.minutes(1)), arguments: [0, 8])
+    func stalledClient(events: Int) async throws {
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let socket = directory["control.sock"].string
+        let service = Service(servesOthers: true) { _, progress in
+            // More than the buffers between the two hold.
+            let path = String(repeating: "n", count: 1 << 20)
+            for number in 0..<events { progress(ControlEvent(path: path, items: number, bytes: 0)) }
+            begin.yield()
+            for await _ in ended { break }
+            return .done
+        }
+        let server = try await ControlServer(
+            at: socket, userIdentifier: getuid(), service: service,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let serving = Task { try await server.run() }
+        let script = """
+            import socket, sys, time
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(sys.argv[1])
+            s.sendall(b'{"version":1,"command":{"events":{"_0":null}}}\\n')
+            time.sleep(60)
+            """
+        let client = try await BackgroundProgram("python3", "-c", script, socket)
+        defer { client.kill() }
+        for await _ in begun { break }
+        end.yield()
+        let time = await ContinuousClock().measure { await server.answerLastClients() }
+        #expect(time < .seconds(4))
+        client.kill()
+        await server.close()
+        serving.cancel()
+        _ = await serving.result
     }
 
     @Test func withoutADaemonTheErrorSaysSo() async throws {
