@@ -59,6 +59,35 @@ extension RealMount {
         }
 
         @Test(
+            "TAKEOVER-1: a daemon answers while the database of a mount is locked, and continues the mount afterwards")
+        func lockedDatabase() async throws {
+            try await Installation.mounted(["file": "text"]) { yonder in
+                let held = try FileHandle(forReadingFrom: URL(fileURLWithPath: yonder["file"]))
+                defer { try? held.close() }
+                let script = """
+                    import os, sqlite3, sys, time
+                    database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
+                    database.execute("BEGIN IMMEDIATE")
+                    open(sys.argv[2], "w").close()
+                    while not os.path.exists(sys.argv[3]): time.sleep(0.02)
+                    os._exit(0)
+                    """
+                let database = yonder.directory["state/domains/mount/replica.sqlite"].string
+                let (locked, unlock) = (yonder.directory["locked"], yonder.directory["unlock"].string)
+                let (holder, _) = try await BackgroundProgram.start(
+                    ["python3", "-c", script, database, locked.string, unlock], until: locked)
+                defer { holder.kill() }
+                try await kill(yonder)
+                #expect(try await yonder.yonder("domains").status == 0)
+                let refused = try await yonder.yonder("pending", "mount")
+                #expect(refused.status != 0 && refused.errors.contains("it is being mounted"), "\(refused)")
+                #expect(FileManager.default.createFile(atPath: unlock, contents: nil))
+                #expect(try held.readToEnd() == Data("text".utf8))
+                #expect(try await eventually { try await yonder.yonder("pending", "mount").status == 0 })
+            }
+        }
+
+        @Test(
             "TAKEOVER-1: a daemon is killed while the kernel waits for its answer to drop pages, and readers go on",
             .enabled(if: FarRemote.Kind.installed.contains(.webDAV), "no WebDAV server is installed"))
         func blockedInvalidation() async throws {

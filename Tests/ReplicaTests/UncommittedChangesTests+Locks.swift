@@ -69,6 +69,21 @@ extension UncommittedChangesTests {
         }
     }
 
+    @Test("a daemon that ends does not wait for the locks of a killed one") func endsWhileLocked() async throws {
+        try await withLockedImage { directory, _ in
+            let hasWaited = Atomic(false)
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            let error = #expect(throws: DatabaseError.self) {
+                try Replica(
+                    at: directory, readers: 2, isTakenOver: true,
+                    mayWait: { !hasWaited.exchange(true, ordering: .relaxed) }, busyTimeout: 0.02, logger: logger)
+            }
+            #expect(error?.resultCode == .SQLITE_BUSY)
+            let isAsked = hasWaited.load(ordering: .relaxed)
+            #expect(isAsked)
+        }
+    }
+
     @Test("a database that another program has locked is not waited for without a mount") func lockedByOthers()
         async throws
     {

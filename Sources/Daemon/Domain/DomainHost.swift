@@ -70,7 +70,7 @@ package final class DomainHost: Sendable {
         let files = try previous?.files ?? OpenFiles()
         let replica = try Replica(
             at: directory, readers: VolumeMount.threads + Self.otherReaders, open: files, isTakenOver: previous != nil,
-            finishesRecovery: false, logger: logger)
+            mayWait: previous?.mayWait ?? { true }, finishesRecovery: false, logger: logger)
         var made: (any FileProviderReplicatedExtension)?
         do {
             if previous == nil {

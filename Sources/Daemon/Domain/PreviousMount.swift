@@ -26,6 +26,8 @@ package struct PreviousMount: Sendable {
     let description: Description
     /// The requests that the keeper has read since; nil for none.
     let missed: FileDescriptor?
+    /// Whether its successor may wait for the locks of another process on the database.
+    var mayWait: @Sendable () -> Bool = { true }
 
     /// Takes the table of open files from the inherited descriptors. The caller keeps the ownership of the others.
     ///

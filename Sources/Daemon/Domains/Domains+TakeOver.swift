@@ -2,6 +2,7 @@ import Control
 import FUSE
 import FileProvider
 import Logging
+import Synchronization
 import SystemPackage
 
 /// The mounts of a predecessor that has crashed or was restarted.
@@ -38,7 +39,8 @@ extension Domains {
     /// - Returns: the domain whose mount cannot be continued and is detached; nil when the domain is mounted, or its mount was
     ///   ended meanwhile.
     private func takeOver(_ inherited: InheritedMount) async throws -> String? {
-        let previous = try PreviousMount(inherited)
+        var previous = try PreviousMount(inherited)
+        previous.mayWait = { !self.isEnding.load(ordering: .relaxed) }
         let name = previous.description.domain
         await acquire(name)
         defer { release(name) }

@@ -6,6 +6,7 @@ import Mount
 import ProviderDescriptors
 import Replica
 import Sync
+import Synchronization
 import Syscalls
 import SystemPackage
 
@@ -33,6 +34,8 @@ actor Domains {
     /// The mounts that are being made.
     private var beginning = NameTable<Task<DomainHost, any Error>>()
     private(set) var isShuttingDown = false
+    /// The same, for threads that wait.
+    nonisolated let isEnding = Atomic(false)
     private let followers = EventFollowers()
     static let shutdownError = ControlError(.unavailable, "the daemon is shutting down")
     private var isShutDown = false
@@ -61,7 +64,11 @@ actor Domains {
             throw Self.unknown(reference)
         }
         guard let host = hosts[name] else {
-            let reason = withoutRoom[name].map(Self.text) ?? "not mounted; 'yonder mount \(name)' mounts it"
+            let isBeginning = beginning[name] != nil
+            let reason =
+                isBeginning
+                ? "it is being mounted"
+                : withoutRoom[name].map(Self.text) ?? "not mounted; 'yonder mount \(name)' mounts it"
             throw ControlError(.unavailable, reason, path: reference.text)
         }
         return host
@@ -220,6 +227,7 @@ actor Domains {
     /// Unmounts all domains and refuses further mounts.
     func shutDown() async {
         isShuttingDown = true
+        isEnding.store(true, ordering: .relaxed)
         followers.finish()
         // A mount that is being made would outlive the others, and the daemon.
         for name in beginning.names {

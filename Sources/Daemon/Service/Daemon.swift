@@ -110,7 +110,10 @@ package final class Daemon: Sendable {
         if manager.restarts > 0, let mark = manager.takeInherited(MountedAgainMark.name) {
             await domains.resume(after: mark)
         }
-        await domains.takeOver(manager.takeInheritedMounts())
+        let inherited = manager.takeInheritedMounts()
+        // It holds the names of the domains until it is done: a command that mounts one of them waits.
+        let takingOver = Task<Void, any Error> { await domains.takeOver(inherited) }
+        _ = await takingOver.result(within: Self.patienceWithTakeover)
         noteSocket()
         logger.notice("yonderd \(Version.current) listens on '\(places.socket)'")
         let socket = ControlSocket(server, logger: logger) { try await listen(nil, nil) }
@@ -120,7 +123,10 @@ package final class Daemon: Sendable {
         let life = manager.reportLife { _ = await domains.mounted }
         defer { life.cancel() }
         await socket.watch()
-        let mounting = Task { await domains.mountAgain() }
+        let mounting = Task {
+            _ = await takingOver.result
+            await domains.mountAgain()
+        }
         defer { mounting.cancel() }
         let deleting = Task { await delete(leftovers, of: store) }
         defer { deleting.cancel() }
@@ -235,6 +241,8 @@ package final class Daemon: Sendable {
     }
 
     private static let patienceWithPredecessor = Duration.seconds(8)
+    /// Then commands and signals are handled while a mount waits for its database, which another process has locked.
+    private static let patienceWithTakeover = Duration.seconds(15)
 }
 
 /// Answers every command with an error.

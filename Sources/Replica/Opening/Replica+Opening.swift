@@ -14,21 +14,23 @@ extension Replica {
     ///   - readers: how many threads read at once.
     ///   - open: the inodes that processes on the mount have open since before a daemon that was killed.
     ///   - isTakenOver: whether the mount lives on: then not all that is open need be known yet.
+    ///   - mayWait: asked again and again while another process has locked the database of a mount that lives on.
     ///   - finishesRecovery: whether to call ``finishRecovery()``; else the caller does, once the replica is in use, but for
     ///     a database that was rebuilt.
     ///   - busyTimeout: how many seconds a statement waits for a lock of another process. The opening of a replica whose mount
-    ///     lives on waits longer (``waitingForLocks(isTakenOver:_:_:)``).
+    ///     lives on waits longer (``waitingForLocks(_:_:_:)``).
     /// - Throws: ``ReplicaDamage`` for a database that has to be rebuilt, `DatabaseError` for one that cannot be read for
     ///   any other reason, `Errno` for a folder that cannot.
     package convenience init(
         at directory: FilePath, readers: Int = 12, open: any OpenInodes = NothingOpen(), isTakenOver: Bool = false,
-        finishesRecovery: Bool = true, busyTimeout: Double = 10, logger: Logger
+        mayWait: () -> Bool = { true }, finishesRecovery: Bool = true, busyTimeout: Double = 10, logger: Logger
     ) throws {
         try directory.makeDirectory()
         try RebuiltDatabase.adopt(in: directory)
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let contents = try ContentStore(in: directory)
-        let (database, store, findings, comparison) = try Replica.waitingForLocks(isTakenOver: isTakenOver, logger) {
+        let (database, store, findings, comparison) = try Replica.waitingForLocks({ isTakenOver && mayWait() }, logger)
+        {
             try ReplicaDatabase.namingDamage(isOpening: true) {
                 let database = try ReplicaDatabase(
                     at: directory.appending(ReplicaDatabase.fileName), readers: readers, busyTimeout: busyTimeout)
@@ -65,13 +67,13 @@ extension Replica {
     /// A thread of the killed daemon that the disk holds up, as in fdatasync(2), keeps the descriptors of its process and with them
     /// the locks of SQLite, and ends by itself. The mount must not end because of it: processes would lose what they have open.
     private static func waitingForLocks<Value>(
-        isTakenOver: Bool, _ logger: Logger, _ open: () throws -> Value
+        _ mayWait: () -> Bool, _ logger: Logger, _ open: () throws -> Value
     ) throws -> Value {
         var end: ContinuousClock.Instant?
         while true {
             do {
                 return try open()
-            } catch let error as DatabaseError where isTakenOver && error.resultCode == .SQLITE_BUSY {
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && mayWait() {
                 if end == nil {
                     logger.warning("the database is locked, perhaps by a thread of the killed daemon; the mount waits")
                 }
@@ -84,7 +86,7 @@ extension Replica {
     }
 
     /// A thread that waits for an answer of this very mount would keep the locks until the mount has ended.
-    private static let longestWaitForLocks = Duration.seconds(600)
+    private static let longestWaitForLocks = Duration.seconds(300)
 
     /// Compares all content files with their rows. The replica may be in use meanwhile.
     ///
