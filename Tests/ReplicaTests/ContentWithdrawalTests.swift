@@ -90,6 +90,7 @@ import Testing
             }
         }
         #expect(fixture.contentFiles == [first.description])
+        try replica.database.deleteWithdrawnFiles()
         #expect(try withdrawn.isEmpty)
     }
 
@@ -179,17 +180,43 @@ import Testing
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("gone", in: .root) }
         try replica.database.commitAll()
         #expect(fixture.contentFiles == [new.description])
-        // The file system writes names before long; the pages of the database's log that are not synced come later.
-        for folder in ["contents", "withdrawn"] {
-            try FileManager.default.removeItem(atPath: cut.directory.appending(folder).string)
-            try DiskImage.copy(replica.directory.appending(folder), to: cut.directory.appending(folder))
-        }
+        try copyFolders(of: replica, to: cut)
         let reopened = try cut.replica()
         #expect(try reopened.names() == ["doc", "doc.tmp", "gone"])
         for (number, size) in [(old, 200), (new, 300), (removed, 400)] as [(InodeNumber, Int64)] {
             #expect(try reopened.contentStatus(of: number).size == size)
             #expect(try reopened.database.inode(number)?.size == size)
         }
+        #expect(try reopened.database.defects() == [])
+    }
+
+    /// The file system writes names before long; the pages of the database's log that are not synced come later.
+    private func copyFolders(of replica: Replica, to cut: ReplicaFixture) throws {
+        for folder in ["contents", "withdrawn"] {
+            try FileManager.default.removeItem(atPath: cut.directory.appending(folder).string)
+            try DiskImage.copy(replica.directory.appending(folder), to: cut.directory.appending(folder))
+        }
+    }
+
+    @Test("WRITE-2: a power cut that undoes an eviction brings back the content, and no holes of a later download")
+    func powerCutAfterEviction() async throws {
+        let number = try await replica.list(.file("a", size: 100), open: fixture.open)
+        try await replica.fill(number)
+        try replica.close()
+        let again = try fixture.replica()
+        try again.database.set(.bootIdentifier, to: "an earlier boot")
+        let cut = try ReplicaFixture()
+        try DiskImage.copy(again.directory, to: cut.directory)
+        let (freed, _) = try await again.evictFile(number, open: fixture.open)
+        #expect(freed == 100)
+        try await again.beginContent(of: number, version: nil).descriptor.close()
+        try again.database.commitAll()
+        try copyFolders(of: again, to: cut)
+        let reopened = try cut.replica()
+        #expect(try reopened.database.inode(number)?.content == .materialized)
+        let file = try reopened.openContent(of: number)
+        defer { try? file.close() }
+        #expect(try file.readBytes(at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
         #expect(try reopened.database.defects() == [])
     }
 

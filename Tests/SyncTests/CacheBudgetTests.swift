@@ -22,6 +22,8 @@ import Testing
             var waited = Duration.zero
             /// The folder whose files take 200 bytes.
             var withdrawn: FilePath?
+            /// Whose files are evicted.
+            var replica: Replica?
         }
 
         let state: Mutex<State>
@@ -43,7 +45,12 @@ import Testing
         func change(by bytes: Int64) { state.withLock { $0.available += bytes } }
 
         func evictIfUnused(_ number: InodeNumber) async -> Int64? {
-            state.withLock { state in
+            if let replica = state.withLock(\.replica) {
+                let evicted = try? await replica.evictFile(number, open: NothingOpen())
+                state.withLock { $0.withdrawn = replica.directory.appending("withdrawn") }
+                return evicted?.0
+            }
+            return state.withLock { state in
                 guard let freed = state.evictable else { return nil }
                 state.evictable = nil
                 state.available += freed
@@ -58,9 +65,11 @@ import Testing
 
     /// - Parameters:
     ///   - isRemoved: whether a file was removed that has its blocks still.
+    ///   - isEvicted: whether the replica's files are evicted.
     ///   - look: called with the number of each look at the disk while a fetch waits.
     private func run(
-        _ disk: Disk, isRemoved: Bool = false, look: @escaping @Sendable (Int) -> Void = { _ in },
+        _ disk: Disk, isRemoved: Bool = false, isEvicted: Bool = false,
+        look: @escaping @Sendable (Int) -> Void = { _ in },
         _ test: (CacheBudget, Warnings) async throws -> Void
     ) async throws {
         try await EngineFixture.run(fill: {
@@ -79,6 +88,7 @@ import Testing
                     }
                     look(count)
                 })
+            if isEvicted { disk.state.withLock { $0.replica = replica } }
             if isRemoved {
                 disk.state.withLock { $0.withdrawn = replica.directory.appending("withdrawn") }
                 _ = try replica.change(open: fixture.open) { try $0.names.unlink("f", in: .root) }
@@ -115,6 +125,16 @@ import Testing
                 await budget.stop()
             }
             #expect(disk.state.withLock(\.passes) == 0)
+        }
+    }
+
+    @Test("CACHE-3: a fetch gets the blocks of what was evicted for it without waiting") func evictedBlocks()
+        async throws
+    {
+        let disk = Disk(available: 50)
+        try await run(disk, isEvicted: true) { budget, _ in
+            try await admit(100, to: budget, disk).release()
+            #expect(disk.state.withLock(\.looks) == 0)
         }
     }
 

@@ -85,7 +85,9 @@ struct TransferCommands: Sendable {
     ///
     /// - Throws: `CancellationError`.
     func evict(_ paths: [String], isStrict: Bool) async throws -> TransferSummary {
-        try await each(paths, lists: false) { host, inode, path, summary in
+        var replicas: [Replica] = []
+        let summary = try await each(paths, lists: false) { host, inode, path, summary in
+            if !replicas.contains(where: { $0 === host.replica }) { replicas.append(host.replica) }
             let resolver = PathResolver(host: host)
             let before = (items: summary.items, bytes: summary.bytes)
             let report = try await host.engine.evict(inode.number, isStrict: isStrict) { report in
@@ -103,6 +105,9 @@ struct TransferCommands: Sendable {
                         reason: await refusal.words(on: number, of: host)))
             }
         }
+        // The files have their blocks until their evictions are on the disk: one sync for all of them.
+        for replica in replicas { try? await BlockingWork.run { try replica.database.deleteWithdrawnFiles() } }
+        return summary
     }
 
     /// Sets the content policy of items. Downloads and evictions follow in the background.

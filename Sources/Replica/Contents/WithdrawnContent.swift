@@ -4,9 +4,9 @@ import Syscalls
 import SystemPackage
 
 /// The content file of a generation that is over. It is moved out of the way inside the transaction that ends the
-/// generation, so that a file that cannot be moved fails the transaction; and it is deleted after the commit, so that a
-/// crash before the commit loses no content, and the writer does not wait for the disk. The content of an inode that goes may
-/// be the only copy: it is deleted once the commit is on the disk (``WithdrawnFiles``).
+/// generation, so that a file that cannot be moved fails the transaction; and it is deleted once the commit is on the disk
+/// (``WithdrawnFiles``). A crash or a power cut before that loses no content, and the row of an earlier generation never meets
+/// the holes of a later one, which would have the same length.
 struct WithdrawnContent {
     let number: InodeNumber
     /// The generation that the row has until the transaction is committed.
@@ -18,7 +18,7 @@ struct WithdrawnContent {
     private var bytes: Int64 = 0
 
     /// The file after ``withdraw()``.
-    var withdrawn: WithdrawnFile { WithdrawnFile(path: place, bytes: bytes) }
+    var withdrawn: WithdrawnFile { WithdrawnFile(path: place, bytes: bytes, isOfGoneInode: isOfGoneInode) }
 
     init(_ number: InodeNumber, generation: Int64, isOfGoneInode: Bool = false, in contents: ContentStore) {
         self.number = number
@@ -180,9 +180,7 @@ final class ContentWithdrawals: Sendable {
     private func delete() {
         _ = takeUndos()
         let ended = take()
-        for content in ended where !content.isOfGoneInode { try? content.delete() }
-        let gone = ended.filter(\.isOfGoneInode).map(\.withdrawn)
-        if !gone.isEmpty { database.deleteWhenDurable(gone) }
+        if !ended.isEmpty { database.deleteWhenDurable(ended.map(\.withdrawn)) }
         for number in unmoved.withLock({ $0 }) { try? contents.remove(number) }
         unmoved.withLock { $0 = [] }
     }

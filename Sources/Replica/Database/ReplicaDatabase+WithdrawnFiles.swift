@@ -18,7 +18,7 @@ extension ReplicaDatabase {
         withdrawn.deleteSoon(upTo: end)
     }
 
-    /// Deletes the content files of inodes that are gone, after their commits were put on the disk. Their blocks are free when this
+    /// Deletes the content files that wait, after their commits were put on the disk. Their blocks are free when this
     /// returns. Precondition: not called within a transaction.
     package func deleteWithdrawnFiles() throws {
         try deleteWithdrawnFilesSoon()
@@ -31,11 +31,17 @@ extension ReplicaDatabase {
         if !withdrawn.isEmpty { try synchronize() }
     }
 
-    /// Deletes the content files of inodes that a committed transaction has deleted, once that is on the disk; at once on a full
-    /// disk.
+    /// Deletes content files that a committed transaction has withdrawn, once that is on the disk. On a full disk their blocks are
+    /// free when this returns: those of inodes that are gone are deleted at once, the others after a sync. Precondition: not called
+    /// within a transaction.
     func deleteWhenDurable(_ files: [WithdrawnFile]) {
-        guard reserve.hasRoom else { return WithdrawnFiles.delete(files.map(\.path)) }
-        withdrawn.add(files, room: { reserve.available }, deletion: scheduledDeletion)
+        let hasRoom = reserve.hasRoom
+        if !hasRoom { WithdrawnFiles.delete(files.filter(\.isOfGoneInode).map(\.path)) }
+        let waiting = hasRoom ? files : files.filter { !$0.isOfGoneInode }
+        guard !waiting.isEmpty else { return }
+        withdrawn.add(waiting, room: { reserve.available }, deletion: scheduledDeletion)
+        // When this fails, it is tried again later.
+        if !hasRoom { try? deleteWithdrawnFiles() }
     }
 
     private var scheduledDeletion: @Sendable () -> Void {

@@ -9,10 +9,12 @@ struct WithdrawnFile {
     var path: FilePath
     /// What it takes on the disk.
     var bytes: Int64
+    /// Whether the file's inode was deleted; else the inode has another content, or none.
+    var isOfGoneInode = true
 }
 
-/// The content files of inodes that committed transactions have deleted. They wait here until these commits are on the disk: after
-/// a power cut the database may have the rows again.
+/// The content files that committed transactions have withdrawn. They wait here until these commits are on the disk: after a power
+/// cut the database may have the older rows again.
 ///
 /// One sync of the database's log is enough for all that wait: one that a process asks for, or one some seconds after the
 /// first of them, or at once when they take much of the disk.

@@ -250,7 +250,7 @@ actor CacheBudget {
 
     // MARK: - Private
 
-    /// Frees the blocks of what was removed, which it has until its removal is on the disk.
+    /// Frees the blocks of what was removed or evicted, which it has until that is on the disk.
     private func deleteRemoved() async {
         try? await BlockingWork.run { [replica] in try replica.database.deleteWithdrawnFiles() }
     }
@@ -321,6 +321,8 @@ actor CacheBudget {
             } catch {
                 warnings.report("what could be evicted cannot be found out: \(error)", of: .localContent)
             }
+            // One sync for all of them: until then they have their blocks.
+            if freed > 0 { await self.deleteRemoved() }
             return freed
         }
         pass = task
