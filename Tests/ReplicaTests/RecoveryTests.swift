@@ -1,5 +1,6 @@
 import FileProvider
 import Foundation
+import Logging
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
@@ -161,6 +162,38 @@ import Testing
         }
         let replica = try fixture.replica()
         #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .materialized)
+    }
+
+    /// Recovers the replica with a file that waits for a sync of the database's log.
+    ///
+    /// - Returns: whether the recovery has synced the log.
+    private func isSyncedByRecovery() throws -> Bool {
+        let database = try ReplicaDatabase(
+            at: fixture.directory.appending(ReplicaDatabase.fileName), readers: 2,
+            withdrawn: WithdrawnFiles(pause: .never))
+        defer { try? database.close() }
+        let file = WithdrawnFile(path: fixture.directory.appending("removed"), bytes: 100)
+        #expect(FileManager.default.createFile(atPath: file.path.string, contents: nil))
+        database.deleteWhenDurable([file])
+        var recovery = Recovery(
+            database: database, contents: try ContentStore(in: fixture.directory),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try recovery.run()
+        #expect(try database.value(of: .wasClosed) == "0")
+        database.withdrawn.wait()
+        return !FileManager.default.fileExists(atPath: file.path.string)
+    }
+
+    @Test(
+        "WRITE-2: before the first answer it is on the disk that the database is in use, by one sync after a close or a boot"
+    )
+    func useIsDurable() throws {
+        try fixture.replica().close()
+        #expect(try isSyncedByRecovery())
+        // As after SIGKILL.
+        #expect(try !isSyncedByRecovery())
+        try fixture.replica().database.set(.bootIdentifier, to: "an earlier boot")
+        #expect(try isSyncedByRecovery())
     }
 
     @Test func aDatabaseThatIsNoneIsAClearError() throws {

@@ -97,14 +97,18 @@ struct Recovery {
 
     /// Content is not synced file by file as it comes from the remote. After a boot that was not preceded by an orderly
     /// close, what had not been synced since is fetched again rather than trusted.
+    ///
+    /// That the database is in use is on the disk before the first answer: else a power cut soon after an orderly close would count
+    /// as none.
     private mutating func forgetWhatAPowerCutMayHaveTaken() throws {
         let boot = Machine.bootIdentifier
-        let forgotten = try database.write { db in
+        let (forgotten, isFirstUse) = try database.write { db -> (Int, Bool) in
             let lastBoot = try DomainKey.bootIdentifier.string(in: db)
             let wasClosed = try DomainKey.wasClosed.string(in: db) == "1"
+            let isFirstUse = wasClosed || lastBoot != boot
             try DomainKey.bootIdentifier.set(boot, in: db)
             try DomainKey.wasClosed.set("0", in: db)
-            guard let lastBoot, lastBoot != boot, !wasClosed else { return 0 }
+            guard let lastBoot, lastBoot != boot, !wasClosed else { return (0, isFirstUse) }
             try DomainKey.mayMissBytes.set("1", in: db)
             let numbers = try Int64.fetchAll(
                 db,
@@ -114,8 +118,9 @@ struct Recovery {
                         AND NOT \(Recovery.isUnsent)
                     """)
             for number in numbers { try db.forgetContent(of: InodeNumber(rawValue: number)) }
-            return numbers.count
+            return (numbers.count, isFirstUse)
         }
+        if isFirstUse { try database.synchronize() }
         if forgotten > 0 {
             findings.append(
                 "the machine stopped without warning: \(forgotten) downloaded files will be fetched again")
