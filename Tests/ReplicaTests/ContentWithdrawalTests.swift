@@ -137,7 +137,9 @@ import Testing
         #expect(row.content == .partial)
         var content = WithdrawnContent(number, generation: row.contentGeneration, in: replica.contents)
         try content.withdraw()
-        try replica.contents.create(number, size: Int64(newBytes)).close()
+        let new = try replica.contents.create(number, size: 0)
+        try new.writeAll([UInt8](repeating: 8, count: newBytes).span.bytes, at: 0)
+        try new.close()
         let reopened = try Replica(
             at: fixture.directory, readers: 4, finishesRecovery: false,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

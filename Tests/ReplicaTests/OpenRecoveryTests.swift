@@ -279,6 +279,28 @@ import Testing
         #expect(length(of: stray) == 0)
     }
 
+    @Test(
+        "CRASH-2: a file without a row under the number of an item of the remote's is set aside when that is read or truncated",
+        arguments: [true, false])
+    func strayUnderRemoteNumber(isRead: Bool) async throws {
+        let last = try await leave { _, _ in }
+        let stray = InodeNumber(rawValue: last.rawValue + 3)
+        #expect(FileManager.default.createFile(atPath: path(of: stray).string, contents: Data([1, 2, 3])))
+        let replica = try reopen(Opened(), finishesRecovery: false)
+        let directory = try #require(try replica.number("d"))
+        try await replica.list(
+            (0..<5).map { .file("f\($0)", in: "d", size: 100) }, in: directory, open: Opened())
+        #expect(try replica.database.inode(stray)?.kind == .file)
+        if isRead {
+            try await replica.fill(stray)
+        } else {
+            _ = try replica.change(open: Opened()) { try $0.contents.truncate(stray, to: 0, caller: caller) }
+        }
+        #expect(fixture.recoveredFiles.count == 1)
+        try await replica.finishRecovery()
+        #expect(length(of: stray) == (isRead ? 100 : 0) && fixture.recoveredFiles.count == 1)
+    }
+
     @Test("changes during the comparison are not taken for defects") func comparisonBesideChanges() async throws {
         let count = 40
         do {

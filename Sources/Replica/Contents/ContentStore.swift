@@ -33,7 +33,7 @@ struct ContentStore: Sendable {
 
     /// Makes a new content file, all hole, in place of one that may be there.
     ///
-    /// - Parameter isFirst: whether the inode is new: then content that is there belongs to no row, and is set aside.
+    /// - Parameter isFirst: whether the row has had no content file: then one that is there belongs to no row, and is set aside.
     func create(_ number: InodeNumber, size: Int64, isFirst: Bool = false) throws -> FileDescriptor {
         let path = path(of: number)
         func make() throws -> FileDescriptor {
@@ -64,14 +64,20 @@ struct ContentStore: Sendable {
         try path(of: number).unlinkIfPresent()
     }
 
-    /// Whether a content file that fits no row holds nothing that a program has written: it is empty, or it says where a trashed
-    /// item was. The daemon was killed before the transaction that made it was committed.
+    /// Whether a content file that fits no row holds nothing that a program has written: it is empty or all hole, or it says where a
+    /// trashed item was. The transaction that made it was not committed.
     func holdsNothing(_ number: InodeNumber) throws -> Bool {
         let status = try FileStatus(at: path(of: number))
         guard status.kind == .regular, status.size > 0 else { return status.kind == .regular }
-        guard status.size <= TrashInformation.longest else { return false }
         let file = try open(number, .readOnly)
         defer { try? file.close() }
+        do throws(Errno) {
+            _ = try file.seek(to: .data, from: 0)
+        } catch {
+            // A file system without SEEK_DATA has another errno.
+            if error == .noSuchAddressOrDevice { return true }
+        }
+        guard status.size <= TrashInformation.longest else { return false }
         return TrashInformation.isText(try file.readBytes(at: 0, count: Int(status.size)))
     }
 

@@ -14,6 +14,8 @@ package struct ContentBeginning: Sendable {
     package var present: ByteRanges
     /// Whether nothing of the content was here.
     fileprivate var isNew: Bool
+    /// Whether the row had no content file, either.
+    fileprivate var isFirst: Bool
 }
 
 /// The bytes of files: begun, recorded once they are on disk, read, dropped.
@@ -33,7 +35,8 @@ extension Replica {
                     opened = nil
                     let descriptor =
                         try beginning.isNew
-                        ? contents.create(number, size: beginning.size) : contents.open(number, .readWrite)
+                        ? contents.create(number, size: beginning.size, isFirst: beginning.isFirst)
+                        : contents.open(number, .readWrite)
                     opened = descriptor
                     return descriptor
                 }
@@ -60,6 +63,7 @@ extension Replica {
         if let version, version != inode.contentVersion {
             throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: source)
         }
+        let hadFile = try db.hasContentFile(number)
         var begun = inode
         var present = ByteRanges()
         switch inode.content {
@@ -72,7 +76,7 @@ extension Replica {
         }
         return ContentBeginning(
             identifier: source, generation: begun.contentGeneration, version: begun.contentVersion, size: begun.size,
-            present: present, isNew: inode.content == .dataless)
+            present: present, isNew: inode.content == .dataless, isFirst: !hadFile)
     }
 
     /// Records that ranges are on disk. All of a file's bytes make it materialized.

@@ -155,8 +155,9 @@ package struct ContentChanges: LocalPart {
 
     /// Begins a new, empty content in place of whatever is here.
     private func makeEmptyContent(of number: InodeNumber) throws {
-        if try db.hasContentFile(number) { withdrawReplacedContent(of: try inode(number)) }
-        try contents.create(number, size: 0).close()
+        let hadFile = try db.hasContentFile(number)
+        if hadFile { withdrawReplacedContent(of: try inode(number)) }
+        try contents.create(number, size: 0, isFirst: !hadFile).close()
         transaction.withdrawals?.ifNotCommitted { [contents] in try? contents.remove(number) }
         try db.beginEmptyContent(of: number)
     }

@@ -116,7 +116,7 @@ struct TrashDirectories {
         let number = try insert(
             fileName, in: trash.information, kind: .file, permissions: 0o600, size: Int64(bytes.count), .none,
             owner: trash.owner, group: trash.group)
-        let file = try contents.create(number, size: 0)
+        let file = try contents.create(number, size: 0, isFirst: true)
         defer { try? file.close() }
         try file.writeAll(toAbsoluteOffset: 0, bytes)
     }
