@@ -193,6 +193,38 @@ import Testing
         #expect(remarks.isEmpty, "\(remarks)")
     }
 
+    @Test(
+        "CHECK-3: a database that is empty or missing beside its log is damaged, and a rebuild keeps the log",
+        arguments: [true, false])
+    func lostBesideItsLog(isMissing: Bool) async throws {
+        let replica = try await DamagedReplica(isClosed: false)
+        defer { replica.remove() }
+        let log = replica.database.string + "-wal"
+        let before = try #require(FileManager.default.contents(atPath: log))
+        try #require(!before.isEmpty)
+        if isMissing {
+            try FileManager.default.removeItem(atPath: replica.database.string)
+        } else {
+            try Data().write(to: URL(fileURLWithPath: replica.database.string))
+        }
+        let directory = replica.directory
+        #expect(throws: ReplicaDamage.self) { try DomainRecord(ofReplicaIn: directory) }
+        #expect(throws: ReplicaDamage.self) { try DomainRecord.refuseNewerReplica(in: directory) }
+        #expect(throws: ReplicaDamage.self) { try ReplicaInspection.findings(in: directory) }
+        #expect(throws: ReplicaDamage.self) {
+            try Replica(at: directory, readers: 2, logger: DamagedReplica.logger)
+        }
+        #expect(FileManager.default.contents(atPath: log) == before)
+        _ = try ReplicaRebuild.run(in: directory, logger: DamagedReplica.logger)
+        let recovered = directory.appending("recovered").string
+        let kept = (FileManager.default.enumerator(atPath: recovered)?.compactMap { $0 as? String } ?? [])
+            .filter { $0.hasSuffix(ReplicaDatabase.fileName + "-wal") }
+            .compactMap { FileManager.default.contents(atPath: "\(recovered)/\($0)") }
+        #expect(kept == [before])
+        let (reachable, _) = try replica.reachableTexts()
+        #expect(replica.unsent.isSubset(of: reachable))
+    }
+
     private struct CutShort: Error {}
 
     /// All names with the numbers of their inodes, and how many items are pending.

@@ -251,7 +251,8 @@ import Testing
             case .missing: break
             }
             // A log that is left behind goes with the file.
-            try Data().write(to: URL(fileURLWithPath: path + "-wal"))
+            let isLost = damage == .empty || damage == .missing
+            try Data(repeating: 1, count: isLost ? 8192 : 0).write(to: URL(fileURLWithPath: path + "-wal"))
             if damage == .missing {
                 try FileManager.default.removeItem(atPath: path)
             } else {

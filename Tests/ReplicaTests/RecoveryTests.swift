@@ -196,6 +196,18 @@ import Testing
         #expect(try isSyncedByRecovery())
     }
 
+    @Test("a domain can be opened whose daemon was killed before it wrote to the new database") func killedWhileMade()
+        throws
+    {
+        _ = try ContentStore(in: fixture.directory)
+        for name in [ReplicaDatabase.fileName, "contents/.probe"] {
+            #expect(FileManager.default.createFile(atPath: fixture.directory.string + "/" + name, contents: nil))
+        }
+        let replica = try fixture.replica()
+        #expect(replica.findings == [])
+        try replica.close()
+    }
+
     @Test func aDatabaseThatIsNoneIsAClearError() throws {
         let path = fixture.directory.appending(ReplicaDatabase.fileName).string
         #expect(FileManager.default.createFile(atPath: path, contents: Data(repeating: 0x58, count: 8192)))

@@ -29,8 +29,9 @@ extension ReplicaDatabase {
         }
     }
 
-    /// Refuses a file that SQLite would open and that is not what it was. An empty file is a new database to SQLite: where
-    /// there are contents it is what is left of one. Of a damaged header SQLite believes most.
+    /// Refuses a file that SQLite would open and that is not what it was. An empty or missing file is a new database to SQLite, also
+    /// to a connection that only reads, which deletes the log beside it: where there are contents it is what is left of one. Of a
+    /// damaged header SQLite believes most.
     ///
     /// - Throws: ``ReplicaDamage``.
     static func refuseDamagedFile(in directory: FilePath) throws {
@@ -45,11 +46,12 @@ extension ReplicaDatabase {
             if let defect = header.defect { throw ReplicaDamage(defect) }
             return
         }
-        let contents = (try? files.contentsOfDirectory(atPath: directory.appending("contents").string)) ?? []
-        guard !contents.isEmpty || files.fileExists(atPath: DomainSidecar.path(in: directory).string) else { return }
-        // All recent writes may be in the log.
-        let log = (try? files.attributesOfItem(atPath: path + "-wal"))?[.size] as? Int ?? 0
-        guard log == 0 else { return }
+        let names = (try? files.contentsOfDirectory(atPath: directory.appending("contents").string)) ?? []
+        // The content store's probe may be left of a domain that was being made.
+        guard
+            names.contains(where: { !$0.hasPrefix(".") })
+                || files.fileExists(atPath: DomainSidecar.path(in: directory).string)
+        else { return }
         throw ReplicaDamage(files.fileExists(atPath: path) ? "the file is empty" : "the file is missing")
     }
 }

@@ -45,6 +45,7 @@ extension DomainRecord {
     ///
     /// - Throws: `FileProviderError` with the code `newerExtensionVersionFound`; other errors for a database that cannot be read.
     package static func refuseNewerReplica(in directory: FilePath) throws {
+        try ReplicaDatabase.refuseDamagedFile(in: directory)
         let path = directory.appending(ReplicaDatabase.fileName)
         guard FileManager.default.fileExists(atPath: path.string) else { return }
         try read(path.string) { db in try Connections.refuseNewer(db, than: Schema.migrator, at: path.string) }

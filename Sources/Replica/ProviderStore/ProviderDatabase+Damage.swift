@@ -128,13 +128,13 @@ extension ProviderDatabase {
         }
     }
 
-    /// What SQLite does not notice: to it an empty or missing file is a new database, and it believes most of a header.
+    /// What SQLite does not notice: to it an empty or missing file is a new database, whose log it deletes, and it believes most of a
+    /// header.
     private static func defect(ofFileAt path: FilePath, wasMade: Bool) throws -> String? {
         let files = FileManager.default
         func size(_ path: String) -> Int { (try? files.attributesOfItem(atPath: path))?[.size] as? Int ?? 0 }
         guard size(path.string) > 0 else {
-            // All recent writes may be in the log.
-            guard wasMade, size(path.string + "-wal") == 0 else { return nil }
+            guard wasMade else { return nil }
             return files.fileExists(atPath: path.string) ? "the file is empty" : "the file is missing"
         }
         guard let header = DatabaseHeader(at: path) else {
