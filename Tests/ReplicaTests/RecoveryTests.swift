@@ -151,6 +151,28 @@ import Testing
         #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .dataless)
     }
 
+    @Test(
+        "CRASH-2: after a power cut, unsynced content is set aside while removals are held, and in a reimport",
+        arguments: [true, false])
+    func lastCopiesAreSetAside(isReimport: Bool) async throws {
+        try await leave { replica, number in
+            try await replica.fill(number)
+            if isReimport {
+                try await replica.beginReimport(below: .root)
+            } else {
+                try replica.database.set(.changesAreHeld, to: "7")
+            }
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+        }
+        let replica = try fixture.replica()
+        #expect(try replica.database.item(named: "a", in: .root)?.inode.content == .dataless)
+        #expect(fixture.contentFiles.isEmpty)
+        let name = try #require(fixture.recoveredFiles.first)
+        let place = fixture.directory.appending("recovered").appending(name).string
+        #expect(FileManager.default.contents(atPath: place) == Data(repeating: 7, count: 100))
+        #expect(replica.findings.count { $0.contains("'a' may be the last copy") } == 1, "\(replica.findings)")
+    }
+
     @Test func afterAnOrderlyCloseAndABootEverythingIsThere() async throws {
         try await leave { replica, number in
             try await replica.fill(number)

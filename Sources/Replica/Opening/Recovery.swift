@@ -96,35 +96,62 @@ struct Recovery {
     }
 
     /// Content is not synced file by file as it comes from the remote. After a boot that was not preceded by an orderly
-    /// close, what had not been synced since is fetched again rather than trusted.
+    /// close, what had not been synced since is fetched again rather than trusted, and set aside where it may be the last copy.
     ///
     /// That the database is in use is on the disk before the first answer: else a power cut soon after an orderly close would count
     /// as none.
     private mutating func forgetWhatAPowerCutMayHaveTaken() throws {
         let boot = Machine.bootIdentifier
-        let (forgotten, isFirstUse) = try database.write { db -> (Int, Bool) in
-            let lastBoot = try DomainKey.bootIdentifier.string(in: db)
-            let wasClosed = try DomainKey.wasClosed.string(in: db) == "1"
-            let isFirstUse = wasClosed || lastBoot != boot
-            try DomainKey.bootIdentifier.set(boot, in: db)
-            try DomainKey.wasClosed.set("0", in: db)
-            guard let lastBoot, lastBoot != boot, !wasClosed else { return (0, isFirstUse) }
-            try DomainKey.mayMissBytes.set("1", in: db)
-            let numbers = try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT inode.number FROM inode WHERE hasContentFile = 1 AND isDurable = 0
-                        AND content <> \(content: .dataless)
-                        AND NOT \(Recovery.isUnsent)
-                    """)
-            for number in numbers { try db.forgetContent(of: InodeNumber(rawValue: number)) }
-            return (numbers.count, isFirstUse)
+        let withdrawals = ContentWithdrawals(from: contents, of: database)
+        let (forgotten, setAside, isFirstUse) = try withdrawals.run {
+            try database.write { db -> (Int, [String], Bool) in
+                withdrawals.begin()
+                let lastBoot = try DomainKey.bootIdentifier.string(in: db)
+                let wasClosed = try DomainKey.wasClosed.string(in: db) == "1"
+                let isFirstUse = wasClosed || lastBoot != boot
+                try DomainKey.bootIdentifier.set(boot, in: db)
+                try DomainKey.wasClosed.set("0", in: db)
+                guard let lastBoot, lastBoot != boot, !wasClosed else { return (0, [], isFirstUse) }
+                try DomainKey.mayMissBytes.set("1", in: db)
+                let (forgotten, setAside) = try forgetUnsyncedContent(in: db, withdrawals)
+                return (forgotten, setAside, isFirstUse)
+            }
         }
         if isFirstUse { try database.synchronize() }
+        findings += setAside
         if forgotten > 0 {
             findings.append(
                 "the machine stopped without warning: \(forgotten) downloaded files will be fetched again")
         }
+    }
+
+    /// Makes the files dataless whose content was not synced. It may be the last copy while removals are held, because much has
+    /// vanished on the remote, and where a reimport offers items to a remote that may not have them.
+    ///
+    /// - Returns: how many files are fetched again, and what was set aside, in words for the user.
+    private func forgetUnsyncedContent(
+        in db: Database, _ withdrawals: ContentWithdrawals
+    ) throws -> (forgotten: Int, setAside: [String]) {
+        let stamp = FileTimestamp.now.nanosecondsSince1970
+        let isHeld = try DomainKey.changesAreHeld.bytes(in: db) != nil || db.isMarkingReimport()
+        let rows = try db.all(
+            Recovery.unsynced, [], { (number: InodeNumber(rawValue: $0[0]), isOffered: $0[1] as Bool) })
+        var (forgotten, found): (Int, [String]) = (0, [])
+        for row in rows {
+            guard isHeld || row.isOffered, (try? contents.holdsNothing(row.number)) == false,
+                let place = try withdrawals.setAside(row.number, stamp: stamp)
+            else {
+                try db.forgetContent(of: row.number)
+                forgotten += 1
+                continue
+            }
+            try db.dropContent(of: row.number)
+            let words = try db.item(ofInode: row.number).map { "'\($0.name)'" } ?? "inode \(row.number)"
+            found.append(
+                "the machine stopped without warning: the content of \(words) may be the last copy and may miss bytes: it was "
+                    + "moved to '\(place)'")
+        }
+        return (forgotten, found)
     }
 
     /// Finds the writes through the kernel since the last comparison, by the state of each content file. A file that is open
@@ -236,6 +263,13 @@ extension Recovery {
         SELECT number, content = \(content: .partial), fetchAgain FROM inode
         WHERE hasContentFile = 1 AND content <> \(content: .materialized)
             AND (content = \(content: .dataless) OR localBytes = 0 AND size > 0) AND NOT \(isUnsent)
+        """
+
+    /// Files whose content was not synced and is the remote's, and whether the remote is offered them in a reimport. Read after a
+    /// power cut only.
+    static let unsynced = """
+        SELECT number, EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number AND reimport > 0) FROM inode
+        WHERE hasContentFile = 1 AND isDurable = 0 AND content <> \(content: .dataless) AND NOT \(isUnsent)
         """
 
     /// Whether this machine may have the only copy of an inode's content.
