@@ -151,6 +151,23 @@ import Testing
         #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .dataless)
     }
 
+    @Test("CRASH-1: after a power cut a file is fetched again whose download went on after an orderly close")
+    func completedAfterAClose() async throws {
+        try await leave { replica, number in
+            try await replica.fill(number, 0..<50)
+            try replica.close()
+        }
+        do {
+            let replica = try fixture.replica()
+            let number = try #require(try replica.number("a"))
+            #expect(try replica.database.inode(number)?.content == .partial)
+            try await replica.fill(number)
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+        }
+        let replica = try fixture.replica()
+        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .dataless)
+    }
+
     @Test(
         "CRASH-2: after a power cut, unsynced content is set aside while removals are held, and in a reimport",
         arguments: [true, false])

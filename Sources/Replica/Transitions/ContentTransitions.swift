@@ -14,8 +14,8 @@ extension Database {
             """, [number.rawValue])
     }
 
-    /// Replaces the ranges of a partial file that are in its content file. All of its bytes make it materialized, and it
-    /// is no longer to be fetched again.
+    /// Replaces the ranges of a partial file that are in its content file, which was written to since it was synced. All of its bytes
+    /// make it materialized, and it is no longer to be fetched again.
     ///
     /// - Parameters:
     ///   - isComplete: whether the ranges are all of the file.
@@ -34,7 +34,7 @@ extension Database {
         }
         try run(
             """
-            UPDATE inode SET content = ?, localBytes = ?, fetchedFor = COALESCE(?, fetchedFor),
+            UPDATE inode SET content = ?, localBytes = ?, isDurable = 0, fetchedFor = COALESCE(?, fetchedFor),
                 readAt = CASE WHEN ? IS NULL THEN COALESCE(readAt, ?) ELSE ? END,
                 fetchAgain = CASE WHEN ? THEN 0 ELSE fetchAgain END, hasUnusualAllocation = ? WHERE number = ?
             """,
