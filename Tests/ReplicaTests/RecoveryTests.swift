@@ -169,6 +169,35 @@ import Testing
     }
 
     @Test(
+        "WRITE-2: after a power cut, synced content is not trusted to which something was written without a row",
+        arguments: [true, false])
+    func overwrittenWithoutRow(isWritten: Bool) async throws {
+        try await leave { replica, number in
+            try await replica.fill(number)
+            try replica.close()
+        }
+        do {
+            let replica = try fixture.replica()
+            let number = try #require(try replica.number("a"))
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+            if isWritten {
+                // The kernel writes as many bytes. The row that says so does not reach the disk.
+                let file = try replica.contents.open(number, .readWrite)
+                try file.writeAll([UInt8](repeating: 8, count: 100).span.bytes, at: 0)
+                try file.close()
+                try replica.contents.setModificationTime(
+                    of: number, to: FileTimestamp(seconds: FileTimestamp.now.seconds + 1, nanoseconds: 0))
+            }
+        }
+        let replica = try fixture.replica()
+        let number = try #require(try replica.number("a"))
+        let state = isWritten ? ContentState.dataless : .materialized
+        #expect(try replica.database.inode(number)?.content == state)
+        #expect(fixture.recoveredFiles.count == (isWritten ? 1 : 0))
+        #expect(replica.findings.count == (isWritten ? 1 : 0))
+    }
+
+    @Test(
         "CRASH-2: after a power cut, unsynced content is set aside while removals are held, and in a reimport",
         arguments: [true, false])
     func lastCopiesAreSetAside(isReimport: Bool) async throws {

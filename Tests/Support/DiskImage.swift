@@ -58,6 +58,7 @@ package enum DiskImage {
             } else {
                 try Data(contentsOf: URL(fileURLWithPath: old.string)).write(to: URL(fileURLWithPath: new.string))
                 try files.setAttributes(attributes, ofItemAtPath: new.string)
+                try new.setModificationTime(to: status.modified)
             }
         }
     }

@@ -20,6 +20,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case isRebuilt
     /// Whether a power cut may have taken bytes of content files that were not compared with their rows since.
     case mayMissBytes
+    /// When all content files were put on the disk last, in nanoseconds since 1970.
+    case contentsSyncedAt
     /// The boot of the machine during which the database was used last.
     case bootIdentifier
     /// Whether it was closed in order since.

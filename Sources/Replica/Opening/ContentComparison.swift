@@ -17,6 +17,8 @@ struct ContentComparison: RecoveryWork {
     private let logger: Logger
     /// The newest inode when the replica was opened. A content file of a newer one may be there before its row.
     private let newest: InodeNumber
+    /// The last sync of all contents before a power cut; nil if there was none since the last comparison.
+    private let lastSync: FileTimestamp?
     private var findings: [String] = []
     private var files: DirectoryStream?
     /// The last row that was compared; nil once all are.
@@ -30,6 +32,11 @@ struct ContentComparison: RecoveryWork {
         verification = ContentVerification(contents: contents, open: open)
         self.logger = logger
         newest = try database.readCommitted { db in try Self.newestInode(in: db) }
+        if try database.value(of: .mayMissBytes) != nil, let time = try database.value(of: .contentsSyncedAt) {
+            lastSync = Int64(time).map { FileTimestamp(nanosecondsSince1970: $0) }
+        } else {
+            lastSync = nil
+        }
         let directory = try FileDescriptor.openDirectory(contents.directory)
         defer { try? directory.close() }
         files = try DirectoryStream(of: directory)
@@ -103,8 +110,8 @@ struct ContentComparison: RecoveryWork {
     // MARK: - Rows without a file
 
     static let rows = """
-        SELECT number, size, content, localBytes FROM inode WHERE hasContentFile = 1 AND number > ? AND number <= ?
-        ORDER BY number LIMIT ?
+        SELECT number, size, content, localBytes, isDurable, modifiedAt FROM inode
+        WHERE hasContentFile = 1 AND number > ? AND number <= ? ORDER BY number LIMIT ?
         """
 
     private mutating func compareRows() throws {
@@ -112,18 +119,24 @@ struct ContentComparison: RecoveryWork {
         let rows = try database.readCommitted { db in
             try db.all(
                 Self.rows, [last.rawValue, newest.rawValue, Int64(Self.rowsInStep)],
-                {
-                    (
-                        number: InodeNumber(rawValue: $0[0]), size: $0[1] as Int64,
-                        isEmpty: ($0[2] as Int) == 2 && ($0[3] as Int64) == 0
+                { columns in
+                    let isEmpty = (columns[2] as Int) == 2 && (columns[3] as Int64) == 0
+                    return (
+                        number: InodeNumber(rawValue: columns[0]), size: columns[1] as Int64, isEmpty: isEmpty,
+                        isDurable: columns[4] as Bool, modifiedAt: FileTimestamp(nanosecondsSince1970: columns[5])
                     )
                 })
         }
         lastRow = rows.count < Self.rowsInStep ? nil : rows.last?.number
         for row in rows {
             let status = try? FileStatus(at: contents.path(of: row.number))
-            if status?.kind == .regular, status?.size == row.size, !(row.isEmpty && row.size > 0) { continue }
-            findings += try database.write { db in try verification.verify(row.number, in: db) }
+            if let status, status.kind == .regular, status.size == row.size, !(row.isEmpty && row.size > 0) {
+                guard let lastSync, row.isDurable,
+                    ContentVerification.isWrittenWithoutRow(
+                        modifiedAt: FileTimestamp(status.modified), row: row.modifiedAt, after: lastSync)
+                else { continue }
+            }
+            findings += try database.write { db in try verification.verify(row.number, after: lastSync, in: db) }
         }
     }
 }

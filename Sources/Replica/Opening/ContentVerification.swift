@@ -17,9 +17,13 @@ struct ContentVerification {
 
     /// Compares a row with its content file, and corrects the one or the other.
     ///
-    /// - Parameter mayBeInUse: false if no process has seen content of the file or may write to it, although it is being opened.
+    /// - Parameters:
+    ///   - mayBeInUse: false if no process has seen content of the file or may write to it, although it is being opened.
+    ///   - lastSync: the last sync of all contents before a power cut; nil if there was none since the last comparison.
     /// - Returns: what was found and corrected, in words for the user.
-    func verify(_ number: InodeNumber, mayBeInUse: Bool = true, in db: Database) throws -> [String] {
+    func verify(
+        _ number: InodeNumber, mayBeInUse: Bool = true, after lastSync: FileTimestamp? = nil, in db: Database
+    ) throws -> [String] {
         // A file that is being written, or was and is not compared yet, has another length than its row.
         guard try db.hasContentFile(number), let inode = try db.inode(number), inode.contentStamp == nil,
             !mayBeInUse || !open.isOpenForWriting(number)
@@ -50,7 +54,8 @@ struct ContentVerification {
             try loseContent(of: number, in: db)
             return found + ["what was written to \(words) and is not on the remote is not in its place any more"]
         }
-        let length = try contents.status(of: number).size
+        let status = try contents.status(of: number)
+        let length = status.size
         if isUnsent, try Self.missesBytes(number, length: length, of: inode.size, in: db) {
             // What is left must not take the place of what the remote has.
             guard !mayBeInUse || !open.isOpen(number) else { return [] }
@@ -79,11 +84,29 @@ struct ContentVerification {
             try db.dropContent(of: number)
             return found
         }
+        if let lastSync, inode.content == .materialized, !isUnsent,
+            Self.isWrittenWithoutRow(modifiedAt: status.modifiedAt, row: inode.modifiedAt, after: lastSync),
+            try db.isContentDurable(number)
+        {
+            let found = try setAside(
+                name, because: "something was written to it before the power cut, and not recorded")
+            try db.dropContent(of: number)
+            return found
+        }
         if inode.content == .materialized, inode.localBytes == 0, inode.size > 0, !isUnsent {
             try contents.remove(number)
             try db.dropContent(of: number)
         }
         return []
+    }
+
+    /// Whether the kernel has written to a content file that was synced, and a power cut has taken the row that says so. Such content
+    /// may have as many bytes as before.
+    static func isWrittenWithoutRow(
+        modifiedAt: FileTimestamp, row: FileTimestamp, after lastSync: FileTimestamp
+    ) -> Bool {
+        // A program may have set the time, with a row that says so.
+        modifiedAt > lastSync && modifiedAt != row
     }
 
     /// The row of a file, if its content file has the length that the row says, or may have another.

@@ -285,4 +285,9 @@ extension Database {
         let query = "SELECT \(Recovery.isUnsent) FROM inode WHERE number = ?"
         return try one(query, [number.rawValue], { $0[0] as Bool }) ?? false
     }
+
+    /// Whether an inode's content was on the disk at the last sync of all contents.
+    func isContentDurable(_ number: InodeNumber) throws -> Bool {
+        try one("SELECT isDurable FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool }) ?? false
+    }
 }

@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import GRDB
 import Logging
@@ -123,9 +124,10 @@ extension Replica {
         defer { try? folder.close() }
         // The checkpoint before the file system is synced.
         try providerStore.close()
+        let begun = FileTimestamp.now
         try folder.syncFileSystem()
         try database.write { db in
-            try db.noteDurableContents()
+            try db.noteDurableContents(at: begun)
             try DomainKey.wasClosed.set("1", in: db)
         }
     }

@@ -115,8 +115,11 @@ extension Database {
     }
 
     /// All content files are on the disk. Precondition: their file system was synced.
-    func noteDurableContents() throws {
+    ///
+    /// - Parameter time: when the sync began.
+    func noteDurableContents(at time: FileTimestamp) throws {
         try run("UPDATE inode SET isDurable = 1 WHERE hasContentFile = 1 AND isDurable = 0", [])
+        try DomainKey.contentsSyncedAt.set(String(time.nanosecondsSince1970), in: self)
     }
 
     /// Records when a file was opened, at most once a minute.
