@@ -35,6 +35,7 @@ extension SyncEngine {
                 for notifier in notifiers { await notifier.start() }
             }
             await budget.start(evictor: downloads)
+            contentSyncer.start()
         }
     }
 
@@ -89,6 +90,7 @@ extension SyncEngine {
         await listings.stop()
         await downloads.stopAll()
         await accessTimes.write()
+        await contentSyncer.stop()
         await closedFiles.stop()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [provider = calls.provider] in await provider.invalidate() }

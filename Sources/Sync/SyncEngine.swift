@@ -19,6 +19,7 @@ package final class SyncEngine: SyncPart {
     let materializer: BackgroundMaterializer
     let budget: CacheBudget
     let accessTimes: AccessTimes
+    let contentSyncer: ContentSyncer
     let closedFiles: ClosedFileChanges
     let schedule: RefreshSchedule
     let uploads: Uploads
@@ -93,6 +94,7 @@ package final class SyncEngine: SyncPart {
         accessTimes = AccessTimes(replica: replica)
         let budget = CacheBudget(replica: replica, accessTimes: accessTimes, warnings: warnings, limits: cacheLimits)
         self.budget = budget
+        contentSyncer = ContentSyncer(replica: replica)
         let commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
             onCommit: {
@@ -143,7 +145,8 @@ package final class SyncEngine: SyncPart {
         let feed = ChangeFeed(
             context, listings: listings, root: root, askForRound: { schedule.refreshInTime() })
         self.feed = feed
-        let downloads = Downloads(context, budget: budget, offers: offers, feed: feed, accounting: accounting)
+        let downloads = Downloads(
+            context, budget: budget, syncer: contentSyncer, offers: offers, feed: feed, accounting: accounting)
         self.downloads = downloads
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)

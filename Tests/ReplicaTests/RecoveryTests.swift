@@ -4,6 +4,7 @@ import Logging
 import ReplicaTestSupport
 import Syscalls
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica
@@ -195,6 +196,30 @@ import Testing
         #expect(try replica.database.inode(number)?.content == state)
         #expect(fixture.recoveredFiles.count == (isWritten ? 1 : 0))
         #expect(replica.findings.count == (isWritten ? 1 : 0))
+    }
+
+    @Test(
+        "WRITE-2: content that was synced while the replica was in use survives a power cut, and other content does not"
+    )
+    func syncedWithoutAClose() async throws {
+        do {
+            let replica = try fixture.replica()
+            try await replica.list([.file("a", size: 100), .file("b", size: 100)], open: fixture.open)
+            let (early, late) = (try #require(try replica.number("a")), try #require(try replica.number("b")))
+            try await replica.fill(early)
+            try replica.database.set(.mayMissBytes, to: "1")
+            #expect(try !replica.syncContents())
+            try replica.database.set(.mayMissBytes, to: nil as String?)
+            // A change time that was given just now may be given to another write.
+            let isSynced = try await eventually { try replica.syncContents() }
+            #expect(isSynced)
+            try await replica.fill(late)
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+        }
+        let replica = try fixture.replica()
+        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .materialized)
+        #expect(try replica.database.inode(#require(try replica.number("b")))?.content == .dataless)
+        #expect(replica.findings.count == 1 && fixture.recoveredFiles.isEmpty, "\(replica.findings)")
     }
 
     @Test(

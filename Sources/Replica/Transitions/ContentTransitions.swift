@@ -119,7 +119,21 @@ extension Database {
     /// - Parameter time: when the sync began.
     func noteDurableContents(at time: FileTimestamp) throws {
         try run("UPDATE inode SET isDurable = 1 WHERE hasContentFile = 1 AND isDurable = 0", [])
+        try setContentsSynced(at: time)
+    }
+
+    /// Records when a sync of all content files began, with all rows that were committed by then.
+    func setContentsSynced(at time: FileTimestamp) throws {
         try DomainKey.contentsSyncedAt.set(String(time.nanosecondsSince1970), in: self)
+    }
+
+    /// The content file of a generation is on the disk. Precondition: nothing was written to it since the sync began.
+    func noteDurableContent(of number: InodeNumber, generation: Int64) throws {
+        try run(
+            """
+            UPDATE inode SET isDurable = 1 WHERE number = ? AND contentGeneration = ? AND hasContentFile = 1
+                AND content = \(content: .materialized) AND contentStamp IS NULL
+            """, [number.rawValue, generation])
     }
 
     /// Records when a file was opened, at most once a minute.

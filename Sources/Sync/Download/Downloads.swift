@@ -7,6 +7,7 @@ import SystemPackage
 actor Downloads: ContentEvictor, SyncPart {
     nonisolated let context: SyncContext
     private let budget: CacheBudget
+    private let syncer: ContentSyncer
     private let accounting: (any FetchAccounting)?
     private let offers: OfferQueue
     private let feed: ChangeFeed
@@ -30,12 +31,13 @@ actor Downloads: ContentEvictor, SyncPart {
 
     /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
     init(
-        _ context: SyncContext, budget: CacheBudget, offers: OfferQueue, feed: ChangeFeed,
+        _ context: SyncContext, budget: CacheBudget, syncer: ContentSyncer, offers: OfferQueue, feed: ChangeFeed,
         accounting: (any FetchAccounting)?
     ) {
         self.context = context
         self.feed = feed
         self.budget = budget
+        self.syncer = syncer
         self.offers = offers
         self.accounting = accounting
     }
@@ -258,6 +260,7 @@ actor Downloads: ContentEvictor, SyncPart {
                     cause: download.cause)
                 if let effects { publish(effects, of: download.number) }
                 budget.wake()
+                syncer.wake()
                 guard !download.isRunning else { return }
                 events.tell(
                     .downloaded, of: download.number, named: name(of: download.number), bytes: ranges.count,

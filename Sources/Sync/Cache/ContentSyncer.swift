@@ -1,0 +1,34 @@
+import FileProvider
+import Replica
+
+/// Puts downloaded content on the disk some minutes after it has arrived, so that a power cut does not take it. Nothing runs while
+/// nothing arrives.
+struct ContentSyncer: Sendable {
+    private let replica: Replica
+    private let signal = WakeSignal()
+
+    /// One sync of the file system is enough for all that arrives meanwhile.
+    static let usualPause = Duration.seconds(600)
+
+    init(replica: Replica) { self.replica = replica }
+
+    /// Content was recorded. Returns at once; from any thread.
+    func wake() { signal.wake() }
+
+    func start(pause: Duration = Self.usualPause) {
+        signal.run { [replica, signal] in
+            try? await Task.sleep(for: pause)
+            guard !Task.isCancelled else { return .zero }
+            // After a failure the next download leads to another sync.
+            let isDone = try? await BlockingWork.run { try replica.syncContents() }
+            if isDone == false { signal.wake() }
+            return .zero
+        }
+    }
+
+    /// Returns when no sync runs any more.
+    func stop() async {
+        signal.stop()
+        await signal.ended()
+    }
+}
