@@ -221,6 +221,20 @@ import Testing
         }
     }
 
+    @Test("S3-12: keys with characters that are markup in XML, and combining marks after them, are renamed")
+    func markupInKeys() async throws {
+        #expect(S3Client.escaped("a&\u{301}").utf8.elementsEqual("a&amp;\u{301}".utf8))
+        #expect(S3Client.escaped("<\u{FE0F}>\"").utf8.elementsEqual("&lt;\u{FE0F}&gt;&quot;".utf8))
+        try await withBucket { bucket, remote in
+            for name in ["1&\u{301}", "2<\u{FE0F}", "3&\u{FE0F}", "4\u{FFFF}"] {
+                try await bucket.put("\(bucket.prefix)a/\(name)", "x")
+            }
+            _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            #expect(remote.moves.records.isEmpty)
+            #expect(try await shown(remote) == ["b"])
+        }
+    }
+
     @Test("S3-14: a rename that the server does not let us end blocks no operation on its new place")
     func stuckDeletions() async throws {
         try await withBucket { bucket, remote in

@@ -219,4 +219,39 @@ import Testing
             #expect(remote.moves.records.isEmpty)
         }
     }
+
+    @Test("S3-14: a rename whose end the server refuses as a wrong request blocks no other place", arguments: [2, 3])
+    func renamingWhoseEndIsRefused(count: Int) async throws {
+        try await withStore("keeps=top/a/", "refusal=InvalidRequest") { remote, store in
+            for number in 1...count { try await store.put("x", to: "top/a/\(number)") }
+            try await store.put("x", to: "top/other/file")
+            await #expect(throws: FileProviderError.self) {
+                try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
+            }
+            #expect(remote.moves.records.map(\.stage) == [.deleting])
+            let names = try await remote.entries(in: RemotePath("other"), from: nil, limit: 9).entries.map(\.name)
+            #expect(names == ["file"])
+            _ = try await write("new", remote, if: .absent, to: "other/new")
+        }
+    }
+
+    @Test("S3-14: copies of an old rename that the server does not delete block no other place")
+    func oldCopiesThatAreNotDeleted() async throws {
+        try await withStore("keeps=top/b/", "refusal=InvalidRequest") { remote, store in
+            let rename = MoveRecord(from: "top/a/", to: "top/b/", stage: .copying, begun: 0, identifier: "own")
+            for key in ["top/a/1", "top/b/1", "top/other/file"] { try await store.put("text", to: key) }
+            let tag = try #require(try await remote.client.object("top/b/1")).tag
+            try await store.put("text", to: "top/b/1", mark: rename.mark(at: "top/b/1", ofCopied: tag))
+            try remote.moves.save(rename)
+            for _ in 1...2 {
+                let names = try await remote.entries(in: RemotePath("other"), from: nil, limit: 9).entries.map(\.name)
+                #expect(names == ["file"])
+            }
+            #expect(remote.moves.records.map(\.isTree) == [true] && remote.moves.isStuck(rename))
+            // What is made in the new place is shown.
+            _ = try await write("new", remote, if: .absent, to: "b/new")
+            let names = try await remote.entries(in: RemotePath("b"), from: nil, limit: 9).entries.map(\.name)
+            #expect(Set(names).isSuperset(of: ["new"]))
+        }
+    }
 }

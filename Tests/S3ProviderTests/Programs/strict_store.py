@@ -20,7 +20,7 @@ answers=other: the answer to a PUT has another tag than all later answers.
 unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
 refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag, and a DELETE.
 slow=KEY: its deletion takes a second, and is in the log before.
-keeps=PREFIX: what begins so is not deleted.
+keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
@@ -169,7 +169,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_delete_object(self, key, query, body):
         if "keeps" in options and key.startswith(options["keeps"]):
-            return self.refuse(403, "AccessDenied")
+            return self.refuse(400 if "refusal" in options else 403, options.get("refusal", "AccessDenied"))
         looks = options.get("ignores", "batches") == "batches" and "unquoted" not in options
         if not deletes(key, self.headers.get("If-Match") if looks else None):
             return self.refuse(412, "PreconditionFailed")
@@ -184,7 +184,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             wanted = wanted and "ignores" not in options and xml.sax.saxutils.unescape(wanted[1], {"&quot;": '"'})
             isKept = "keeps" in options and key[1].startswith(options["keeps"])
             if isKept or wanted and options.get("refuses") == "batches":
-                refused += f"<Error><Key>{key[1]}</Key><Code>AccessDenied</Code></Error>"
+                code = options.get("refusal", "AccessDenied")
+                refused += f"<Error><Key>{key[1]}</Key><Code>{code}</Code></Error>"
             elif not deletes(xml.sax.saxutils.unescape(key[1]), wanted):
                 refused += f"<Error><Key>{key[1]}</Key><Code>PreconditionFailed</Code></Error>"
         self.answer(200, f"<DeleteResult>{refused}</DeleteResult>".encode())

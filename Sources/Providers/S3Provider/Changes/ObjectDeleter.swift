@@ -22,7 +22,7 @@ struct ObjectDeleter: Sendable {
         let support = preconditions.known ?? .none
         // A character that XML cannot hold would spoil the whole request.
         func isPlain(_ deletion: Deletion) -> Bool {
-            deletion.key.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE }
+            deletion.key.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE && $0.value != 0xFFFF }
         }
         let plain = deletions.filter(isPlain)
         var single = deletions.filter { !isPlain($0) }

@@ -51,14 +51,16 @@ struct ObjectMover: Sendable {
 
     /// Undoes interrupted renames before something is made, written or deleted in their old or new places: a copy of a
     /// removed object would become visible in the end. A rename that the server does not let us undo blocks nothing; a
-    /// change in its old place drops its record, because what is made there must be shown.
+    /// change in its old place, or in its hidden one, drops its record, because what is made there must be shown.
     ///
     /// The caller has claimed the keys, so a rename that runs there is one that another caller undoes.
     ///
     /// - Parameter wanted: a rename that is to be continued.
     func settle(over keys: [String], but wanted: MoveRecord? = nil) async throws {
         for record in moves.records where moves.isStuck(record) && !moves.isRunning(record) {
-            let isOver = keys.contains { MoveJournal.holds(record.from, $0) || MoveJournal.holds($0, record.from) }
+            let isOver = keys.contains { key in
+                [record.from, record.hidden].contains { MoveJournal.holds($0, key) || MoveJournal.holds(key, $0) }
+            }
             if isOver, !record.hasPlaces(of: wanted) { moves.remove(record) }
         }
         while let record = keys.lazy.flatMap({ moves.records(over: $0) }).first(where: {

@@ -68,22 +68,34 @@ final class S3Remote: PathRemote {
     private func ready() async throws {
         // In a read-only domain they wait for a start in which it is writable.
         if manager.domain.isReadOnly { return }
-        for record in moves.abandonedDeletions {
-            do {
-                try await S3Failure.translating { try await mover.undo(record) }
-            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
-                // The server is busy: the next call tries it again.
-            } catch let error as FileProviderError where error.code.reaction == .giveUpAsking {
-                moves.noteStuck(record)
-                manager.report("what was renamed cannot be deleted from '\(record.from)': \(error.message)")
-            }
-        }
+        for record in moves.abandonedDeletions { _ = try await end(record) }
         if isReady.withLock({ $0 }) { return }
-        for record in moves.records where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 {
-            try await S3Failure.translating { try await mover.undo(record) }
+        for record in moves.records
+        where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 && !moves.isStuck(record) {
+            guard try await end(record) else { return }
         }
         let isFirst = isReady.withLock { !exchange(&$0, with: true) }
         if isFirst { Task { [writer] in await writer.copier.multipart.abortLeftovers() } }
+    }
+
+    /// Ends an interrupted rename. One that the server does not let us end must not fail the calls for other places.
+    ///
+    /// - Returns: false if the next call tries it again.
+    /// - Throws: what makes the whole domain wait, and cancellation.
+    private func end(_ record: MoveRecord) async throws -> Bool {
+        do {
+            try await S3Failure.translating { try await mover.undo(record) }
+        } catch let error as FileProviderError {
+            switch (error.code, error.code.reaction) {
+            case (_, .latchDomain), (_, .stop): throw error
+            // The server is busy, or this machine short of something.
+            case (.providerDomainTemporarilyUnavailable, _), (.timedOut, _), (.posix, _): return false
+            default:
+                moves.noteStuck(record)
+                manager.report("what was renamed cannot be deleted from '\(record.hidden)': \(error.message)")
+            }
+        }
+        return true
     }
 
     /// Changes what is at a path once earlier changes there have ended, nothing of an interrupted rename is left there, and no
