@@ -254,4 +254,23 @@ import Testing
             #expect(Set(names).isSuperset(of: ["new"]))
         }
     }
+
+    @Test(
+        "S3-6: a mode is not sent where the server may copy what another client has just written",
+        arguments: ["lists=other", "ignores=sources"])
+    func sourcesThatAreNotCompared(on server: String) async throws {
+        // The object is overwritten after it was listed, and before it would be copied.
+        try await withStore(server, "overtakes=HEAD top/file") { remote, store in
+            try await store.put("one", to: "top/file")
+            let before = try await remote.entry(at: RemotePath("file"))
+            let (entry, notStored) = try await remote.set(
+                RemoteAttributes(permissions: 0o640), of: RemotePath("file"), kind: .file)
+            #expect(entry.tag == before.tag && notStored.contains(.permissions))
+            try await store.put("theirs", to: "top/file")
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await write("ours", remote, if: .unchanged(tag: before.tag))
+            }
+            #expect(try await store.ask("curl -sS \"$at/bucket/top/file\"") == "theirs")
+        }
+    }
 }

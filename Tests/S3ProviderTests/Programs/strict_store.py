@@ -5,7 +5,7 @@ expired=TOKEN: requests with this session token are refused.
 region=REGION: those signed for another region are.
 ignores: conditions are ignored.
 ignores=deletes: those of deletions are; ignores=batches: those of deletions of many are; ignores=copies: that the key
-of a copy must be free is.
+of a copy must be free is; ignores=sources: those of what is copied are.
 refuses=batches: deletions of many that have conditions are forbidden.
 meanwhile=KEY: just before this is deleted for the first time, another client writes it anew.
 overtakes=METHOD KEY: the first such request is refused as by a busy server, and another client writes the key then;
@@ -131,7 +131,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             original = objects.get(place)
             if original is None:
                 return self.refuse(404, "NoSuchKey")
-            if self.headers.get("x-amz-copy-source-if-match", tag(original)) != tag(original):
+            wanted = self.headers.get("x-amz-copy-source-if-match", tag(original))
+            if wanted != tag(original) and options.get("ignores") != "sources":
                 return self.refuse(412, "PreconditionFailed")
             looks = options.get("ignores", "deletes") not in ("", "copies")
             if looks and self.headers.get("If-None-Match") == "*" and key in objects:
@@ -170,7 +171,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_delete_object(self, key, query, body):
         if "keeps" in options and key.startswith(options["keeps"]):
             return self.refuse(400 if "refusal" in options else 403, options.get("refusal", "AccessDenied"))
-        looks = options.get("ignores", "batches") == "batches" and "unquoted" not in options
+        looks = options.get("ignores", "batches") in ("batches", "sources") and "unquoted" not in options
         if not deletes(key, self.headers.get("If-Match") if looks else None):
             return self.refuse(412, "PreconditionFailed")
         self.answer(204)
@@ -181,7 +182,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         refused = ""
         for listed in re.findall("<Object>(.*?)</Object>", body.decode()):
             key, wanted = (re.search(f"<{name}>(.*?)</{name}>", listed) for name in ("Key", "ETag"))
-            wanted = wanted and "ignores" not in options and xml.sax.saxutils.unescape(wanted[1], {"&quot;": '"'})
+            wanted = wanted and options.get("ignores", "sources") == "sources" and xml.sax.saxutils.unescape(wanted[1], {"&quot;": '"'})
             isKept = "keeps" in options and key[1].startswith(options["keeps"])
             if isKept or wanted and options.get("refuses") == "batches":
                 code = options.get("refusal", "AccessDenied")

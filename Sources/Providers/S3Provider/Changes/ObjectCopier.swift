@@ -17,12 +17,13 @@ struct ObjectCopier: Sendable {
         case free
     }
 
-    /// Copies an object as it was listed onto itself.
+    /// Copies an object onto itself, on a server that was seen to compare the ETags of sources. So each attempt, also a repeated
+    /// one, copies only the listed content.
     ///
     /// - Parameter metadata: replaces the object's, where it says so.
-    /// - Returns: as ``copy(_:toFree:marked:)``.
+    /// - Returns: the copy's ETag.
     func copy(_ original: S3Object, replacing metadata: HTTPFields) async throws -> String {
-        try await copy(original, to: original.key, .itself, metadata)
+        try await copy(original, to: original.key, .itself, metadata, isConditional: true)
     }
 
     /// Copies an object as it was listed, with its metadata, to a key that no object has.
@@ -36,10 +37,10 @@ struct ObjectCopier: Sendable {
         metadata[ObjectMetadata.rename] = mark
         do {
             do {
-                return try await copy(original, to: key, .free, metadata)
+                return try await copy(original, toFree: key, metadata)
             } catch let failure as S3Failure where failure.code == "MetadataTooLarge" && mark != nil {
                 metadata[ObjectMetadata.rename] = nil
-                return try await copy(original, to: key, .free, metadata)
+                return try await copy(original, toFree: key, metadata)
             }
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
             // It may be the condition on the original, or that on the copy.
@@ -52,15 +53,13 @@ struct ObjectCopier: Sendable {
         if try await client.object(key) != nil { throw Occupied() }
     }
 
-    private func copy(
-        _ original: S3Object, to key: String, _ target: Target, _ metadata: HTTPFields
-    ) async throws -> String {
-        if client.listsOtherTags { return try await copy(original, to: key, target, metadata, isConditional: false) }
+    private func copy(_ original: S3Object, toFree key: String, _ metadata: HTTPFields) async throws -> String {
+        if client.listsOtherTags { return try await copy(original, to: key, .free, metadata, isConditional: false) }
         do {
-            return try await copy(original, to: key, target, metadata, isConditional: true)
-        } catch let failure as S3Failure where failure.isUnmetCondition && target == .free {
+            return try await copy(original, to: key, .free, metadata, isConditional: true)
+        } catch let failure as S3Failure where failure.isUnmetCondition {
             guard try await client.listed(original.key)?.tag == original.tag else { throw failure }
-            return try await copy(original, to: key, target, metadata, isConditional: false)
+            return try await copy(original, to: key, .free, metadata, isConditional: false)
         }
     }
 

@@ -284,9 +284,10 @@ struct ObjectWriter: Sendable {
     ) async throws -> (entry: RemoteEntry, notStored: ItemFields) {
         let others: ItemFields = [.extendedAttributes, .creationDate]
         guard let present = try await tree.entry(at: path), present.kind == kind else { throw S3Tree.missing(path) }
-        // A multipart object would get another ETag, and so be another content for all other clients.
+        // A multipart object would get another ETag, and so be another content for all other clients. Where the server does not
+        // compare the source's ETag, the copy may be of what another client has just written.
         guard kind == .file, attributes.contentModificationDate != nil || attributes.permissions != nil,
-            (present.size ?? 0) <= settings.largestCopy,
+            await preconditions.support().comparesSources, (present.size ?? 0) <= settings.largestCopy,
             let object = try await client.listed(tree.key(of: path)), !object.tag.contains("-"),
             records.known(object).utf8.elementsEqual(present.tag)
         else { return (present, others.union([.contentModificationDate, .permissions])) }

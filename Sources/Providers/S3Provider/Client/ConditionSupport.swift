@@ -19,6 +19,8 @@ struct ConditionSupport: Sendable, Hashable {
     var onCreating = false
     /// `If-None-Match: *` keeps a copy from replacing an object.
     var onCopying = false
+    /// `x-amz-copy-source-if-match`: only an object with the wanted ETag is copied.
+    var comparesSources = false
     /// `If-Match` of a PUT; nil: it is not relied on, and the object is compared first.
     var replacing: Spelling?
     /// `If-Match` of a DELETE.

@@ -127,15 +127,18 @@ final class Preconditions: Sendable {
     private func probe() async -> ConditionSupport? {
         async let writing = probing(ConditionSupport.none) { try await self.probeWriting($0) }
         async let copying = probing(false) { try await self.probeCopying($0) }
+        async let comparing = probing(false) { try await self.probeSources($0) }
         async let deleting = probing(ConditionSupport.Spelling?.none) { try await self.probeDeleting($0) }
         async let deletingMany = probing(ConditionSupport.Spelling?.none) { try await self.probeDeletingMany($0) }
-        guard var found = await writing, let isCopying = await copying, let one = await deleting,
-            let many = await deletingMany
+        guard var found = await writing, let isCopying = await copying, let isComparing = await comparing,
+            let one = await deleting, let many = await deletingMany
         else { return nil }
+        found.comparesSources = isComparing
         found.onCopying = found.onCreating && isCopying
         if found.listsOtherTags {
             client.noteOtherTagsListed()
             found.replacing = nil
+            found.comparesSources = false
         } else if found.onCreating {
             // The preconditions of deletions are relied on only where those of writes are honoured.
             (found.deleting, found.deletingMany) = (one, one == nil ? nil : many)
@@ -208,6 +211,23 @@ final class Preconditions: Sendable {
                 return false
             }
             return try await self.send("PUT", copy, fields) == nil
+        } ?? false
+    }
+
+    private func probeSources(_ key: String) async throws -> Bool {
+        guard let tag = try await makeObject(key) else { return false }
+        return await probing(false) { copy in
+            func isCopied(ifTagged tag: String) async throws -> Bool {
+                let fields: HTTPFields = [
+                    "x-amz-copy-source": self.client.copySource(key), "x-amz-copy-source-if-match": tag,
+                ]
+                return try await self.send("PUT", copy, fields) != nil
+            }
+            // The response alone is not trusted.
+            guard try await !isCopied(ifTagged: Self.wrongTag), try await self.client.object(copy) == nil,
+                try await isCopied(ifTagged: tag)
+            else { return false }
+            return try await self.client.object(copy) != nil
         } ?? false
     }
 
