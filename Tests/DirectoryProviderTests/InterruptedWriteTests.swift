@@ -14,18 +14,20 @@ import Testing
     private static let new = "the new content, longer"
 
     /// Leaves a file as a crash, and perhaps another program after it, leaves it.
-    private func interrupt(_ remote: FolderRemote, _ session: ProviderSession, leaving content: String) async throws
-        -> (copy: String, item: FileProviderItem)
-    {
-        try await remote.write(Array(Self.old.utf8), to: "one")
-        let item = try await session.find("one")
+    private func interrupt(
+        _ remote: FolderRemote, _ session: ProviderSession, leaving content: String, in directory: String? = nil
+    ) async throws -> (copy: String, item: FileProviderItem) {
+        let prefix = directory.map { $0 + "/" } ?? ""
+        try await remote.write(Array(Self.old.utf8), to: prefix + "one")
+        let item = try await session.find(prefix + "one")
         let copy = HiddenName.make()
-        try await remote.write(Array(Self.new.utf8), to: copy)
+        try await remote.write(Array(Self.new.utf8), to: prefix + copy)
         let edit = InPlaceEdit(
-            directory: [], name: "one", file: FolderItems.file(of: item.itemIdentifier), copy: copy,
+            directory: directory.map { [$0] } ?? [], name: "one", file: FolderItems.file(of: item.itemIdentifier),
+            copy: copy,
             begun: Int64(Date().timeIntervalSince1970), size: Int64(Self.old.utf8.count))
         try session.manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace)
-        try await remote.write(Array(content.utf8), to: "one")
+        try await remote.write(Array(content.utf8), to: prefix + "one")
         return (copy, item)
     }
 
@@ -116,6 +118,70 @@ import Testing
             let provider = try await remote.makeProvider(for: session.manager)
             await provider.invalidate()
             #expect(try content(remote) == Self.new)
+        }
+    }
+
+    @Test("FOLDER-4: the copy of a write that waits is no leftover, however old it is")
+    func copyIsNoLeftover() async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
+            let early = try DirectoryProvider(root: remote.root, manager: session.manager, leftoverAge: 0)
+            let listed = try await ProviderSession(provider: early, manager: session.manager).list()
+            await early.invalidate()
+            #expect(listed.map(\.filename) == ["one"])
+            #expect(FileManager.default.fileExists(atPath: remote[copy]))
+            try other.close()
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(try content(remote) == Self.new)
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+        }
+    }
+
+    @Test("FOLDER-4: an interrupted write is completed under another name of the file", arguments: [true, false])
+    func renamedMeanwhile(isReplaced: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            try remote.link("one", as: "two")
+            try FileManager.default.moveItem(atPath: remote["one"], toPath: remote["three"])
+            if isReplaced { try await remote.write(Array("another file".utf8), to: "one") }
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(remote.text("two") == Self.new && remote.text("three") == Self.new)
+            #expect(remote.text("one") == (isReplaced ? "another file" : ""))
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
+    @Test("FOLDER-4: an interrupted write is completed after another program has renamed the directory")
+    func directoryRenamedMeanwhile() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote["renamed"])
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(remote.text("renamed/one") == Self.new)
+            #expect(!FileManager.default.fileExists(atPath: remote["renamed/" + copy]))
+        }
+    }
+
+    @Test("FOLDER-4: the new content of a file that is not found, or the loss of the content, is reported")
+    func notFound() async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            try FileManager.default.removeItem(atPath: remote["one"])
+            let early = try await remote.makeProvider(for: session.manager)
+            await early.invalidate()
+            #expect(remote.text(copy) == Self.new)
+            #expect(session.manager.warnings.filter { $0.contains(copy) }.count == 1)
+            try FileManager.default.removeItem(atPath: remote[copy])
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(session.manager.warnings.filter { $0.contains("was removed from the source") }.count == 1)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
         }
     }
 

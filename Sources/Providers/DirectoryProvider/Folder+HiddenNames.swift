@@ -12,7 +12,7 @@ extension Folder {
         // The change time, because the modification time is that of the uploaded item.
         if let name = String(validating: bytes, as: UTF8.self),
             let status = try? FileStatus(of: name, in: directory),
-            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge
+            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge, !isNeeded(name)
         {
             switch status.kind {
             case .regular: try? directory.unlink(named: name)
@@ -21,6 +21,15 @@ extension Folder {
             }
         }
         return false
+    }
+
+    /// Whether a hidden file is the only complete copy of the content of an interrupted write.
+    private func isNeeded(_ name: String) -> Bool {
+        do {
+            return try manager.store.get(ProviderStoreKey(name), in: InPlaceEdit.namespace) != nil
+        } catch {
+            return true
+        }
     }
 
     private func removeTree(_ name: String, in directory: FileDescriptor) throws {

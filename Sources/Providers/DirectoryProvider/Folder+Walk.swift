@@ -3,7 +3,10 @@ import Syscalls
 import SystemPackage
 
 extension Folder {
-    func walk() -> FolderIndex.Places {
+    func walk() -> FolderIndex.Places { walk { _, _ in } }
+
+    /// - Parameter hidden: called with each hidden name and the names from the root down to its directory.
+    func walk(hidden: (_ name: [UInt8], _ directory: [String]) -> Void) -> FolderIndex.Places {
         var places = FolderIndex.Places()
         if let root = try? openRoot() {
             defer { try? root.close() }
@@ -16,7 +19,11 @@ extension Folder {
                     continue
                 }
                 defer { try? directory.close() }
-                for bytes in (try? directory.names()) ?? [] where isShown(bytes, in: directory) {
+                for bytes in (try? directory.names()) ?? [] {
+                    guard isShown(bytes, in: directory) else {
+                        hidden(bytes, path)
+                        continue
+                    }
                     let name = FileNameText.text(of: bytes)
                     guard parent != FolderIndex.root || !Self.isTrashName(bytes),
                         let status = try? FileStatus(of: name, in: directory), status.device == device

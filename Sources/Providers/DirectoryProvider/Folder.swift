@@ -42,6 +42,8 @@ final class Folder: Sendable {
     let edits = Mutex<Set<ProviderStoreKey>>([])
     /// The records of interrupted writes that could not be completed because another program had the file open.
     let editsInUse = Mutex<Set<ProviderStoreKey>>([])
+    /// The records of interrupted writes whose file or copy was not found. The next start looks again.
+    let lostEdits = Mutex<Set<ProviderStoreKey>>([])
     private let capabilities: ItemCapabilities
     /// Whether the file system is one that gives a lasting identity.
     let isChecked: Atomic<Bool>

@@ -30,6 +30,20 @@ final class FolderIndex: Sendable {
         }
 
         func all(of file: String) -> [Place] { first[file].map { [$0] + (others[file] ?? []) } ?? [] }
+
+        /// The names from the root down to each name of a file.
+        func paths(of file: String) -> [[String]] {
+            all(of: file).compactMap { place in
+                var names = [place.name]
+                var current = place.parent
+                while current != FolderIndex.root {
+                    guard let above = self[current], names.count < FolderIndex.deepest else { return nil }
+                    names.append(above.name)
+                    current = above.parent
+                }
+                return names.reversed()
+            }
+        }
     }
 
     private struct State {
@@ -57,16 +71,7 @@ final class FolderIndex: Sendable {
                 let start = ContinuousClock.now
                 state = State(places: walk(), builtAt: .now, took: .now - start)
             }
-            return state.places.all(of: FolderItems.file(of: identifier)).compactMap { place in
-                var names = [place.name]
-                var current = place.parent
-                while current != Self.root {
-                    guard let above = state.places[current], names.count < Self.deepest else { return nil }
-                    names.append(above.name)
-                    current = above.parent
-                }
-                return names.reversed()
-            }
+            return state.places.paths(of: FolderItems.file(of: identifier))
         }
     }
 

@@ -99,10 +99,10 @@ extension Folder {
         } catch {
             return manager.report("\(error)")
         }
-        for (key, edit) in found where !edits.withLock({ $0.contains(key) }) {
+        let skipped = edits.withLock { $0 }.union(lostEdits.withLock { $0 })
+        for (key, edit) in found where !skipped.contains(key) {
             do {
                 try finish(edit)
-                try manager.store.remove(key, in: InPlaceEdit.namespace)
                 editsInUse.withLock { _ = $0.remove(key) }
             } catch {
                 let isInUse = error as? Errno == .resourceTemporarilyUnavailable
@@ -114,32 +114,78 @@ extension Folder {
     }
 
     private func finish(_ edit: InPlaceEdit) throws {
-        var directory = try openRoot()
+        if try finish(edit, withCopyIn: edit.directory, at: edit.directory + [edit.name]) { return }
+        // Another program has moved the file or its directory, or given its name to another file.
+        var holder: [String]?
+        let places = walk { name, directory in if name.elementsEqual(edit.copy.utf8) { holder = directory } }
+        if let holder {
+            for path in places.paths(of: edit.file) {
+                if try finish(edit, withCopyIn: holder, at: path) { return }
+            }
+        }
+        lostEdits.withLock { _ = $0.insert(edit.key) }
+        // The walk does not look at other file systems.
+        if holder == nil, !FolderItems.isOnMount(ItemIdentifier(edit.file)) {
+            try manager.store.remove(edit.key, in: InPlaceEdit.namespace)
+            throw FileProviderError(.noSuchItem, "its new content was removed from the source")
+        }
+        let copy = ((holder ?? edit.directory) + [edit.copy]).joined(separator: "/")
+        throw FileProviderError(.noSuchItem, "it is not found there; its new content stays in '\(copy)'")
+    }
+
+    /// - Parameters:
+    ///   - holder: the names from the root down to the directory of the copy.
+    ///   - path: the names from the root down to the file.
+    /// - Returns: false if the copy or the file is not there.
+    private func finish(_ edit: InPlaceEdit, withCopyIn holder: [String], at path: [String]) throws -> Bool {
+        guard let name = path.last, let directory = try openDirectory(at: path.dropLast()) else { return false }
         defer { try? directory.close() }
+        guard let holding = try openDirectory(at: holder[...]) else { return false }
+        defer { try? holding.close() }
+        let copy: FileDescriptor
+        do {
+            guard items.file(try FileStatus(of: name, in: directory)) == edit.file else { return false }
+            copy = try holding.openFile(named: edit.copy)
+        } catch Errno.noSuchFileOrDirectory {
+            return false
+        }
+        defer { try? copy.close() }
+        if try isToBeCompleted(edit, named: name, in: directory, copy) {
+            try complete(edit, named: name, in: directory, copy)
+        }
+        // In this order: a record without a copy would look like the loss of the content.
+        try manager.store.remove(edit.key, in: InPlaceEdit.namespace)
+        try? holding.unlink(named: edit.copy)
+        return true
+    }
+
+    /// - Returns: nil if there is no such directory.
+    private func openDirectory(at path: ArraySlice<String>) throws -> FileDescriptor? {
+        var directory = try openRoot()
         do {
             var parent = ItemIdentifier.rootContainer
-            for name in edit.directory {
+            for name in path {
                 let (next, status) = try openDirectory(named: name, in: directory, parent)
                 try? directory.close()
                 directory = next
                 parent = ItemIdentifier(items.file(status))
             }
-            let copy = try directory.openFile(named: edit.copy)
-            defer { try? copy.close() }
-            if try isToBeCompleted(edit, in: directory, copy) { try complete(edit, in: directory, copy) }
-            try? directory.unlink(named: edit.copy)
-        } catch Errno.noSuchFileOrDirectory {
-            // The file has been removed or replaced, or the copy was never complete.
-            try? directory.unlink(named: edit.copy)
+            return directory
+        } catch {
+            try? directory.close()
+            switch error as? Errno {
+            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels: return nil
+            default: throw error
+            }
         }
     }
 
     /// - Throws: EAGAIN while another program has the file open for writing. One that reads it has half of the content, and is not waited
     ///   for.
     private func isToBeCompleted(
-        _ edit: InPlaceEdit, in directory: FileDescriptor, _ copy: FileDescriptor
+        _ edit: InPlaceEdit, named name: String, in directory: FileDescriptor, _ copy: FileDescriptor
     ) throws -> Bool {
-        let target = try directory.openFile(named: edit.name)
+        let target = try directory.openFile(named: name)
         // It would be in the way of the write lease.
         defer { try? target.close() }
         guard try isPartlyWritten(target, edit, copy) else { return false }
@@ -147,8 +193,10 @@ extension Folder {
         return true
     }
 
-    private func complete(_ edit: InPlaceEdit, in directory: FileDescriptor, _ copy: FileDescriptor) throws {
-        let target = try directory.openForWriting(named: edit.name)
+    private func complete(
+        _ edit: InPlaceEdit, named name: String, in directory: FileDescriptor, _ copy: FileDescriptor
+    ) throws {
+        let target = try directory.openForWriting(named: name)
         defer { try? target.close() }
         // There is none while another program reads the file, and on some file systems.
         try? target.takeWriteLease()
