@@ -45,8 +45,12 @@ package struct SSHServer: Sendable {
 
     /// Starts a server on a free port. Returns when it listens.
     ///
-    /// - Parameter subsystem: the command line of OpenSSH's SFTP server.
-    package static func start(_ kind: Kind = .openSSH, subsystem: String = "internal-sftp") async throws -> SSHServer {
+    /// - Parameters:
+    ///   - subsystem: the command line of OpenSSH's SFTP server.
+    ///   - hasBareListings: whether listings of AsyncSSH have names without attributes.
+    package static func start(
+        _ kind: Kind = .openSSH, subsystem: String = "internal-sftp", hasBareListings: Bool = false
+    ) async throws -> SSHServer {
         guard let path = kind.program else { throw TestFailure("\(kind) is not installed") }
         if FUSEAvailability.isRoot {
             // Debian's init script makes it; without it sshd does not start as root.
@@ -67,7 +71,9 @@ package struct SSHServer: Sendable {
                 // Another test's server would be taken for this one.
                 guard await !BackgroundProgram.isListenedTo(port) else { continue }
                 // A program that closes the descriptors that it inherits, as sshd does, counts as ended: `timeout` keeps them.
-                let arguments = ["timeout", "900"] + (try arguments(kind, path, subsystem, port, in: directory))
+                let arguments =
+                    ["timeout", "900"] + (try arguments(kind, path, subsystem, port, in: directory))
+                    + (hasBareListings ? ["--bare"] : [])
                 let program = try await BackgroundProgram(arguments)
                 guard await program.answers(on: port) else { continue }
                 let server = SSHServer(

@@ -54,6 +54,12 @@ struct SFTPAttributes: Hashable, Sendable {
     /// Seconds since 1970.
     var modified: UInt32?
 
+    /// Whether they tell the kind of the item, and the size of a file.
+    var areComplete: Bool {
+        guard let permissions else { return false }
+        return size != nil || ![0o100000, 0].contains(permissions & 0o170000)
+    }
+
     init(permissions: UInt32? = nil, modified: UInt32? = nil) {
         (self.permissions, self.modified) = (permissions, modified)
     }

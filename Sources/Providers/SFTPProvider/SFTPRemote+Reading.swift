@@ -76,7 +76,9 @@ extension SFTPRemote {
     }
 
     private func opened(_ reply: SFTPReply, _ path: RemotePath) throws -> RemoteEntry {
-        guard let entry = RemoteEntry(path.name ?? "", try reply.attributes()) else { throw SFTPReader.Malformed() }
+        guard let entry = try RemoteEntry(answered: path.name ?? "", reply.attributes()) else {
+            throw SFTPReader.Malformed()
+        }
         return entry
     }
 

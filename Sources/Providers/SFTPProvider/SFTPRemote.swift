@@ -104,7 +104,7 @@ final class SFTPRemote: PathRemote {
     private func entry(
         _ name: String, _ attributes: SFTPAttributes, at path: [UInt8], _ session: SFTPSession
     ) async throws -> RemoteEntry? {
-        guard var entry = RemoteEntry(name, attributes) else { return nil }
+        guard var entry = try RemoteEntry(answered: name, attributes) else { return nil }
         if entry.kind == .symbolicLink {
             let target = try await session.request(SFTPMessage.readlink) { $0.append(path) }.names().first
             guard let target else { throw SFTPReader.Malformed() }
@@ -196,32 +196,36 @@ final class SFTPRemote: PathRemote {
             let names = listing.rest.prefix(limit)
             listing.rest.removeFirst(names.count)
             var part = RemoteListing(entries: [])
-            try await withThrowingTaskGroup(of: (Int, RemoteEntry?).self) { group in
+            try await withThrowingTaskGroup(of: (Int, RemoteEntry?, isLeftOut: Bool).self) { group in
                 var entries: [RemoteEntry?] = Array(repeating: nil, count: names.count)
                 for (index, name) in names.enumerated() {
                     let text = FileNameText.text(of: name.name)
                     guard !name.name.isEmpty, !name.name.contains(UInt8(ascii: "/")) else {
                         throw SFTPReader.Malformed()
                     }
-                    guard RemoteEntry(text, name.attributes)?.kind == .symbolicLink else {
-                        entries[index] = readOnlyDirectories.shown(
-                            RemoteEntry(text, name.attributes), at: path.appending(text))
+                    let place = path.appending(text)
+                    // A server may leave out any attribute of a name.
+                    let isComplete = name.attributes.areComplete
+                    guard !isComplete || RemoteEntry(text, name.attributes)?.kind == .symbolicLink else {
+                        entries[index] = readOnlyDirectories.shown(RemoteEntry(text, name.attributes), at: place)
                         part.leavesOut = part.leavesOut || entries[index] == nil
                         continue
                     }
                     group.addTask { [self] in
                         do {
-                            return (
-                                index,
-                                try await entry(
-                                    text, name.attributes, at: bytes(path.appending(text)), session)
-                            )
+                            var attributes = name.attributes
+                            if !isComplete { attributes = try await lookup(place, session).reply().attributes() }
+                            let found = try await entry(text, attributes, at: bytes(place), session)
+                            return (index, readOnlyDirectories.shown(found, at: place), isLeftOut: found == nil)
                         } catch let status as SFTPStatus where status.code == SFTPStatus.noSuchFile {
-                            return (index, nil)
+                            return (index, nil, isLeftOut: false)
                         }
                     }
                 }
-                for try await (index, entry) in group { entries[index] = entry }
+                for try await (index, entry, isLeftOut) in group {
+                    entries[index] = entry
+                    part.leavesOut = part.leavesOut || isLeftOut
+                }
                 part.entries = entries.compactMap { $0 }
             }
             if isAtEnd, listing.rest.isEmpty {
@@ -273,6 +277,15 @@ final class SFTPRemote: PathRemote {
 extension RemoteEntry {
     /// The seconds for which a file may still be written without another time.
     private static let settlingTime: Int64 = 3
+
+    /// The entry of an item whose attributes the server was asked for.
+    ///
+    /// - Returns: as ``init(_:_:)``.
+    /// - Throws: ``SFTPReader/Malformed`` for a file without a size, which would look like an empty one.
+    init?(answered name: String, _ attributes: SFTPAttributes) throws(SFTPReader.Malformed) {
+        self.init(name, attributes)
+        guard kind != .file || attributes.size != nil else { throw SFTPReader.Malformed() }
+    }
 
     /// - Returns: nil for a device, a pipe or a socket.
     init?(_ name: String, _ attributes: SFTPAttributes) {
