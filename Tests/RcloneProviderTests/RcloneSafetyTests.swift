@@ -3,6 +3,7 @@ import FileProviderPaths
 import FileProviderTesting
 import Foundation
 import ProviderDescriptors
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -47,6 +48,31 @@ import Testing
                     (try? FileManager.default.contentsOfDirectory(atPath: folder.root.string)) == ["file"]
                 }
             )
+        }
+    }
+
+    @Test("RCLONE-11: a file whose size the backend does not know is left out, and the others are listed")
+    func unknownSizes() async throws {
+        let server = try await ScriptedServer(program: "Support/Programs/unsized_files.py")
+        defer { server.stop() }
+        let folder = try await RcloneFolder()
+        let source = "rclone::http,url='http://127.0.0.1:\(server.port)/':"
+        let reports = Mutex<[String]>([])
+        let remote = try RcloneProviderFactory.remote(
+            source, folder.settings, in: folder.directory["remote"], nil,
+            report: { report in reports.withLock { $0.append(report) } }
+        ) { _ in }
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            for _ in 1...2 {
+                let listing = try await remote.entries(in: .root, from: nil, limit: 10)
+                #expect(listing.entries.map(\.name) == ["sized"] && listing.leavesOut)
+            }
+            #expect(try await remote.list(.root).map(\.size) == [7])
+            #expect(reports.withLock { $0.count } == 1)
+            #expect(reports.withLock { $0.contains { $0.contains("/unsized") } })
         }
     }
 

@@ -33,6 +33,9 @@ struct RcloneItem: Decodable, Sendable {
         features.hash.flatMap { name in Hashes?[name].flatMap { $0.isEmpty ? nil : "\(name):\($0)" } }
     }
 
+    /// Whether it is a directory, or a file whose size the backend knows. Of documents of Google it does not.
+    var hasKnownSize: Bool { IsDir || Size >= 0 }
+
     /// The item as a part of the directory that was listed.
     func part(_ features: RcloneFeatures) -> UInt64 {
         let version = IsDir ? "" : checksum(features) ?? "\(ModTime ?? "")-\(Size)"
@@ -42,7 +45,7 @@ struct RcloneItem: Decodable, Sendable {
     func entry(_ features: RcloneFeatures) throws -> RemoteEntry {
         let modified = ModTime.flatMap { HTTPDate.timestamp(iso8601: $0) }
         let hash = checksum(features)
-        guard IsDir || Size >= 0 else {
+        guard hasKnownSize else {
             throw FileProviderError(.malformedResponse, "rclone does not know the size of '\(Name)'")
         }
         let tag = hash ?? "\(modified?.seconds ?? 0).\(modified?.nanoseconds ?? 0)-\(Size)"

@@ -20,7 +20,7 @@ package struct RcloneProviderFactory: ProviderFactory {
         // Files of an earlier process are of no use.
         try? FileManager.default.removeItem(atPath: directory.string)
         let remote = try Self.remote(
-            manager.domain.source, settings, in: directory, Self.kept(in: records)
+            manager.domain.source, settings, in: directory, Self.kept(in: records), report: { manager.report($0) }
         ) { Self.keep($0, in: records) }
         return PathAddressedProvider(remote: remote, manager: manager)
     }
@@ -42,9 +42,12 @@ package struct RcloneProviderFactory: ProviderFactory {
         }
     }
 
-    /// - Parameter directory: for the socket and copies of uploads; made here.
+    /// - Parameters:
+    ///   - directory: for the socket and copies of uploads; made here.
+    ///   - report: tells the user of something.
     static func remote(
         _ source: String, _ settings: ProviderSettings, in directory: FilePath, _ features: RcloneFeatures?,
+        report: @escaping @Sendable (String) -> Void = { _ in },
         onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
     ) throws -> RcloneRemote {
         let source = try RcloneSource(source)
@@ -56,7 +59,7 @@ package struct RcloneProviderFactory: ProviderFactory {
             remote: source.remote, logger: settings.logger)
         return RcloneRemote(
             host: RcloneHost(launch), source: source, files: TransferFiles(in: directory),
-            features: features, onFeatures: onFeatures)
+            features: features, report: report, onFeatures: onFeatures)
     }
 
     /// The environment of rclone. Of its own variables only those that say where and how its configuration is: others, such as

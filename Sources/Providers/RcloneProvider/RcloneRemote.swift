@@ -14,17 +14,22 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     /// The session whose features are known.
     private let asked = Mutex<ObjectIdentifier?>(nil)
     private let hasIdentifiers = Mutex(false)
+    /// Whether the user was told of files that are not shown.
+    private let hasReportedUnsized = Mutex(false)
+    private let report: @Sendable (String) -> Void
     private let lookups = RcloneLookups()
     private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
     private static let mostListings = 64
     /// Hidden names that must not be removed as leftovers: the old time of an upload says nothing of its age.
     let uploads = Mutex<Set<RemotePath>>([])
 
+    /// - Parameter report: tells the user of something.
     init(
         host: RcloneHost, source: RcloneSource, files: TransferFiles, features: RcloneFeatures?,
-        onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
+        report: @escaping @Sendable (String) -> Void, onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
     ) {
         (self.host, self.source, self.files, self.onFeatures) = (host, source, files, onFeatures)
+        self.report = report
         known = Mutex(features)
     }
 
@@ -149,7 +154,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         try await host.reading { session in
             let features = try await features(session)
             do {
-                return try entries(try await listing(of: directory, features, session), features, in: directory)
+                return try entries(try await listing(of: directory, features, session), features, in: directory).found
             } catch let failure as RcloneFailure where failure.isMissing {
                 return []
             }
@@ -158,16 +163,28 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
 
     private func entries(
         _ items: [RcloneItem], _ features: RcloneFeatures, in directory: RemotePath
-    ) throws -> [RemoteEntry] {
+    ) throws -> (found: [RemoteEntry], leavesOut: Bool) {
         var entries: [RemoteEntry] = []
         var names: Set<RemotePath> = []
+        var leavesOut = false
         for item in items {
+            guard item.hasKnownSize else {
+                leavesOut = true
+                noteUnsized(directory.appending(RcloneName.decode(item.Name)))
+                continue
+            }
             let entry = try entry(item, features, in: directory)
             // Some backends have several items of one name; a path leads to the first one.
             guard isName(entry.name), names.insert(RemotePath([entry.name])).inserted else { continue }
             entries.append(entry)
         }
-        return entries
+        return (entries, leavesOut)
+    }
+
+    private func noteUnsized(_ path: RemotePath) {
+        guard hasReportedUnsized.withLock({ !exchange(&$0, with: true) }) else { return }
+        report(
+            "files whose size the backend does not know are not shown, such as '/\(path.names.joined(separator: "/"))'")
     }
 
     private func listing(
@@ -192,7 +209,10 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
                 throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory on the remote")
             }
             await lookups.wasListed(path, count: items.count)
-            return part(of: try entries(items, features, in: path), limit)
+            let (entries, leavesOut) = try entries(items, features, in: path)
+            var part = part(of: entries, limit)
+            part.leavesOut = leavesOut
+            return part
         }
     }
 

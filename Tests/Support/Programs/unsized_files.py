@@ -1,0 +1,39 @@
+"""A web server on loopback whose index has two files, and that tells the size of one of them only.
+
+usage: unsized_files.py PORTFILE
+"""
+
+import http.server
+import os
+import sys
+import threading
+import time
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+    def do_GET(self):
+        index = b'<html><body><a href="sized">sized</a> <a href="unsized">unsized</a></body></html>'
+        body = index if self.path == "/" else b"content"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html" if self.path == "/" else "text/plain")
+        if self.path != "/unsized":
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(str(server.server_address[1]))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+parent = os.getppid()
+threading.Thread(target=server.serve_forever, daemon=True).start()
+while os.getppid() == parent:
+    time.sleep(0.5)
