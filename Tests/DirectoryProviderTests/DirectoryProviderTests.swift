@@ -2,6 +2,7 @@ import FileNames
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -197,7 +198,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["append", "truncate"])
+    @Test(arguments: ["append", "truncate", "rewrite"])
     func fetchOfAChangingFileThrowsVersionNoLongerAvailable(how: String) async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([UInt8](repeating: 7, count: 3 << 20), to: "file")
@@ -209,6 +210,11 @@ import Testing
                 if how == "append" {
                     try handle.seekToEnd()
                     try handle.write(contentsOf: [1])
+                } else if how == "rewrite" {
+                    let descriptor = FileDescriptor(rawValue: handle.fileDescriptor)
+                    let modified = try FileStatus(of: descriptor).modified
+                    try handle.write(contentsOf: [1])
+                    try descriptor.setModified(modified)
                 } else {
                     try handle.truncate(atOffset: 10)
                 }
@@ -219,6 +225,22 @@ import Testing
                     request: session.request, into: sink)
             }
             #expect(code == .versionNoLongerAvailable)
+        }
+    }
+
+    @Test("READ-1: a write just after a fetch makes another version, also one of equal size")
+    func writtenJustAfterAFetch() async throws {
+        try await FolderRemote.run { remote, session in
+            for round in UInt8(0)..<50 {
+                try await remote.write([round, 1], to: "file")
+                let file = try await session.find("file")
+                let (bytes, fetched) = try await session.fetch(file.itemIdentifier)
+                let writer = try FileDescriptor.open(remote.root.appending("file"), .writeOnly)
+                try writer.closeAfter { _ = try writer.writeAll([round, 2]) }
+                #expect(bytes == [round, 1])
+                let written = try await session.item(file.itemIdentifier)
+                #expect(written.itemVersion.contentVersion != fetched.itemVersion.contentVersion)
+            }
         }
     }
 

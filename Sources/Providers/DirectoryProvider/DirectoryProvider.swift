@@ -90,7 +90,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         }
         let file = try place.directory.openFile(named: name)
         defer { try? file.close() }
-        let before = try FileStatus(of: file)
+        let before = try FileStatus.settled(of: file)
         guard before.inode == place.status.inode, before.device == place.status.device,
             let item = folder.items.item(
                 identifier, named: name, in: place.directory, parent: place.parent, status: before)
@@ -112,8 +112,9 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             }
             offset += count
         }
-        // A file that was written during the fetch may have returned bytes of two versions.
-        guard FolderItems.version(of: try FileStatus(of: file)).contentVersion == current else {
+        // A file that was written during the fetch may have returned bytes of two versions. The change time cannot be set back.
+        let after = try FileStatus(of: file)
+        guard FolderItems.version(of: after).contentVersion == current, after.changed == before.changed else {
             throw FileProviderError(.versionNoLongerAvailable, item: item)
         }
         if let failure { throw failure }

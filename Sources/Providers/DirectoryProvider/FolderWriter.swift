@@ -231,7 +231,8 @@ struct FolderWriter {
             let file = try? entry.directory.openFile(named: entry.name)
         else { return false }
         defer { try? file.close() }
-        guard try FileStatus(of: file).isUnchanged(from: status) else { return false }
+        let before = try FileStatus.settled(of: file)
+        guard before.isUnchanged(from: status) else { return false }
         let piece = 1 << 20
         var offset: Int64 = 0
         while offset < source.size {
@@ -241,6 +242,7 @@ struct FolderWriter {
             offset += Int64(bytes.count)
         }
         try source.confirm()
-        return try FileStatus(of: file).isUnchanged(from: status)
+        let after = try FileStatus(of: file)
+        return after.isUnchanged(from: before) && after.changed == before.changed
     }
 }
