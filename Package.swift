@@ -90,8 +90,9 @@ let targets: [Target] = [
     .target(
         name: "S3Provider",
         dependencies: [
-            "FileProvider", "FileProviderPaths", "HTTPTransport", "ProviderDescriptors", "Syscalls", crypto, logging,
-            system,
+            "FileNames", "FileProvider", "FileProviderPaths", "HTTPTransport", "ProviderDescriptors", "Syscalls",
+            crypto,
+            logging, system,
         ],
         path: "Sources/Providers/S3Provider"),
 

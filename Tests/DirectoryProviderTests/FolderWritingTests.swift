@@ -34,6 +34,17 @@ import Testing
         }
     }
 
+    @Test("NAME-9: a link that exists already is recognized by a target that is not UTF-8")
+    func linkOfBytesThatExists() async throws {
+        try await FolderRemote.run { _, session in
+            let link = ProviderSession.template("link", kind: .symbolicLink, target: "\u{10FFFF}")
+            let made = try await session.create(link)
+            let again = try await session.create(link, options: .mayAlreadyExist)
+            #expect(again.item.itemIdentifier == made.item.itemIdentifier)
+            #expect(again.item.symlinkTargetPath == "\u{10FFFF}")
+        }
+    }
+
     /// In a reimport every directory is compared anyway.
     @Test func recognizedDirectoryReportsNoChanges() async throws {
         try await FolderRemote.run { remote, session in

@@ -121,6 +121,30 @@ import Testing
         }
     }
 
+    @Test("NAME-9: targets of links that are not UTF-8 go to the bucket and come from there unchanged")
+    func targetsOfBytes() async throws {
+        try await withBucket { bucket, remote in
+            _ = try await bucket.client.send { [client = bucket.client, prefix = bucket.prefix] in
+                client.request("PUT", prefix + "theirs.rclonelink", body: .bytes([0xFF]))
+            }
+            #expect(try await remote.entry(at: RemotePath("theirs")).attributes.symbolicLinkTarget == "\u{10FFFF}")
+            let made = try await remote.makeSymbolicLink(
+                at: RemotePath("ours"), to: "a\u{10FFFF}", attributes: RemoteAttributes())
+            #expect(made.attributes.symbolicLinkTarget == "a\u{10FFFF}")
+            #expect(try await bucket.get(bucket.prefix + "ours.rclonelink").body == [0x61, 0xFF])
+        }
+    }
+
+    @Test("the target of a link that another client writes while it is read is not kept for the listed version")
+    func targetOfAnotherVersion() async throws {
+        try await StrictStoreProgram.withRemote(["overtakes=GET top/link.rclonelink"]) { store, remote, _ in
+            try await store.put("first", to: "top/link.rclonelink")
+            _ = try await remote.entry(at: RemotePath("link"))
+            try await store.put("first", to: "top/link.rclonelink")
+            #expect(try await remote.entry(at: RemotePath("link")).attributes.symbolicLinkTarget == "first")
+        }
+    }
+
     @Test func directoriesStayWhenTheyAreEmptiedHere() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "implicit/one", "1")

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Syscalls
 import SystemPackage
@@ -210,8 +211,8 @@ struct FolderWriter {
         switch (template.kind, status.kind) {
         case (.directory, .directory): return true
         case (.symbolicLink, .symbolicLink):
-            return try entry.directory.linkTarget(named: entry.name).elementsEqual(
-                (template.symlinkTargetPath ?? "").utf8)
+            let target = FileNameText.bytes(of: template.symlinkTargetPath ?? "")
+            return try entry.directory.linkTarget(named: entry.name) == target
         case (.file, .regular):
             guard let contents else { return status.size == template.documentSize ?? 0 }
             // Bytes of a known version need not be compared.

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import FileProviderPaths
 import HTTPTransport
@@ -192,7 +193,7 @@ struct ObjectWriter: Sendable {
         try await tree.requireDirectory(path.parent)
         // No precondition says that there is no file of this name, and that nothing lies below it.
         try await tree.requireNothing(at: path)
-        let (key, bytes) = (tree.key(of: path, .symbolicLink), Array(target.utf8))
+        let (key, bytes) = (tree.key(of: path, .symbolicLink), FileNameText.bytes(of: target))
         let recheck: @Sendable () async throws -> Void = { [tree] in try await tree.requireNothing(at: path) }
         do {
             try await sending(.absent, ObjectMetadata.fields(attributes), at: path) { fields, isChecked in

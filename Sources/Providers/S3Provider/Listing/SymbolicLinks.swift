@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import FileProviderPaths
 import HTTPTransport
@@ -55,7 +56,11 @@ final class SymbolicLinks: Sendable {
         if let known = targets.withLock({ $0[key] }), known.tag == object.tag { return known.target }
         do {
             let answer = try await client.send { [client] in client.request("GET", object.key) }
-            let target = String(decoding: answer.body, as: UTF8.self)
+            let target = FileNameText.text(of: answer.body)
+            // Another client may have written the object since it was listed.
+            guard client.listsOtherTags || answer.fields["ETag"].map(S3Object.quoted) == object.tag else {
+                return target
+            }
             targets.withLock { targets in
                 if targets.count > 1000 { targets.removeAll() }
                 targets[key] = (object.tag, target)

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import FileProviderPaths
 import HTTPTransport
@@ -275,7 +276,7 @@ final class S3Remote: PathRemote {
         at path: RemotePath, to target: String, attributes: RemoteAttributes
     ) async throws -> RemoteEntry {
         try tree.check(path)
-        guard target.utf8.count <= LinkNames.longestTarget else {
+        guard FileNameText.bytes(of: target).count <= LinkNames.longestTarget else {
             throw FileProviderError(.cannotSynchronize, "the link's target is too long")
         }
         return try await changing(path, isTree: false) { [self] in
