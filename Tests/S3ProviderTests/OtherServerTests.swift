@@ -199,6 +199,18 @@ import Testing
         #expect(failed?.code == .malformedResponse && failed?.message.contains("larger than") == true)
     }
 
+    @Test("NAME-8: a list of an upload's parts that does not end is refused", .timeLimit(.minutes(1)))
+    func endlessParts() async throws {
+        try await withStore("parts=endless") { remote, _ in
+            try remote.uploads.add(
+                UploadRecord(
+                    key: "top/large", identifier: "one", size: 10, partSize: 5, metadata: [:], begun: S3Client.now))
+            let uploads = MultipartUploads(client: remote.client, journal: remote.uploads, width: 1)
+            let failed = await failure { _ = try await uploads.resume("top/large", size: 10, partSize: 5, [:]) }
+            #expect(failed?.code == .malformedResponse)
+        }
+    }
+
     @Test("S3-14: a rename that cannot be ended blocks no operation on its places")
     func renamingThatCannotBeEnded() async throws {
         try await withStore("keeps=top/a/") { remote, store in

@@ -28,6 +28,7 @@ loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
 unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
 outdated=KEY: listings show the first object of this key, as a busy server's do for a while after the next is written.
+parts=endless: the list of an upload's parts has two pages that refer to each other.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
 because the store was busy.
@@ -198,6 +199,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_get_object(self, key, query, body):
         if "list-type" in query:
             return self.list(query)
+        if "uploadId" in query and options.get("parts") == "endless":
+            number = 2 if query.get("part-number-marker") == "1" else 1
+            return self.answer(200, (
+                "<ListPartsResult><IsTruncated>true</IsTruncated>"
+                f"<NextPartNumberMarker>{number}</NextPartNumberMarker><Part><PartNumber>{number}</PartNumber>"
+                "<ETag>tag</ETag></Part></ListPartsResult>").encode())
         if key not in objects:
             return self.refuse(404, "NoSuchKey")
         if options.get("portal") == key and self.command == "GET":

@@ -57,12 +57,14 @@ struct MultipartUploads: Sendable {
     /// The ETags of the parts that the server has, by their numbers.
     private func parts(of record: UploadRecord) async throws -> [Int: String] {
         var (tags, marker): ([Int: String], String?) = ([:], nil)
+        var check = CycleCheck<String>()
         while true {
             var query = [("uploadId", record.identifier)]
             if let marker { query.append(("part-number-marker", marker)) }
             let asked = query
             let answer = try await client.send { [client] in client.request("GET", record.key, query: asked) }
             let document = try XMLReader.document(answer.body)
+            let before = tags.count
             for part in document.children where part.name.local == "Part" {
                 guard let number = part.child("PartNumber").flatMap({ Int($0.trimmedText) }),
                     let tag = part.child("ETag")?.trimmedText
@@ -72,6 +74,7 @@ struct MultipartUploads: Sendable {
             guard document.child("IsTruncated")?.trimmedText == "true",
                 let next = document.child("NextPartNumberMarker")?.trimmedText, next != marker
             else { return tags }
+            try check.check(next, isEmpty: tags.count == before, of: "the parts of '\(record.key)'")
             marker = next
         }
     }
