@@ -110,6 +110,32 @@ struct ChunkedUploadTests {
         }
     }
 
+    @Test("DAV-17: what another client writes just before the chunks are moved is not written over")
+    func overtaken() async throws {
+        try await run { remote, session, directory in
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            let file = RemotePath(["large"])
+            let made = try await provider.remote.write(bytes, to: file)
+            try await self.fault("overtake/theirs", remote)
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await provider.remote.write(bytes + [1], to: file, if: .unchanged(tag: made.tag))
+            }
+            #expect(try await remote.content(of: "large") == Data("theirs".utf8))
+            #expect(journal(remote).records.isEmpty)
+            // A server that refuses the tag that the file has is asked without it.
+            let theirs = try await provider.remote.entry(at: file)
+            try await self.fault("tagless/1", remote)
+            try await provider.remote.write(bytes, to: file, if: .unchanged(tag: theirs.tag))
+            #expect(try await remote.content(of: "large") == Data(bytes))
+            #expect(uploads(directory).suffix(2) == ["MOVE .file", "MOVE .file"])
+        }
+    }
+
+    private func fault(_ fault: String, _ remote: IdentifyingRemote) async throws {
+        let base = try #require(HTTPURL(remote.url("")))
+        try await remote.request("-X", "POST", "-d", "", "http://\(base.host):\(base.port)/faults/\(fault)")
+    }
+
     @Test("DAV-17: an abandoned upload is deleted, and one that the server has deleted starts again")
     func abandoned() async throws {
         try await run { remote, session, directory in

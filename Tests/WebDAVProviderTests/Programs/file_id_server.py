@@ -15,12 +15,15 @@ POST /faults/NAME/VALUE has it do something wrong from then on:
   odd/KIND        the bin lists something odd: names, places, identifiers, half
   letters/TEXT    the permissions of every file and folder
   foreign/TEXT    another client writes TEXT over the file of the next PUT, before that is answered
+  overtake/TEXT   another client writes TEXT over the file that the next chunks are for, when their move arrives
+  tagless/1       a condition on the file that chunks replace is refused, whatever its tag
 """
 
 import email.utils
 import http.server
 import itertools
 import os
+import re
 import secrets
 import sys
 import threading
@@ -242,7 +245,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if len(content) != int(self.headers.get("OC-Total-Length", -1)):
                 return self.answer(400)
             target = self.names(self.headers["Destination"])
-            if self.find(target) and self.headers.get("Overwrite", "T") == "F":
+            if "overtake" in faults:
+                self.put(target, faults.pop("overtake").encode())
+            there = self.find(target)
+            if there and self.headers.get("Overwrite", "T") == "F":
+                return self.answer(412)
+            wanted = re.search(r'\(\["(.*?)"\]\)', self.headers.get("If", ""))
+            if wanted and ("tagless" in faults or not there or there[-1].tag != wanted[1]):
                 return self.answer(412)
             status = self.put(target, content)
             if status < 300:

@@ -67,35 +67,49 @@ final class ChunkedUploads: Sendable {
         try await sendChunks(of: contents, &upload, begun.present)
         try contents.confirm()
         // The item may have changed since the upload began, an hour ago.
-        try await server.require(condition, at: path)
+        let there = try await server.require(condition, at: path)
+        let checked = there?.etag.map { ETag.condition(.tagged, $0, of: target) } ?? [:]
         var fields: HTTPFields = [
             "Destination": target.description, "OC-Total-Length": String(contents.size),
             "Overwrite": condition == .absent ? "F" : "T",
         ]
         if let date = attributes.contentModificationDate { fields["X-OC-Mtime"] = String(date.seconds) }
-        // Also where no answer comes, or this process ends.
         let earlierEnd = upload.record.isMovedUntil
-        upload.record.isMovedUntil = HiddenFiles.endOfMove
-        try journal.save(upload.record)
         func takeBack() throws {
             upload.record.isMovedUntil = earlierEnd
             try journal.save(upload.record)
         }
-        let response: HTTPResponse
-        do {
-            response = try await client.send(
-                "MOVE", upload.directory.url(of: RemotePath([".file"])), fields, isLong: true,
-                recheck: condition == .absent ? nil : changes.recheck(condition, at: path))
-        } catch {
-            if !OperationLedger.isOutcomeUnknown(after: error) { try takeBack() }
-            throw error
+        /// Sends the move that ends the upload, with a condition on the file that it replaces.
+        func move(_ condition: HTTPFields, recheck: (@Sendable () async throws -> Void)?) async throws -> HTTPResponse {
+            // Also where no answer comes, or this process ends.
+            upload.record.isMovedUntil = HiddenFiles.endOfMove
+            try journal.save(upload.record)
+            var all = fields
+            for field in condition { all[field.name] = field.value }
+            let response: HTTPResponse
+            do {
+                response = try await client.send(
+                    "MOVE", upload.directory.url(of: RemotePath([".file"])), all, isLong: true, recheck: recheck)
+            } catch {
+                if !OperationLedger.isOutcomeUnknown(after: error) { try takeBack() }
+                throw error
+            }
+            // After others a proxy has stopped waiting.
+            if !response.head.isSuccess, ![502, 504].contains(response.status), response.status < 520 {
+                try takeBack()
+            }
+            return response
+        }
+        let recheck = condition == .absent ? nil : changes.recheck(condition, at: path)
+        var response = try await move(checked, recheck: checked.isEmpty ? recheck : nil)
+        if response.status == 412, !checked.isEmpty, condition.isOf(try await server.propfind(path)?.entry.tag) {
+            // The server refuses the ETag that the file has: no other client has changed the file.
+            response = try await move([:], recheck: recheck)
         }
         if response.head.isSuccess {
             journal.remove(upload.record)
             return response
         }
-        // After others a proxy has stopped waiting.
-        if ![502, 504].contains(response.status), response.status < 520 { try takeBack() }
         if [400, 404, 409, 412].contains(response.status) {
             // An earlier move may be under way.
             if upload.record.isMoving { throw server.unansweredMove(to: path.name) }
