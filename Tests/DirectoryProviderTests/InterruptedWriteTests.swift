@@ -185,6 +185,70 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: the new content of a file whose directory was moved to a trash is not taken for removed")
+    func trashedMeanwhile() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try await remote.makeDirectory(".Trash-1000")
+            try await remote.makeDirectory(".Trash-1000/files")
+            let trashed = ".Trash-1000/files/directory"
+            try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote[trashed])
+            let early = try await remote.makeProvider(for: session.manager)
+            await early.invalidate()
+            #expect(remote.text(trashed + "/" + copy) == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).count == 1)
+            #expect(session.manager.warnings.filter { $0.contains(copy) }.count == 1)
+            try FileManager.default.moveItem(atPath: remote[trashed], toPath: remote["directory"])
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(remote.text("directory/one") == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
+    @Test(
+        "FOLDER-4: the new content of a file is not taken for removed where the folder has too many names to be searched",
+        arguments: [true, false])
+    func notSearched(isDirectoryMoved: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            try await remote.makeDirectory("elsewhere")
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try remote.link("directory/one", as: "elsewhere/two")
+            try FileManager.default.removeItem(atPath: remote["directory/one"])
+            try await remote.write(Array("another file".utf8), to: "directory/one")
+            let place = isDirectoryMoved ? "elsewhere/directory" : "directory"
+            if isDirectoryMoved {
+                try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote[place])
+            }
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            folder.finishWritingInPlace(mostNames: 1)
+            #expect(remote.text("elsewhere/two") == "the content")
+            #expect(remote.text(place + "/" + copy) == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).count == 1)
+            #expect(session.manager.warnings.filter { $0.contains(copy) }.count == 1)
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(remote.text("elsewhere/two") == Self.new)
+            #expect(remote.text(place + "/one") == "another file")
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
+    @Test("FOLDER-4: an interrupted write is completed with a copy that the search of the folder does not reach")
+    func copyWhereItWasWritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            _ = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            folder.finishWritingInPlace(mostNames: 1)
+            #expect(remote.text("two") == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
     @Test(
         "FOLDER-4: a repair stops where another program writes to the file before or between its parts",
         arguments: [0, 1, 2], [false, true])

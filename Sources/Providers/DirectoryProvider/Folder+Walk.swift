@@ -5,21 +5,33 @@ import SystemPackage
 extension Folder {
     func walk() -> FolderIndex.Places { walk { _, _ in } }
 
-    /// - Parameter hidden: called with each hidden name and the names from the root down to its directory.
-    func walk(hidden: (_ name: [UInt8], _ directory: [String]) -> Void) -> FolderIndex.Places {
+    /// Skips trashes, other file systems, and directories that cannot be read.
+    ///
+    /// - Parameters:
+    ///   - mostNames: opens no more directories after this many names.
+    ///   - hidden: called with each hidden name and the names from the root down to its directory.
+    func walk(
+        mostNames: Int = FolderIndex.mostNames, hidden: (_ name: [UInt8], _ directory: [String]) -> Void
+    ) -> FolderIndex.Places {
         var places = FolderIndex.Places()
         if let root = try? openRoot() {
             defer { try? root.close() }
             let device = try? FileStatus(of: root).device
+            places.isComplete = device != nil
             var waiting: [(path: [String], file: String)] = [([], FolderIndex.root)]
             while let (path, parent) = waiting.popLast() {
-                guard places.count < FolderIndex.mostNames, path.count < FolderIndex.deepest,
+                guard places.count < mostNames, path.count < FolderIndex.deepest,
                     let directory = Self.open(path, below: root)
                 else {
+                    places.isComplete = false
                     continue
                 }
                 defer { try? directory.close() }
-                for bytes in (try? directory.names()) ?? [] {
+                guard let names = try? directory.names() else {
+                    places.isComplete = false
+                    continue
+                }
+                for bytes in names {
                     guard isShown(bytes, in: directory) else {
                         hidden(bytes, path)
                         continue
@@ -27,7 +39,10 @@ extension Folder {
                     let name = FileNameText.text(of: bytes)
                     guard parent != FolderIndex.root || !Self.isTrashName(bytes),
                         let status = try? FileStatus(of: name, in: directory), status.device == device
-                    else { continue }
+                    else {
+                        places.isComplete = false
+                        continue
+                    }
                     let file = items.file(status)
                     places.add((parent, name), of: file)
                     if status.kind == .directory { waiting.append((path + [name], file)) }

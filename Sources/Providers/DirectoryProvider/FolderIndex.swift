@@ -13,6 +13,8 @@ final class FolderIndex: Sendable {
         private var first: [String: Place] = [:]
         /// Further names of files with several links.
         private var others: [String: [Place]] = [:]
+        /// Whether the walk has skipped nothing in the folder.
+        var isComplete = false
 
         var count: Int { first.count }
 

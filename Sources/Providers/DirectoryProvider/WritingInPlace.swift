@@ -90,7 +90,9 @@ struct InPlaceEdit: Codable, Sendable {
 extension Folder {
     /// Completes interrupted writes. A file that was changed by others since stays unchanged: its new content is still
     /// pending.
-    func finishWritingInPlace() {
+    ///
+    /// - Parameter mostNames: as for ``walk(mostNames:hidden:)``; only tests need another one.
+    func finishWritingInPlace(mostNames: Int = FolderIndex.mostNames) {
         // The records stay until the domain is mounted with write access.
         if manager.domain.isReadOnly { return }
         let found: [(key: ProviderStoreKey, record: InPlaceEdit)]
@@ -102,7 +104,7 @@ extension Folder {
         let skipped = edits.withLock { $0 }.union(lostEdits.withLock { $0 })
         for (key, edit) in found where !skipped.contains(key) {
             do {
-                try finish(edit)
+                try finish(edit, mostNames: mostNames)
                 editsInUse.withLock { _ = $0.remove(key) }
             } catch {
                 let isInUse = error as? Errno == .resourceTemporarilyUnavailable
@@ -113,24 +115,43 @@ extension Folder {
         }
     }
 
-    private func finish(_ edit: InPlaceEdit) throws {
+    private func finish(_ edit: InPlaceEdit, mostNames: Int) throws {
         if try finish(edit, withCopyIn: edit.directory, at: edit.directory + [edit.name]) { return }
         // Another program has moved the file or its directory, or given its name to another file.
-        var holder: [String]?
-        let places = walk { name, directory in if name.elementsEqual(edit.copy.utf8) { holder = directory } }
+        var holder = try hasCopy(of: edit, in: edit.directory) ? edit.directory : nil
+        let places = walk(mostNames: mostNames) { name, directory in
+            if name.elementsEqual(edit.copy.utf8) { holder = directory }
+        }
         if let holder {
             for path in places.paths(of: edit.file) {
                 if try finish(edit, withCopyIn: holder, at: path) { return }
             }
         }
         lostEdits.withLock { _ = $0.insert(edit.key) }
-        // The walk does not look at other file systems.
-        if holder == nil, !FolderItems.isOnMount(ItemIdentifier(edit.file)) {
-            try manager.store.remove(edit.key, in: InPlaceEdit.namespace)
-            throw FileProviderError(.noSuchItem, "its new content was removed from the source")
-        }
         let copy = ((holder ?? edit.directory) + [edit.copy]).joined(separator: "/")
-        throw FileProviderError(.noSuchItem, "it is not found there; its new content stays in '\(copy)'")
+        if holder != nil {
+            throw FileProviderError(.noSuchItem, "it is not found there; its new content stays in '\(copy)'")
+        }
+        // Without the record the copy would be removed as a leftover. A file system that is not mounted may have it, too.
+        guard places.isComplete, !FolderItems.isOnMount(ItemIdentifier(edit.file)) else {
+            throw FileProviderError(
+                .noSuchItem,
+                "its new content was in '\(copy)', and is not found in the part of the folder that was searched")
+        }
+        try manager.store.remove(edit.key, in: InPlaceEdit.namespace)
+        throw FileProviderError(.noSuchItem, "its new content was removed from the source")
+    }
+
+    private func hasCopy(of edit: InPlaceEdit, in path: [String]) throws -> Bool {
+        guard let directory = try openDirectory(at: path[...]) else { return false }
+        defer { try? directory.close() }
+        do throws(Errno) {
+            _ = try FileStatus(of: edit.copy, in: directory)
+            return true
+        } catch {
+            guard error == .noSuchFileOrDirectory else { throw error }
+            return false
+        }
     }
 
     /// - Parameters:
