@@ -307,6 +307,34 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: a repair that was interrupted is completed, however long after the write")
+    func interruptedRepair() async throws {
+        try await FolderRemote.run { remote, session in
+            let left = "the content"
+            let (copy, _) = try await interrupt(remote, session, leaving: left)
+            var edit = try #require(session.manager.store.list(in: InPlaceEdit.namespace).first).record
+            edit.begun -= 3600
+            try session.manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace)
+            let date = Date(timeIntervalSince1970: Double(edit.begun))
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: remote["one"])
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let content = try root.openFile(named: copy)
+            defer { try? content.close() }
+            let old = edit
+            #expect(throws: Errno.ioError) {
+                try folder.complete(old, named: "one", in: root, content) { _ in throw Errno.ioError }
+            }
+            // What has not reached the disk is not there after a crash.
+            try await remote.write(Array(left.utf8), to: "one")
+            folder.finishWritingInPlace()
+            #expect(remote.text("one") == Self.new)
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
     @Test("FOLDER-4: what another program has written during a repair is not replaced by the next one")
     func stoppedRepair() async throws {
         try await FolderRemote.run { remote, session in

@@ -78,7 +78,7 @@ struct InPlaceEdit: Codable, Sendable {
     var file: String
     /// The hidden name of the complete new content.
     var copy: String
-    /// Seconds since 1970.
+    /// Seconds since 1970. Renewed while the file is being written (``Folder/noteWriting(_:now:)``).
     var begun: Int64
     /// The size of the file before; nil in a record that does not have it.
     var size: Int64?
@@ -214,8 +214,10 @@ extension Folder {
         return true
     }
 
-    private func complete(
-        _ edit: InPlaceEdit, named name: String, in directory: FileDescriptor, _ copy: FileDescriptor
+    /// - Parameter synchronize: only tests need another one.
+    func complete(
+        _ edit: InPlaceEdit, named name: String, in directory: FileDescriptor, _ copy: FileDescriptor,
+        synchronize: (FileDescriptor) throws -> Void = { try $0.synchronize() }
     ) throws {
         let target = try directory.openForWriting(named: name)
         defer { try? target.close() }
@@ -225,12 +227,26 @@ extension Folder {
         let found = try FileStatus(of: target)
         guard try isPartlyWritten(target, edit, copy) else { return }
         let wanted = try FileStatus(of: copy)
-        guard try target.takeContent(of: copy, size: wanted.size, expecting: found) else {
+        var noted = edit
+        try noteWriting(&noted)
+        let isWritten = try target.takeContent(of: copy, size: wanted.size, expecting: found) { file in
+            try synchronize(file)
+            try noteWriting(&noted)
+        }
+        guard isWritten else {
             try stop(edit)
             throw Errno.resourceTemporarilyUnavailable
         }
         // With its date it is recognized as what was sent.
         try target.setModified(wanted.modified)
+    }
+
+    /// Records that a file is about to be written, unless that was recorded just before. The next start would take a later change for one
+    /// of another program if this write was interrupted, and would remove the copy.
+    func noteWriting(_ edit: inout InPlaceEdit, now: Int64 = Int64(Date().timeIntervalSince1970)) throws {
+        guard edit.begun < now - Self.secondsOfWriting / 2 else { return }
+        edit.begun = now
+        try manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
     }
 
     /// Keeps the record of a write whose completion was stopped by a write of another program. The next attempt would take that for partly
