@@ -307,6 +307,35 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: a write in place that takes longer than a minute is recorded as one that goes on")
+    func longWrite() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array(Self.old.utf8), to: "one")
+            try remote.link("one", as: "two")
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            let upload = try Upload(in: root, permissions: 0o644)
+            try upload.file.writeAll(Self.new.utf8)
+            let start = Int64(Date().timeIntervalSince1970)
+            var clock = start
+            var recorded: Int64?
+            let isWritten = try upload.writeInPlace(
+                "one", expecting: FileStatus(of: "one", in: root), path: [], folder, BlockingCalls.Cancellation(),
+                finish: {
+                    recorded = try session.manager.store.list(in: InPlaceEdit.namespace).first?.record.begun
+                },
+                now: {
+                    clock += 40
+                    return clock
+                })
+            #expect(isWritten)
+            // At the beginning, before the one part, and before the length is set.
+            #expect(recorded == start + 120)
+            #expect(remote.text("two") == Self.new)
+        }
+    }
+
     @Test("FOLDER-4: a repair that was interrupted is completed, however long after the write")
     func interruptedRepair() async throws {
         try await FolderRemote.run { remote, session in

@@ -12,13 +12,14 @@ extension Upload {
     /// - Parameters:
     ///   - path: the names from the root down to the directory.
     ///   - finish: called with the new content in place, before other processes can open the file.
+    ///   - now: seconds since 1970; only tests need another clock.
     /// - Returns: false if the file cannot be written in place and is unchanged: another process has it open, it has changed,
     ///   or its file system has no leases.
     /// - Throws: `CancellationError` if the upload was given up; the errors of the store and of system calls.
     func writeInPlace(
         _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder,
         _ cancellation: BlockingCalls.Cancellation,
-        finish: () throws -> Void
+        finish: () throws -> Void, now: () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     ) throws -> Bool {
         guard let target = try? directory.openForWriting(named: name) else { return false }
         defer { try? target.close() }
@@ -35,7 +36,7 @@ extension Upload {
         try directory.synchronize(asDirectory: true)
         let edit = InPlaceEdit(
             directory: path, name: name, file: folder.items.file(status), copy: copy,
-            begun: Int64(Date().timeIntervalSince1970), size: status.size)
+            begun: now(), size: status.size)
         folder.edits.withLock { _ = $0.insert(edit.key) }
         defer { folder.edits.withLock { _ = $0.remove(edit.key) } }
         let store = folder.manager.store
@@ -54,7 +55,8 @@ extension Upload {
             throw error
         }
         do {
-            try target.takeContent(of: file, size: size)
+            var noted = edit
+            try target.takeContent(of: file, size: size) { try folder.noteWriting(&noted, now: now()) }
         } catch {
             // The copy stays until it can be finished.
             leaveHidden()
@@ -341,13 +343,17 @@ extension FileDescriptor {
     }
 
     /// Replaces this file's content by that of another, durably, under a lease.
-    fileprivate func takeContent(of other: FileDescriptor, size: Int64) throws {
+    ///
+    /// - Parameter prepare: called before each part is written.
+    fileprivate func takeContent(of other: FileDescriptor, size: Int64, prepare: () throws -> Void) throws {
         var offset: Int64 = 0
         while offset < size {
+            try prepare()
             let done = try copy(from: other, at: offset, to: offset, count: min(16 << 20, size - offset))
             guard done > 0 else { throw Errno.ioError }
             offset += done
         }
+        try prepare()
         try setLength(size)
         try synchronize()
     }
