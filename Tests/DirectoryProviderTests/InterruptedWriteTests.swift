@@ -336,6 +336,34 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: a write in place whose last step fails is completed, and no loss is reported")
+    func failedLastStep() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write(Array(Self.old.utf8), to: "one")
+            try remote.link("one", as: "two")
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            var failure: Errno?
+            do {
+                let upload = try Upload(in: root, permissions: 0o644)
+                try upload.file.writeAll(Self.new.utf8)
+                _ = try upload.writeInPlace(
+                    "one", expecting: FileStatus(of: "one", in: root), path: [], folder, BlockingCalls.Cancellation(),
+                    finish: { throw Errno.ioError })
+            } catch let error as Errno {
+                failure = error
+            }
+            #expect(failure == .ioError)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).count == 1)
+            folder.finishWritingInPlace()
+            #expect(session.manager.warnings == [])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: remote.root.string).sorted() == ["one", "two"])
+            #expect(remote.text("two") == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
     @Test("FOLDER-4: a repair that was interrupted is completed, however long after the write")
     func interruptedRepair() async throws {
         try await FolderRemote.run { remote, session in

@@ -57,13 +57,13 @@ extension Upload {
         do {
             var noted = edit
             try target.takeContent(of: file, size: size) { try folder.noteWriting(&noted, now: now()) }
+            try finish()
+            try store.remove(edit.key, in: InPlaceEdit.namespace)
         } catch {
-            // The copy stays until it can be finished.
+            // The copy stays as long as the record: without it the new content would be reported as removed.
             leaveHidden()
             throw error
         }
-        try finish()
-        try store.remove(edit.key, in: InPlaceEdit.namespace)
         return true
     }
 
