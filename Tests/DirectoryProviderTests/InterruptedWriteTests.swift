@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -360,6 +361,25 @@ import Testing
             #expect(session.manager.warnings == [])
             #expect(try FileManager.default.contentsOfDirectory(atPath: remote.root.string).sorted() == ["one", "two"])
             #expect(remote.text("two") == Self.new)
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
+    @Test("FOLDER-4: an interrupted write is completed once when the folder is back, and no loss is reported")
+    func folderIsBack() async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            let away = remote.root.string + ".away"
+            try FileManager.default.moveItem(atPath: remote.root.string, toPath: away)
+            let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 1)
+            try FileManager.default.moveItem(atPath: away, toPath: remote.root.string)
+            let isUnfinished = folder.hasUnfinishedEdits.load(ordering: .relaxed)
+            #expect(isUnfinished)
+            // The first call that opens the root begins to complete the writes, too.
+            folder.finishWritingInPlace()
+            #expect(try content(remote) == Self.new)
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+            #expect(session.manager.warnings.filter { $0.contains("was removed from the source") } == [])
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
         }
     }

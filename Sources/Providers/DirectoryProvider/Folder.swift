@@ -38,7 +38,7 @@ final class Folder: Sendable {
     let links = Mutex<[ItemIdentifier: ChangeLog.Place]>([:])
     /// The places to which this provider has moved hard links, by item (``LinkRenaming``).
     let renamings: Mutex<LinkRenamings>
-    /// The records of files that are being written in place.
+    /// The records of files that are being written in place, or whose interrupted write is being completed.
     let edits = Mutex<Set<ProviderStoreKey>>([])
     /// The records of interrupted writes that could not be completed because another program had the file open.
     let editsInUse = Mutex<Set<ProviderStoreKey>>([])

@@ -103,10 +103,14 @@ extension Folder {
         } catch {
             return manager.report("\(error)")
         }
-        let skipped = edits.withLock { $0 }.union(lostEdits.withLock { $0 })
-        for (key, edit) in found where !skipped.contains(key) {
+        let lost = lostEdits.withLock { $0 }
+        for (key, edit) in found where !lost.contains(key) {
+            guard edits.withLock({ $0.insert(key).inserted }) else { continue }
+            defer { edits.withLock { _ = $0.remove(key) } }
             do {
-                try finish(edit, mostNames: mostNames)
+                // Another call may have completed it since: its copy is gone then, and not lost.
+                guard let current = try manager.store.get(key, in: InPlaceEdit.namespace) else { continue }
+                try finish(current, mostNames: mostNames)
                 editsInUse.withLock { _ = $0.remove(key) }
             } catch {
                 let isInUse = error as? Errno == .resourceTemporarilyUnavailable
@@ -165,13 +169,7 @@ extension Folder {
         defer { try? directory.close() }
         guard let holding = try openDirectory(at: holder[...]) else { return false }
         defer { try? holding.close() }
-        let copy: FileDescriptor
-        do {
-            guard items.file(try FileStatus(of: name, in: directory)) == edit.file else { return false }
-            copy = try holding.openFile(named: edit.copy)
-        } catch Errno.noSuchFileOrDirectory {
-            return false
-        }
+        guard let copy = try openCopy(of: edit, in: holding, named: name, in: directory) else { return false }
         defer { try? copy.close() }
         if try isToBeCompleted(edit, named: name, in: directory, copy) {
             try complete(edit, named: name, in: directory, copy)
@@ -180,6 +178,18 @@ extension Folder {
         try manager.store.remove(edit.key, in: InPlaceEdit.namespace)
         try? holding.unlink(named: edit.copy)
         return true
+    }
+
+    /// - Returns: nil if the copy or the file is not there.
+    private func openCopy(
+        of edit: InPlaceEdit, in holder: FileDescriptor, named name: String, in directory: FileDescriptor
+    ) throws -> FileDescriptor? {
+        do {
+            guard items.file(try FileStatus(of: name, in: directory)) == edit.file else { return nil }
+            return try holder.openFile(named: edit.copy)
+        } catch Errno.noSuchFileOrDirectory {
+            return nil
+        }
     }
 
     /// - Returns: nil if there is no such directory.
