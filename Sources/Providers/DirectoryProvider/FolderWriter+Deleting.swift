@@ -75,6 +75,8 @@ extension FolderWriter {
             // POSIX allows either error.
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
+        // It may hold the new content of a file that has other links elsewhere.
+        folder.finishWritingInPlace()
         if recursively { return try deleteTree(name, place) }
         let directory = try place.directory.openDirectory(named: name)
         defer { try? directory.close() }
