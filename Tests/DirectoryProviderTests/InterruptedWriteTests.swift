@@ -186,14 +186,17 @@ import Testing
         }
     }
 
-    @Test("FOLDER-4: the new content of a file whose directory was moved to a trash is not taken for removed")
-    func trashedMeanwhile() async throws {
+    @Test(
+        "FOLDER-4: the new content of a file whose directory was moved to a trash, or is being deleted, is not taken for removed",
+        arguments: [".Trash-1000/files/directory", HiddenName.prefix + "1"])
+    func trashedMeanwhile(trashed: String) async throws {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
             let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try await remote.makeDirectory(".Trash-1000")
-            try await remote.makeDirectory(".Trash-1000/files")
-            let trashed = ".Trash-1000/files/directory"
+            if trashed.contains("/") {
+                try await remote.makeDirectory(".Trash-1000")
+                try await remote.makeDirectory(".Trash-1000/files")
+            }
             try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote[trashed])
             let early = try await remote.makeProvider(for: session.manager)
             await early.invalidate()

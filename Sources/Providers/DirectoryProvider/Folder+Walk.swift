@@ -5,7 +5,7 @@ import SystemPackage
 extension Folder {
     func walk() -> FolderIndex.Places { walk { _, _ in } }
 
-    /// Skips trashes, other file systems, and directories that cannot be read.
+    /// Skips trashes, hidden directories, other file systems, and directories that cannot be read.
     ///
     /// - Parameters:
     ///   - mostNames: opens no more directories after this many names.
@@ -32,11 +32,13 @@ extension Folder {
                     continue
                 }
                 for bytes in names {
+                    let name = FileNameText.text(of: bytes)
                     guard isShown(bytes, in: directory) else {
                         hidden(bytes, path)
+                        // The deletion of a directory was interrupted.
+                        if (try? FileStatus(of: name, in: directory))?.kind == .directory { places.isComplete = false }
                         continue
                     }
-                    let name = FileNameText.text(of: bytes)
                     guard parent != FolderIndex.root || !Self.isTrashName(bytes),
                         let status = try? FileStatus(of: name, in: directory), status.device == device
                     else {
