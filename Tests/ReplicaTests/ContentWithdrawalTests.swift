@@ -3,6 +3,7 @@ import FileProvider
 import Foundation
 import Logging
 import ReplicaTestSupport
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -15,7 +16,16 @@ import Testing
     let fixture: ReplicaFixture
     let replica: Replica
 
+    private let synced = SyncedNames()
+
     private struct Failure: Error {}
+
+    private final class SyncedNames: Sendable {
+        private let names = Mutex<[String]>([])
+        var all: [String] { names.withLock { $0 } }
+
+        func append(_ path: FilePath) { names.withLock { $0.append(path.lastComponent?.string ?? "") } }
+    }
 
     init() throws {
         (fixture, replica) = try ReplicaFixture.opened()
@@ -226,8 +236,10 @@ import Testing
     private func waiting(_ pause: DispatchTimeInterval) throws -> (ReplicaDatabase, WithdrawnFile) {
         let directory = fixture.directory.appending("other")
         try directory.makeDirectory()
+        _ = try ContentStore(in: directory)
         let database = try ReplicaDatabase(
-            at: directory.appending(ReplicaDatabase.fileName), readers: 2, withdrawn: WithdrawnFiles(pause: pause))
+            at: directory.appending(ReplicaDatabase.fileName), readers: 2, withdrawn: WithdrawnFiles(pause: pause),
+            onSync: { [synced] in synced.append($0) })
         let file = WithdrawnFile(path: directory.appending("removed"), bytes: 100)
         #expect(FileManager.default.createFile(atPath: file.path.string, contents: nil))
         database.deleteWhenDurable([file])
@@ -235,6 +247,17 @@ import Testing
     }
 
     private func isThere(_ file: WithdrawnFile) -> Bool { FileManager.default.fileExists(atPath: file.path.string) }
+
+    @Test("WRITE-2: the renames of withdrawn content are on the disk before the rows, and are synced for nothing else")
+    func syncOrder() throws {
+        let (database, file) = try waiting(.never)
+        try database.deleteWithdrawnFiles()
+        #expect(!isThere(file))
+        let log = ReplicaDatabase.fileName + "-wal"
+        #expect(synced.all == ["contents", "withdrawn", log])
+        try database.synchronize()
+        #expect(synced.all == ["contents", "withdrawn", log, log])
+    }
 
     @Test("removed content is deleted with the next fsync", arguments: [true, false])
     func deletion(isClosed: Bool) throws {

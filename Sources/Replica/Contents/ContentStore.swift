@@ -14,9 +14,9 @@ struct ContentStore: Sendable {
     private let coarseness: Int64
 
     init(in domainDirectory: FilePath) throws(Errno) {
-        directory = domainDirectory.appending("contents")
+        directory = domainDirectory.appending(WithdrawnFiles.contentDirectory)
         recovered = domainDirectory.appending("recovered")
-        withdrawn = domainDirectory.appending("withdrawn")
+        withdrawn = domainDirectory.appending(WithdrawnFiles.directory)
         try directory.makeDirectory()
         try recovered.makeDirectory()
         try withdrawn.makeDirectory()

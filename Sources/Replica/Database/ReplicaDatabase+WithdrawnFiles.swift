@@ -3,11 +3,25 @@ import SystemPackage
 
 extension ReplicaDatabase {
     /// Puts all that was changed up to now on the disk (fdatasync), and deletes the content files that wait for it soon.
-    func synchronize() throws {
+    ///
+    /// The renames of these files go first: where the row is on the disk and the rename is not, a power cut leaves a content file that
+    /// no row knows.
+    ///
+    /// - Parameter hasWithdrawn: whether files were withdrawn that do not wait here.
+    func synchronize(hasWithdrawn: Bool = false) throws {
         // What is withdrawn after this may be committed after the sync.
         let end = withdrawn.beginSync()
         do {
             try commitAll()
+            if hasWithdrawn || !withdrawn.isEmpty {
+                for directory in withdrawalDirectories {
+                    onSync(directory)
+                    let names = try FileDescriptor.openDirectory(directory)
+                    defer { try? names.close() }
+                    try names.synchronize(asDirectory: true)
+                }
+            }
+            onSync(log)
             let file = try FileDescriptor.open(log, .readOnly, options: .closeOnExec)
             defer { try? file.close() }
             try file.synchronize()

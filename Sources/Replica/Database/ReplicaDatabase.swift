@@ -29,6 +29,10 @@ package final class ReplicaDatabase: Sendable {
     /// The write-ahead log.
     let log: FilePath
     let withdrawn: WithdrawnFiles
+    /// The directories between which content files are renamed that are withdrawn.
+    let withdrawalDirectories: [FilePath]
+    /// Called before a file or directory is put on the disk.
+    let onSync: @Sendable (FilePath) -> Void
     let reserve: MetadataReserve
     /// Why changes of the redo log could not be made once more, in words for the user.
     let redoFinding: String?
@@ -39,11 +43,17 @@ package final class ReplicaDatabase: Sendable {
     ///   - readers: how many threads read at once without waiting for each other.
     ///   - busyTimeout: how many seconds a statement waits for a lock of another process.
     ///   - withdrawn: for files that wait to be deleted.
+    ///   - onSync: called before a file or directory is put on the disk, for tests.
     /// - Throws: GRDB's `DatabaseError`; a database of a newer Yonder is refused.
     init(
-        at path: FilePath, readers: Int, busyTimeout: Double = 10, withdrawn: WithdrawnFiles = WithdrawnFiles()
+        at path: FilePath, readers: Int, busyTimeout: Double = 10, withdrawn: WithdrawnFiles = WithdrawnFiles(),
+        onSync: @escaping @Sendable (FilePath) -> Void = { _ in }
     ) throws {
         self.withdrawn = withdrawn
+        self.onSync = onSync
+        withdrawalDirectories = [WithdrawnFiles.contentDirectory, WithdrawnFiles.directory].map {
+            path.removingLastComponent().appending($0)
+        }
         newFileLog = FilePath(path.string + "-new")
         redoLog = FilePath(path.string + "-redo")
         log = FilePath(path.string + "-wal")

@@ -19,6 +19,11 @@ struct WithdrawnFile {
 /// One sync of the database's log is enough for all that wait: one that a process asks for, or one some seconds after the
 /// first of them, or at once when they take much of the disk.
 final class WithdrawnFiles: Sendable {
+    /// The directory of the content files, in the domain's directory.
+    static let contentDirectory = "contents"
+    /// The directory to which files are withdrawn, beside that of the content files.
+    static let directory = "withdrawn"
+
     private struct State {
         var files: [FilePath] = []
         /// How many have left the list.

@@ -81,7 +81,7 @@ struct Recovery {
             }
         }
         guard !ended.isEmpty else { return }
-        try database.synchronize()
+        try database.synchronize(hasWithdrawn: true)
         for content in ended { try content.delete() }
     }
 
