@@ -266,15 +266,16 @@ extension Volume {
         return descriptor
     }
 
-    /// Whether the content file of an unmarked row is there, and has the row's size. It is not kept open: until the file is marked as
-    /// used, another one may take its place.
+    /// Whether the content file of an unmarked row is there, has the row's size and is not doubtful after a power cut. It is not kept
+    /// open: until the file is marked as used, another one may take its place.
     ///
     /// - Parameter isNeeded: whether an empty file needs one, too. It is false then for an empty file of the remote, which has none yet.
     func hasContentFile(_ inode: InodeRecord, isNeeded: Bool = false) throws(VolumeError) -> Bool {
         // The row of a marked file may have an outdated size.
         guard inode.size > 0 || isNeeded, inode.contentStamp == nil else { return true }
         do throws(Errno) {
-            return try replica.contentStatus(of: inode.number).size == inode.size
+            let status = try replica.contentStatus(of: inode.number)
+            return status.size == inode.size && !replica.isDoubtful(status, inode)
         } catch {
             guard error == .noSuchFileOrDirectory else { throw .refused(error) }
             return false

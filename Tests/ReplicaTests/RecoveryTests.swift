@@ -198,6 +198,48 @@ import Testing
         #expect(replica.findings.count == (isWritten ? 1 : 0))
     }
 
+    /// Leaves a replica after a power cut, with a synced file to which as many bytes were written without a row.
+    private func leaveOverwritten() async throws {
+        try await leave { replica, number in
+            try await replica.fill(number)
+            try replica.close()
+        }
+        let replica = try fixture.replica()
+        let number = try #require(try replica.number("a"))
+        try replica.database.set(.bootIdentifier, to: "an earlier boot")
+        try replica.contents.setModificationTime(
+            of: number, to: FileTimestamp(seconds: FileTimestamp.now.seconds + 1, nanoseconds: 0))
+    }
+
+    private func reopenWithoutComparison() throws -> Replica {
+        try Replica(
+            at: fixture.directory, readers: 4, finishesRecovery: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    @Test("WRITE-2: a close before all content files were compared does not make content trusted")
+    func closedBeforeComparison() async throws {
+        try await leaveOverwritten()
+        let closed = try reopenWithoutComparison()
+        #expect(try closed.database.inode(#require(try closed.number("a")))?.content == .materialized)
+        try closed.close()
+        let replica = try fixture.replica()
+        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .dataless)
+        #expect(fixture.recoveredFiles.count == 1)
+        #expect(try replica.database.value(of: .mayMissBytes) == nil)
+    }
+
+    @Test("WRITE-2: doubtful content is set aside when it is verified before the comparison of all files reaches it")
+    func verifiedBeforeComparison() async throws {
+        try await leaveOverwritten()
+        let replica = try reopenWithoutComparison()
+        let number = try #require(try replica.number("a"))
+        let row = try replica.verifyContent(of: number, mayBeInUse: false, open: fixture.open)
+        #expect(row?.content == .dataless)
+        try await replica.finishRecovery()
+        #expect(fixture.recoveredFiles.count == 1)
+    }
+
     @Test(
         "WRITE-2: content that was synced while the replica was in use survives a power cut, and other content does not"
     )

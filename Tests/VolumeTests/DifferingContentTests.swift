@@ -1,6 +1,7 @@
 import Dispatch
 import FileProvider
 import Foundation
+import Logging
 import ReplicaTestSupport
 import Synchronization
 import Syscalls
@@ -126,6 +127,37 @@ import Testing
         let missing = isTruncated ? prerequisite { try truncate() } : prerequisite { try open() }
         #expect(missing == .whole(of: number))
         #expect(replica.findings.count == 1 && fixture.recoveredFiles == [])
+    }
+
+    @Test(
+        "WRITE-2: synced content that was written without a row is not opened before the comparison reaches it",
+        arguments: [true, false])
+    func openedBeforeComparison(isWriting: Bool) async throws {
+        let (node, number) = try await file(0..<100)
+        try replica.close()
+        do {
+            let replica = try fixture.replica()
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+            try replica.contents.setModificationTime(
+                of: number, to: FileTimestamp(seconds: FileTimestamp.now.seconds + 1, nanoseconds: 0))
+        }
+        let reopened = try Replica(
+            at: fixture.directory, readers: 4, finishesRecovery: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let volume = try Volume.make(reopened, observer: ClosedInodes())
+        if isWriting {
+            let intent = OpenIntent(isWriting: true, isTruncating: false)
+            let needed = prerequisite { try volume.open(node, for: intent, caller: caller, registry: nil) }
+            #expect(needed == .whole(of: number))
+        } else {
+            #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+            let needed = prerequisite { try volume.read(node, at: 0, count: 10, isProvided: false) }
+            #expect(needed == missing(number))
+            volume.close(node, wasWriting: false, registry: nil)
+        }
+        try await reopened.finishRecovery()
+        #expect(try reopened.database.inode(number)?.content == .dataless)
+        #expect(fixture.recoveredFiles.count == 1)
     }
 
     @Test(

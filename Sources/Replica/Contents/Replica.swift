@@ -22,6 +22,9 @@ package final class Replica: Sendable {
     let recovered: Mutex<[String]>
     /// The recovery that is left to do; nil when it is done.
     let remainingRecovery: Mutex<(any RecoveryWork)?>
+    /// The last sync of all contents before a power cut; nil if there was none since the last comparison of all content files, and
+    /// once that has ended.
+    let lastSync: Mutex<FileTimestamp?>
     let contents: ContentStore
     /// The names that are never sent.
     let ignored = Mutex(IgnoredNames.none)
@@ -30,7 +33,7 @@ package final class Replica: Sendable {
     init(
         _ database: ReplicaDatabase, _ providerStore: ProviderDatabase, _ contents: ContentStore,
         in directory: FilePath,
-        findings: [String], remainingRecovery: (any RecoveryWork)?
+        findings: [String], remainingRecovery: (any RecoveryWork)?, lastSync: FileTimestamp?
     ) {
         self.database = database
         self.providerStore = providerStore
@@ -38,6 +41,7 @@ package final class Replica: Sendable {
         self.directory = directory
         recovered = Mutex(findings)
         self.remainingRecovery = Mutex(remainingRecovery)
+        self.lastSync = Mutex(lastSync)
     }
 
     /// Whether the disk has room for something new.

@@ -18,7 +18,7 @@ struct ContentComparison: RecoveryWork {
     /// The newest inode when the replica was opened. A content file of a newer one may be there before its row.
     private let newest: InodeNumber
     /// The last sync of all contents before a power cut; nil if there was none since the last comparison.
-    private let lastSync: FileTimestamp?
+    let lastSync: FileTimestamp?
     private var findings: [String] = []
     private var files: DirectoryStream?
     /// The last row that was compared; nil once all are.

@@ -144,8 +144,17 @@ struct ContentVerification {
 }
 
 extension Replica {
-    /// Verifies the content file of a file that is missing, or has another length than its row, before the comparison of all files
-    /// reaches it.
+    /// Whether a power cut may have taken the row that says that something was written to a content file. False once all content
+    /// files have been compared.
+    package func isDoubtful(_ status: ContentStatus, _ inode: InodeRecord) -> Bool {
+        guard inode.content == .materialized, let time = lastSync.withLock({ $0 }),
+            ContentVerification.isWrittenWithoutRow(modifiedAt: status.modifiedAt, row: inode.modifiedAt, after: time)
+        else { return false }
+        return (try? database.query { db in try db.isContentDurable(inode.number) }) ?? true
+    }
+
+    /// Verifies the content file of a file that is missing, has another length than its row, or is doubtful, before the comparison of
+    /// all files reaches it.
     ///
     /// - Parameter mayBeInUse: false if no process has seen content of the file or may write to it, although it is being opened, or if
     ///   it is partial.
@@ -154,8 +163,9 @@ extension Replica {
         of number: InodeNumber, mayBeInUse: Bool, open: any OpenInodes
     ) throws -> InodeRecord? {
         let verification = ContentVerification(contents: contents, open: open)
+        let lastSync = lastSync.withLock { $0 }
         let (row, found) = try database.write { db -> (InodeRecord?, [String]) in
-            let found = try verification.verify(number, mayBeInUse: mayBeInUse, in: db)
+            let found = try verification.verify(number, mayBeInUse: mayBeInUse, after: lastSync, in: db)
             return (try verification.agreeingRow(number, in: db), found)
         }
         recovered.withLock { $0 += found }

@@ -50,7 +50,9 @@ extension Replica {
                 }
             }
         }
-        self.init(database, store, contents, in: directory, findings: findings, remainingRecovery: comparison)
+        self.init(
+            database, store, contents, in: directory, findings: findings, remainingRecovery: comparison,
+            lastSync: comparison.lastSync)
         do {
             // In a rebuilt database, what was written to a file can lie where its content from the remote would be put.
             let isRebuilt = try database.value(of: .isRebuilt) != nil
@@ -106,7 +108,12 @@ extension Replica {
     /// - Returns: what was found and corrected; nil when nothing is left to do.
     private func stepRecovery() throws -> [String]? {
         let found = try remainingRecovery.withLock { try $0?.step() }
-        if let found { recovered.withLock { $0 += found } } else { remainingRecovery.withLock { $0 = nil } }
+        if let found {
+            recovered.withLock { $0 += found }
+        } else {
+            remainingRecovery.withLock { $0 = nil }
+            lastSync.withLock { $0 = nil }
+        }
         return found
     }
 
@@ -127,7 +134,8 @@ extension Replica {
         let begun = FileTimestamp.now
         try folder.syncFileSystem()
         try database.write { db in
-            try db.noteDurableContents(at: begun)
+            // The next opening compares all content files again, with the time of the sync before the power cut.
+            if try DomainKey.mayMissBytes.bytes(in: db) == nil { try db.noteDurableContents(at: begun) }
             try DomainKey.wasClosed.set("1", in: db)
         }
     }
