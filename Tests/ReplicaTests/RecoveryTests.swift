@@ -217,6 +217,34 @@ import Testing
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
+    @Test(
+        "WRITE-2: after a power cut, content is trusted whose date was set here and is in whole seconds on the remote")
+    func datedInWholeSeconds() async throws {
+        try await leave { replica, number in
+            try await replica.fill(number)
+            try replica.close()
+        }
+        do {
+            let replica = try fixture.replica()
+            let number = try #require(try replica.number("a"))
+            let date = FileTimestamp(seconds: FileTimestamp.now.seconds + 1, nanoseconds: 123)
+            _ = try replica.change(open: fixture.open) {
+                try $0.attributes.setAttributes(
+                    of: number, to: LocalAttributes(modifiedAt: .at(date)), caller: LocalCaller(user: 7, group: 8))
+            }
+            // The remote's answer.
+            let row = FileTimestamp(seconds: date.seconds)
+            try await replica.database.write { db in
+                try db.run(
+                    "UPDATE inode SET modifiedAt = \(row.nanosecondsSince1970) WHERE number = \(number.rawValue)", [])
+            }
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+        }
+        let replica = try fixture.replica()
+        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .materialized)
+        #expect(fixture.recoveredFiles.isEmpty && replica.findings.isEmpty, "\(replica.findings)")
+    }
+
     @Test("WRITE-2: a close before all content files were compared does not make content trusted")
     func closedBeforeComparison() async throws {
         try await leaveOverwritten()

@@ -105,8 +105,11 @@ struct ContentVerification {
     static func isWrittenWithoutRow(
         modifiedAt: FileTimestamp, row: FileTimestamp, after lastSync: FileTimestamp
     ) -> Bool {
-        // A program may have set the time, with a row that says so.
-        modifiedAt > lastSync && modifiedAt != row
+        guard modifiedAt > lastSync else { return false }
+        // A program may have set the time, with a row that says so. The remote or this file system may keep whole seconds of it, or
+        // every second one.
+        let difference = modifiedAt.nanosecondsSince1970.saturatingSubtract(row.nanosecondsSince1970)
+        return !(-2_000_000_000...2_000_000_000).contains(difference)
     }
 
     /// The row of a file, if its content file has the length that the row says, or may have another.
