@@ -267,6 +267,9 @@ package final class SyncEngine: SyncPart {
         closedFiles.note(number)
     }
 
+    /// All content files were compared with their rows: content is synced again. Returns at once; from any thread.
+    package func contentFilesWereCompared() { contentSyncer.wake() }
+
     /// A file was opened: it is of use. Returns at once; from any thread.
     package func inodeWasOpened(_ number: InodeNumber) {
         accessTimes.note(number)

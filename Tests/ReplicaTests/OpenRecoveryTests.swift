@@ -263,6 +263,24 @@ import Testing
         #expect(try await replica.finishRecovery() == [])
     }
 
+    @Test("WRITE-2: a comparison that has failed goes on with what is not compared", arguments: [true, false])
+    func comparisonAfterFailure(hasRow: Bool) async throws {
+        _ = try await leave { _, number in
+            let differing = hasRow ? number : InodeNumber(rawValue: 0)
+            try Data([1]).write(to: URL(fileURLWithPath: path(of: differing).string))
+        }
+        let replica = try reopen(Opened(), finishesRecovery: false)
+        // Nothing can be moved into a file.
+        let recovered = fixture.directory.appending("recovered").string
+        try FileManager.default.removeItem(atPath: recovered)
+        #expect(FileManager.default.createFile(atPath: recovered, contents: nil))
+        await #expect(throws: (any Error).self) { try await replica.finishRecovery() }
+        try FileManager.default.removeItem(atPath: recovered)
+        try FileManager.default.createDirectory(atPath: recovered, withIntermediateDirectories: false)
+        #expect(try await replica.finishRecovery().count == 1)
+        #expect(fixture.recoveredFiles.count == 1)
+    }
+
     @Test("a file without a row under the number of a new inode is set aside, before the comparison has seen it")
     func strayUnderNewNumber() async throws {
         let last = try await leave { _, _ in }

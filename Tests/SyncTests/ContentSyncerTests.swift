@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Replica
+import Synchronization
 import TestSupport
 import Testing
 
@@ -22,6 +23,42 @@ import Testing
                 try replica.database.value(of: .contentsSyncedAt) != nil
             }
             #expect(isSynced)
+        }
+    }
+
+    private final class Counter: Sendable {
+        private let number = Atomic(0)
+        var value: Int { number.load(ordering: .relaxed) }
+
+        func increase() { number.add(1, ordering: .relaxed) }
+    }
+
+    @Test("WRITE-2: content is not synced before the comparison after a power cut has ended, nor tried again and again")
+    func waitsForComparison() async throws {
+        try await EngineFixture.run(fill: {
+            $0.addFile("f", content: RemoteContent("content"), identifier: "f")
+        }) { fixture in
+            let replica = fixture.replica
+            try await fixture.list()
+            try replica.database.set(.mayMissBytes, to: "1")
+            try await fixture.engine.materialize(try fixture.number("f"), request: fixture.request)
+            let calls = Counter()
+            let syncer = ContentSyncer {
+                calls.increase()
+                return try replica.syncContents()
+            }
+            syncer.start(pause: .milliseconds(20))
+            syncer.wake()
+            #expect(await eventually { calls.value == 1 })
+            // Time for another call.
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(calls.value == 1)
+            #expect(try replica.database.value(of: .contentsSyncedAt) == nil)
+            try replica.database.set(.mayMissBytes, to: nil as String?)
+            syncer.wake()
+            let isSynced = try await eventually { try replica.database.value(of: .contentsSyncedAt) != nil }
+            #expect(isSynced)
+            await syncer.stop()
         }
     }
 }

@@ -158,12 +158,17 @@ package final class DomainHost: Sendable {
             self.logger = logger
             stored = Mutex(previous?.number)
             recovery = Task { [engine] in
-                do {
-                    for finding in try await replica.finishRecovery() { engine.warnings.report(finding) }
-                } catch is CancellationError {
-                    // The next opening compares them again.
-                } catch {
-                    engine.warnings.report("the content files cannot be compared with their rows: \(error)")
+                // When it is cancelled, the next opening compares them again.
+                while !Task.isCancelled {
+                    do {
+                        for finding in try await replica.finishRecovery() { engine.warnings.report(finding) }
+                        return engine.contentFilesWereCompared()
+                    } catch is CancellationError {
+                        return
+                    } catch {
+                        engine.warnings.report("the content files cannot be compared with their rows: \(error)")
+                    }
+                    try? await Task.sleep(for: DomainHost.pauseAfterFailedRecovery)
                 }
             }
             manager.connect(to: self)
@@ -177,6 +182,9 @@ package final class DomainHost: Sendable {
             throw error
         }
     }
+
+    /// Until content files are compared with their rows again: until then no content is synced.
+    private static let pauseAfterFailedRecovery = Duration.seconds(600)
 
     /// Database readers for the engine, the provider and the control socket, in addition to the serving threads.
     private static let otherReaders = 6

@@ -21,6 +21,8 @@ struct ContentComparison: RecoveryWork {
     let lastSync: FileTimestamp?
     private var findings: [String] = []
     private var files: DirectoryStream?
+    /// The names that were read and are not compared yet.
+    private var names: [FilePath.Component] = []
     /// The last row that was compared; nil once all are.
     private var lastRow: InodeNumber? = InodeNumber(rawValue: 0)
 
@@ -45,25 +47,26 @@ struct ContentComparison: RecoveryWork {
     /// Compares some hundred files or rows.
     ///
     /// - Returns: the findings, which were logged and kept; nil when everything has been compared.
+    /// - Throws: what the database or the disk says: the next call compares the same files or rows again, and returns these findings,
+    ///   too.
     mutating func step() throws -> [String]? {
-        findings = []
-        if files != nil {
+        if files != nil || !names.isEmpty {
             try compareFiles()
         } else if lastRow != nil {
             try compareRows()
-        } else {
+        } else if findings.isEmpty {
             if try database.value(of: .mayMissBytes) != nil { try database.set(.mayMissBytes, to: nil as String?) }
             return nil
         }
         for finding in findings { logger.warning("\(finding)") }
         try database.keep(findings: findings, at: FileTimestamp.now)
+        defer { findings = [] }
         return findings
     }
 
     // MARK: - Files without a row
 
     private mutating func compareFiles() throws {
-        var names: [FilePath.Component] = []
         while names.count < Self.rowsInStep {
             guard let bytes = try files?.next() else {
                 files = nil
@@ -89,6 +92,7 @@ struct ContentComparison: RecoveryWork {
                 return try verification.setAside(name, because: "no row of the database knows it")
             }
         }
+        names = []
     }
 
     /// Whether an inode number was given or reserved since the replica was opened: its content file may be there before its
@@ -127,7 +131,6 @@ struct ContentComparison: RecoveryWork {
                     )
                 })
         }
-        lastRow = rows.count < Self.rowsInStep ? nil : rows.last?.number
         for row in rows {
             let status = try? FileStatus(at: contents.path(of: row.number))
             if let status, status.kind == .regular, status.size == row.size, !(row.isEmpty && row.size > 0) {
@@ -138,5 +141,6 @@ struct ContentComparison: RecoveryWork {
             }
             findings += try database.write { db in try verification.verify(row.number, after: lastSync, in: db) }
         }
+        lastRow = rows.count < Self.rowsInStep ? nil : rows.last?.number
     }
 }

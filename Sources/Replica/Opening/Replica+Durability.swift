@@ -17,10 +17,10 @@ extension Replica {
     /// Puts all content files on the disk, where some were not synced, and notes which were whole by then and are still the same.
     /// Blocks.
     ///
-    /// - Returns: false if it is to be done again later: a file was written to just now, or the comparison after a power cut runs, which
-    ///   relies on the time of the sync before.
+    /// - Returns: false if it is to be done again later: a file was written to just now. While the comparison after a power cut has not
+    ///   ended, nothing is done, because it relies on the time of the sync before; its end is the time for another call.
     package func syncContents() throws -> Bool {
-        guard try database.value(of: .mayMissBytes) == nil else { return false }
+        guard try database.value(of: .mayMissBytes) == nil else { return true }
         let rows = try database.readCommitted { db in
             try db.all(
                 """

@@ -4,23 +4,28 @@ import Replica
 /// Puts downloaded content on the disk some minutes after it has arrived, so that a power cut does not take it. Nothing runs while
 /// nothing arrives.
 struct ContentSyncer: Sendable {
-    private let replica: Replica
+    private let sync: @Sendable () throws -> Bool
     private let signal = WakeSignal()
 
     /// One sync of the file system is enough for all that arrives meanwhile.
     static let usualPause = Duration.seconds(600)
 
-    init(replica: Replica) { self.replica = replica }
+    init(replica: Replica) {
+        self.init { try replica.syncContents() }
+    }
 
-    /// Content was recorded. Returns at once; from any thread.
+    /// - Parameter sync: as ``Replica/syncContents()``.
+    init(sync: @escaping @Sendable () throws -> Bool) { self.sync = sync }
+
+    /// Content was recorded, or can be synced again. Returns at once; from any thread.
     func wake() { signal.wake() }
 
     func start(pause: Duration = Self.usualPause) {
-        signal.run { [replica, signal] in
+        signal.run { [sync, signal] in
             try? await Task.sleep(for: pause)
             guard !Task.isCancelled else { return .zero }
             // After a failure the next download leads to another sync.
-            let isDone = try? await BlockingWork.run { try replica.syncContents() }
+            let isDone = try? await BlockingWork.run(sync)
             if isDone == false { signal.wake() }
             return .zero
         }
