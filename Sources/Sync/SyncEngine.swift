@@ -164,7 +164,7 @@ package final class SyncEngine: SyncPart {
         uploads = Uploads(
             executor: Executor(
                 context: context, delays: uploadDelays, early: early,
-                root: root, feed: feed,
+                root: root, feed: feed, syncer: contentSyncer,
                 compareAll: { schedule.refresh() },
                 bringHere: { number in
                     try await budget.whileNothingIsTrimmed {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Sync
 
-/// Downloads reach the disk while the domain is in use.
+/// What was downloaded or sent reaches the disk while the domain is in use.
 @Suite struct ContentSyncerTests {
     @Test("WRITE-2: downloaded content is put on the disk after a pause, without another call") func syncs()
         async throws
@@ -20,6 +20,21 @@ import Testing
             #expect(try fixture.replica.database.value(of: .contentsSyncedAt) == nil)
             try await fixture.engine.materialize(try fixture.number("f"), request: fixture.request)
             let isSynced = try await eventually { [replica = fixture.replica] in
+                try replica.database.value(of: .contentsSyncedAt) != nil
+            }
+            #expect(isSynced)
+        }
+    }
+
+    @Test("WRITE-2: content that was written here is put on the disk after it was sent") func syncsWhatWasSent()
+        async throws
+    {
+        try await Machine.run { machine in
+            machine.engine.contentSyncer.start(pause: .milliseconds(20))
+            try await machine.write("content", to: "f")
+            #expect(try machine.replica.database.value(of: .contentsSyncedAt) == nil)
+            try await machine.drain()
+            let isSynced = try await eventually { [replica = machine.replica] in
                 try replica.database.value(of: .contentsSyncedAt) != nil
             }
             #expect(isSynced)

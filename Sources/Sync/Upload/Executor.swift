@@ -10,6 +10,8 @@ struct Executor: SyncPart {
     let root: RootCheck
     /// Says when the last comparison of all directories that ended well began.
     let feed: ChangeFeed
+    /// Puts content on the disk that the remote has, too.
+    let syncer: ContentSyncer
     /// Has all directories compared with the remote. Returns at once.
     let compareAll: @Sendable () -> Void
     /// The items at the top of the trash that were there not long ago.
@@ -190,6 +192,7 @@ struct Executor: SyncPart {
                     datesMakeVersions: datesMakeVersions)
                 if isForeign { try ingestion.conflicts.splitConflict(of: sent.row, with: item, label: label) }
             }
+            if sent.fields.contains(.contents) { syncer.wake() }
             events.tell(
                 sent.identifier == nil ? .created : .uploaded, of: sent.inode, named: item.filename,
                 bytes: sent.fields.contains(.contents) ? item.documentSize ?? 0 : 0)
