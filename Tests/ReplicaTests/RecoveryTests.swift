@@ -245,6 +245,36 @@ import Testing
         #expect(fixture.recoveredFiles.isEmpty && replica.findings.isEmpty, "\(replica.findings)")
     }
 
+    @Test(
+        "WRITE-2: after a power cut, synced content is trusted that was downloaded before the clock was set back",
+        arguments: [true, false])
+    func downloadedBeforeClockWasSetBack(isClosed: Bool) async throws {
+        try await leave { replica, number in
+            try await replica.fill(number)
+            let time = FileTimestamp(seconds: FileTimestamp.now.seconds + 3600)
+            try replica.contents.setModificationTime(of: number, to: time)
+            if isClosed { return try replica.close() }
+            // A change time that was given just now may be given to another write.
+            let isSynced = try await eventually { try replica.syncContents() }
+            #expect(isSynced)
+            try replica.database.set(.bootIdentifier, to: "an earlier boot")
+        }
+        if isClosed { try fixture.replica().database.set(.bootIdentifier, to: "an earlier boot") }
+        let replica = try fixture.replica()
+        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .materialized)
+        #expect(fixture.recoveredFiles.isEmpty && replica.findings.isEmpty, "\(replica.findings)")
+    }
+
+    @Test("the time of the last sync does not fall when the clock is set back") func timeOfSync() throws {
+        let time = FileTimestamp(seconds: FileTimestamp.now.seconds + 3600)
+        do {
+            let replica = try fixture.replica()
+            try replica.database.set(.contentsSyncedAt, to: String(time.nanosecondsSince1970))
+            try replica.close()
+        }
+        #expect(try fixture.replica().database.value(of: .contentsSyncedAt) == String(time.nanosecondsSince1970))
+    }
+
     @Test("WRITE-2: a close before all content files were compared does not make content trusted")
     func closedBeforeComparison() async throws {
         try await leaveOverwritten()

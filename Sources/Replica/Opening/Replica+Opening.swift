@@ -131,11 +131,11 @@ extension Replica {
         defer { try? folder.close() }
         // The checkpoint before the file system is synced.
         try providerStore.close()
-        let begun = FileTimestamp.now
+        let time = try timeOfSync()
         try folder.syncFileSystem()
         try database.write { db in
             // The next opening compares all content files again, with the time of the sync before the power cut.
-            if try DomainKey.mayMissBytes.bytes(in: db) == nil { try db.noteDurableContents(at: begun) }
+            if try DomainKey.mayMissBytes.bytes(in: db) == nil { try db.noteDurableContents(at: time) }
             try DomainKey.wasClosed.set("1", in: db)
         }
     }

@@ -122,9 +122,11 @@ extension Database {
         try setContentsSynced(at: time)
     }
 
-    /// Records when a sync of all content files began, with all rows that were committed by then.
+    /// Records when a sync of all content files began, with all rows that were committed by then. The time does not fall when the clock
+    /// is set back: content files that were synced before would look as if they were written since.
     func setContentsSynced(at time: FileTimestamp) throws {
-        try DomainKey.contentsSyncedAt.set(String(time.nanosecondsSince1970), in: self)
+        let previous = try DomainKey.contentsSyncedAt.string(in: self).flatMap { Int64($0) } ?? .min
+        try DomainKey.contentsSyncedAt.set(String(max(time.nanosecondsSince1970, previous)), in: self)
     }
 
     /// The content file of a generation is on the disk. Precondition: nothing was written to it since the sync began.
