@@ -79,7 +79,11 @@ extension Volume {
         {
             return attributes(for: inode)
         }
-        if let size = changes.size { try verifyBeforeTruncating(number, to: size, request) }
+        if let size = changes.size {
+            try verifyBeforeTruncating(number, to: size, request)
+        } else if changes.modifiedAt != nil {
+            try verifyBeforeDating(number)
+        }
         let inode = try change(request, .inode, changingNames: false) {
             try $0.attributes.setAttributes(of: number, to: changes, caller: LocalCaller(caller))
         }
@@ -96,6 +100,16 @@ extension Volume {
         else { return }
         // SIGKILL has interrupted this very truncation before its row was written.
         if request?.isResent == true, (try? replica.contentStatus(of: number).size) == size { return }
+        _ = try known { try replica.verifyContent(of: number, mayBeInUse: true, open: files) }
+    }
+
+    /// A new date would take the evidence that something was written to a synced file without a row. A file that is open was verified
+    /// before.
+    private func verifyBeforeDating(_ number: InodeNumber) throws(VolumeError) {
+        guard replica.mayHaveDoubtfulContent, !isReadOnly, !files.isOpen(number),
+            let inode = try known({ try replica.database.inode(number) }), inode.contentStamp == nil,
+            let status = try? replica.contentStatus(of: number), replica.isDoubtful(status, inode)
+        else { return }
         _ = try known { try replica.verifyContent(of: number, mayBeInUse: true, open: files) }
     }
 

@@ -147,6 +147,9 @@ struct ContentVerification {
 }
 
 extension Replica {
+    /// Whether the comparison of all content files after a power cut has not ended.
+    package var mayHaveDoubtfulContent: Bool { lastSync.withLock { $0 != nil } }
+
     /// Whether a power cut may have taken the row that says that something was written to a content file. False once all content
     /// files have been compared.
     package func isDoubtful(_ status: ContentStatus, _ inode: InodeRecord) -> Bool {
