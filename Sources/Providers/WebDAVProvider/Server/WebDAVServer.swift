@@ -63,16 +63,20 @@ final class WebDAVServer: Sendable {
         let connecting = state.withLock { state -> (task: Task<Void, any Error>, isShared: Bool)? in
             if state.isConnected { return nil }
             if let task = state.connecting { return (task, true) }
-            let task = Task { try await self.lookUpRoot() }
+            let task = Task {
+                defer { self.state.withLock { $0.connecting = nil } }
+                try await self.lookUpRoot()
+            }
             state.connecting = task
             return (task, false)
         }
         guard let (task, isShared) = connecting else { return }
         // A cancelled caller does not cancel the task, because others may wait for it.
-        let result = isShared ? await CallContext.waiting { await task.result } : await task.result
-        state.withLock { if $0.connecting == task { $0.connecting = nil } }
-        try Task.checkCancellation()
-        try result.get()
+        if isShared {
+            try await CallContext.waiting { try await task.valueUnlessCancelled }
+        } else {
+            try await task.valueUnlessCancelled
+        }
     }
 
     func cancelConnecting() { state.withLock { $0.connecting }?.cancel() }
