@@ -405,6 +405,24 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: a directory stays while a file whose new content is in it is used by another program")
+    func directoryIsNeeded() async throws {
+        try await FolderRemote.run { remote, session async throws in
+            try await remote.makeDirectory("directory")
+            _ = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try remote.link("directory/one", as: "two")
+            try FileManager.default.removeItem(atPath: remote["directory/one"])
+            let directory = try await session.find("directory")
+            let other = try #require(FileHandle(forUpdatingAtPath: remote["two"]))
+            await #expect(throws: (any Error).self) { try await session.delete(directory, recursively: false) }
+            #expect(FileManager.default.fileExists(atPath: remote["directory"]))
+            try other.close()
+            try await session.delete(directory, recursively: false)
+            #expect(remote.text("two") == Self.new)
+            #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
+        }
+    }
+
     @Test("FOLDER-4: a repair that was interrupted is completed, however long after the write")
     func interruptedRepair() async throws {
         try await FolderRemote.run { remote, session in

@@ -12,7 +12,7 @@ extension Folder {
         // The change time, because the modification time is that of the uploaded item.
         if let name = String(validating: bytes, as: UTF8.self),
             let status = try? FileStatus(of: name, in: directory),
-            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge, !isNeeded(name)
+            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge, !isNeeded(bytes)
         {
             switch status.kind {
             case .regular: try? directory.unlink(named: name)
@@ -24,7 +24,8 @@ extension Folder {
     }
 
     /// Whether a hidden file is the only complete copy of the content of an interrupted write.
-    private func isNeeded(_ name: String) -> Bool {
+    func isNeeded(_ bytes: [UInt8]) -> Bool {
+        guard let name = String(validating: bytes, as: UTF8.self) else { return false }
         do {
             return try manager.store.get(ProviderStoreKey(name), in: InPlaceEdit.namespace) != nil
         } catch {

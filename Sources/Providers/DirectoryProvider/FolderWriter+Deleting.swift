@@ -86,6 +86,8 @@ extension FolderWriter {
         guard names.allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
             throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
         }
+        // The only new content of a file that another program uses: the deletion is tried again.
+        guard !names.contains(where: folder.isNeeded) else { throw Errno.resourceBusy }
         // These alone: another program may have made a file since.
         try directory.remove(names, checking: cancellation.check)
         try place.directory.removeDirectory(named: name)

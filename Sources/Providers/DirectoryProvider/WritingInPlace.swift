@@ -56,7 +56,8 @@ extension Upload {
         }
         do {
             var noted = edit
-            try target.takeContent(of: file, size: size) { try folder.noteWriting(&noted, now: now()) }
+            // To end the write is better than to stop halfway because the record cannot be renewed.
+            try target.takeContent(of: file, size: size) { try? folder.noteWriting(&noted, now: now()) }
             try finish()
             try store.remove(edit.key, in: InPlaceEdit.namespace)
         } catch {
