@@ -254,9 +254,9 @@ import Testing
         try database.deleteWithdrawnFiles()
         #expect(!isThere(file))
         let log = ReplicaDatabase.fileName + "-wal"
-        #expect(synced.all == ["contents", "withdrawn", log])
+        #expect(synced.all == ["withdrawn", "contents", log])
         try database.synchronize()
-        #expect(synced.all == ["contents", "withdrawn", log, log])
+        #expect(synced.all == ["withdrawn", "contents", log, log])
     }
 
     @Test("removed content is deleted with the next fsync", arguments: [true, false])

@@ -275,6 +275,28 @@ import Testing
         #expect(try fixture.replica().database.value(of: .contentsSyncedAt) == String(time.nanosecondsSince1970))
     }
 
+    @Test("a time of the last sync that is far ahead is not kept") func wrongTimeOfSync() throws {
+        let now = FileTimestamp.now
+        do {
+            let replica = try fixture.replica()
+            let time = FileTimestamp(seconds: now.seconds + 10 * 365 * 86_400)
+            try replica.database.set(.contentsSyncedAt, to: String(time.nanosecondsSince1970))
+            try replica.close()
+        }
+        let time = try #require(try fixture.replica().database.value(of: .contentsSyncedAt).flatMap { Int64($0) })
+        #expect(FileTimestamp(nanosecondsSince1970: time).seconds < now.seconds + 86_400)
+    }
+
+    @Test("WRITE-2: doubtful content is set aside when it is evicted before the comparison of all files reaches it")
+    func evictedBeforeComparison() async throws {
+        try await leaveOverwritten()
+        let replica = try reopenWithoutComparison()
+        let number = try #require(try replica.number("a"))
+        _ = try await replica.evictFile(number, open: fixture.open)
+        #expect(try replica.database.inode(number)?.content == .dataless)
+        #expect(fixture.recoveredFiles.count == 1)
+    }
+
     @Test("WRITE-2: a close before all content files were compared does not make content trusted")
     func closedBeforeComparison() async throws {
         try await leaveOverwritten()

@@ -51,7 +51,8 @@ package final class ReplicaDatabase: Sendable {
     ) throws {
         self.withdrawn = withdrawn
         self.onSync = onSync
-        withdrawalDirectories = [WithdrawnFiles.contentDirectory, WithdrawnFiles.directory].map {
+        // The new names first: on a file system without a journal a power cut between the two would leave neither.
+        withdrawalDirectories = [WithdrawnFiles.directory, WithdrawnFiles.contentDirectory].map {
             path.removingLastComponent().appending($0)
         }
         newFileLog = FilePath(path.string + "-new")

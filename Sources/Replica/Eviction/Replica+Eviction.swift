@@ -37,6 +37,10 @@ extension Replica {
     /// - Returns: how many bytes were given back, and what is left to tell the kernel.
     /// - Throws: ``EvictionRefusal``.
     package func evictFile(_ number: InodeNumber, open: any OpenInodes) async throws -> (Int64, ReplicaEffects) {
+        if mayHaveDoubtfulContent {
+            // What was written to it without a row is set aside.
+            _ = try await BlockingWork.run { try self.verifyContent(of: number, mayBeInUse: true, open: open) }
+        }
         let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
             try await ClaimingOpenInodes.run(open) { [database] open in

@@ -123,10 +123,13 @@ extension Database {
     }
 
     /// Records when a sync of all content files began, with all rows that were committed by then. The time does not fall when the clock
-    /// is set back: content files that were synced before would look as if they were written since.
+    /// is set back: content files that were synced before would look as if they were written since. A time that is more than a day ahead
+    /// was no small correction of the clock, and would hide all later writes.
     func setContentsSynced(at time: FileTimestamp) throws {
+        let latest = FileTimestamp(seconds: FileTimestamp.now.seconds + 86_400).nanosecondsSince1970
         let previous = try DomainKey.contentsSyncedAt.string(in: self).flatMap { Int64($0) } ?? .min
-        try DomainKey.contentsSyncedAt.set(String(max(time.nanosecondsSince1970, previous)), in: self)
+        let kept = previous <= latest ? previous : .min
+        try DomainKey.contentsSyncedAt.set(String(max(min(time.nanosecondsSince1970, latest), kept)), in: self)
     }
 
     /// The content file of a generation is on the disk. Precondition: nothing was written to it since the sync began.
