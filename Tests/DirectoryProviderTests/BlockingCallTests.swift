@@ -17,11 +17,8 @@ import Testing
         func add() { value.withLock { $0 += 1 } }
     }
 
-    @Test("ERROR-3: a source that hangs takes a bounded number of threads, and is asked again when its calls return")
-    func boundedThreads() async throws {
-        let calls = BlockingCalls(grace: .zero)
-        let (started, gate) = (Counter(), DispatchSemaphore(value: 0))
-        defer { for _ in 0..<BlockingCalls.mostHanging { gate.signal() } }
+    /// Begins as many calls as may hang, and cancels each.
+    private func fill(_ calls: BlockingCalls, _ started: Counter, _ gate: DispatchSemaphore) async {
         for number in 1...BlockingCalls.mostHanging {
             let call = Task {
                 try await calls.run { _ in
@@ -33,6 +30,14 @@ import Testing
             call.cancel()
             await #expect(throws: FileProviderError.self) { try await call.value }
         }
+    }
+
+    @Test("ERROR-3: a source that hangs takes a bounded number of threads, and is asked again when its calls return")
+    func boundedThreads() async throws {
+        let calls = BlockingCalls(grace: .zero)
+        let (started, gate) = (Counter(), DispatchSemaphore(value: 0))
+        defer { for _ in 0..<BlockingCalls.mostHanging { gate.signal() } }
+        await fill(calls, started, gate)
         for _ in 1...24 {
             let code = await failureCode { try await calls.run { _ in started.add() } }
             #expect(code == .serverUnreachable)
@@ -47,16 +52,7 @@ import Testing
         let calls = BlockingCalls(grace: .seconds(600))
         let (started, gate) = (Counter(), DispatchSemaphore(value: 0))
         defer { for _ in 0..<BlockingCalls.mostHanging { gate.signal() } }
-        for number in 1...BlockingCalls.mostHanging {
-            let call = Task {
-                try await calls.run { _ in
-                    started.add()
-                    gate.wait()
-                }
-            }
-            #expect(await eventually { started.count == number })
-            call.cancel()
-        }
+        await fill(calls, started, gate)
         #expect(try await calls.run { _ in true })
     }
 }

@@ -173,10 +173,7 @@ import Testing
         "WRITE-2: after a power cut, synced content is not trusted to which something was written without a row",
         arguments: [true, false])
     func overwrittenWithoutRow(isWritten: Bool) async throws {
-        try await leave { replica, number in
-            try await replica.fill(number)
-            try replica.close()
-        }
+        try await leaveSynced()
         do {
             let replica = try fixture.replica()
             let number = try #require(try replica.number("a"))
@@ -198,12 +195,17 @@ import Testing
         #expect(replica.findings.count == (isWritten ? 1 : 0))
     }
 
-    /// Leaves a replica after a power cut, with a synced file to which as many bytes were written without a row.
-    private func leaveOverwritten() async throws {
+    /// Leaves a replica that was closed in order, with a file whose content is here.
+    private func leaveSynced() async throws {
         try await leave { replica, number in
             try await replica.fill(number)
             try replica.close()
         }
+    }
+
+    /// Leaves a replica after a power cut, with a synced file to which as many bytes were written without a row.
+    private func leaveOverwritten() async throws {
+        try await leaveSynced()
         let replica = try fixture.replica()
         let number = try #require(try replica.number("a"))
         try replica.database.set(.bootIdentifier, to: "an earlier boot")
@@ -220,10 +222,7 @@ import Testing
     @Test(
         "WRITE-2: after a power cut, content is trusted whose date was set here and is in whole seconds on the remote")
     func datedInWholeSeconds() async throws {
-        try await leave { replica, number in
-            try await replica.fill(number)
-            try replica.close()
-        }
+        try await leaveSynced()
         do {
             let replica = try fixture.replica()
             let number = try #require(try replica.number("a"))
@@ -368,10 +367,7 @@ import Testing
     }
 
     @Test func afterAnOrderlyCloseAndABootEverythingIsThere() async throws {
-        try await leave { replica, number in
-            try await replica.fill(number)
-            try replica.close()
-        }
+        try await leaveSynced()
         do {
             let replica = try fixture.replica()
             try replica.database.set(.bootIdentifier, to: "an earlier boot")

@@ -116,7 +116,7 @@ extension EngineTests {
             }
         }
 
-        @Test("READ-1: who reads again at once after an interrupted fetch gets no byte of it")
+        @Test("READ-1: a read right after an interrupted fetch gets no byte of that fetch")
         func interruptedAtTheEnd() async throws {
             try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
                 // All bytes have come, and the version is not certain yet.
