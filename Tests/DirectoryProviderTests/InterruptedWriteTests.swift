@@ -11,11 +11,11 @@ import Testing
 
 /// Files with several links whose write in place was interrupted, and that another program uses before it is completed.
 @Suite struct InterruptedWriteTests {
-    private static let old = "old content"
-    private static let new = "the new content, longer"
+    static let old = "old content"
+    static let new = "the new content, longer"
 
     /// Leaves a file as a crash, and perhaps another program after it, leaves it.
-    private func interrupt(
+    func interrupt(
         _ remote: FolderRemote, _ session: ProviderSession, leaving content: String, in directory: String? = nil
     ) async throws -> (copy: String, item: FileProviderItem) {
         let prefix = directory.map { $0 + "/" } ?? ""
@@ -402,24 +402,6 @@ import Testing
             #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
             #expect(session.manager.warnings == [])
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
-        }
-    }
-
-    @Test("FOLDER-4: a directory stays while a file whose new content is in it is used by another program")
-    func directoryIsNeeded() async throws {
-        try await FolderRemote.run { remote, session async throws in
-            try await remote.makeDirectory("directory")
-            _ = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try remote.link("directory/one", as: "two")
-            try FileManager.default.removeItem(atPath: remote["directory/one"])
-            let directory = try await session.find("directory")
-            let other = try #require(FileHandle(forUpdatingAtPath: remote["two"]))
-            await #expect(throws: (any Error).self) { try await session.delete(directory, recursively: false) }
-            #expect(FileManager.default.fileExists(atPath: remote["directory"]))
-            try other.close()
-            try await session.delete(directory, recursively: false)
-            #expect(remote.text("two") == Self.new)
-            #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
         }
     }
 

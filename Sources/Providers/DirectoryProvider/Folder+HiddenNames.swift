@@ -36,7 +36,7 @@ extension Folder {
     private func removeTree(_ name: String, in directory: FileDescriptor) throws {
         let tree = try directory.openDirectory(named: name)
         defer { try? tree.close() }
-        try tree.removeContents {}
+        try remove(tree.names(), in: tree, parent: .trashContainer) {}
         try directory.removeDirectory(named: name)
     }
 }

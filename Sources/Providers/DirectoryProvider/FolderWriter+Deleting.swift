@@ -46,7 +46,9 @@ extension FolderWriter {
         do {
             status = try FileStatus(of: aside, in: place.directory, isFresh: true)
             if status.isSameFile(as: place.status), isBase(status, base) {
-                return try place.directory.unlink(named: aside)
+                try place.directory.unlink(named: aside)
+                if status.kind == .regular, status.linkCount < 2 { folder.forgetEdits(of: folder.items.file(status)) }
+                return
             }
         } catch {
             folder.giveBack(aside, as: name, in: place.directory)
@@ -86,10 +88,8 @@ extension FolderWriter {
         guard names.allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
             throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
         }
-        // The only new content of a file that another program uses: the deletion is tried again.
-        guard !names.contains(where: folder.isNeeded) else { throw Errno.resourceBusy }
         // These alone: another program may have made a file since.
-        try directory.remove(names, checking: cancellation.check)
+        try folder.remove(names, in: directory, parent: place.parent, checking: cancellation.check)
         try place.directory.removeDirectory(named: name)
     }
 
@@ -103,7 +103,7 @@ extension FolderWriter {
             defer { try? directory.close() }
             // Another directory with this name means that the item itself is gone from here.
             guard try FileStatus(of: directory).isSameFile(as: place.status) else { throw Errno.noSuchFileOrDirectory }
-            try directory.removeContents(checking: cancellation.check)
+            try folder.remove(directory.names(), in: directory, parent: place.parent, checking: cancellation.check)
             try place.directory.removeDirectory(named: aside)
         } catch {
             folder.giveBack(aside, as: name, in: place.directory)

@@ -71,6 +71,9 @@ extension FolderWriter {
                 throw collision(new)
             }
         }
+        if takenName != nil, status.kind == .directory {
+            folder.keepCopies(of: old.name, in: old.directory, parent: old.parent)
+        }
         let isNamed = moves || fields.contains(.contents)
         let (pending, stored) = try folder.readOnlyDirectories.writing(
             to: isNamed ? [old.directory, new.directory] : []

@@ -73,23 +73,6 @@ extension Upload {
     private static let mostInPlace: Int64 = 1 << 30
 }
 
-struct InPlaceEdit: Codable, Sendable {
-    /// The names from the root down to its directory.
-    var directory: [String]
-    var name: String
-    /// As ``FolderItems/file(_:)``.
-    var file: String
-    /// The hidden name of the complete new content.
-    var copy: String
-    /// Seconds since 1970. Renewed while the file is being written (``Folder/noteWriting(_:now:)``).
-    var begun: Int64
-    /// The size of the file before; nil in a record that does not have it.
-    var size: Int64?
-
-    static let namespace = ProviderStoreNamespace<InPlaceEdit>("folder.edits")
-    var key: ProviderStoreKey { ProviderStoreKey(copy) }
-}
-
 extension Folder {
     /// Completes interrupted writes. A file that was changed by others since stays unchanged: its new content is still
     /// pending.
@@ -123,9 +106,10 @@ extension Folder {
     }
 
     private func finish(_ edit: InPlaceEdit, mostNames: Int) throws {
-        if try finish(edit, withCopyIn: edit.directory, at: edit.directory + [edit.name]) { return }
+        let known = edit.holder ?? edit.directory
+        if try finish(edit, withCopyIn: known, at: edit.directory + [edit.name]) { return }
         // Another program has moved the file or its directory, or given its name to another file.
-        var holder = try hasCopy(of: edit, in: edit.directory) ? edit.directory : nil
+        var holder = try hasCopy(of: edit, in: known) ? known : nil
         let places = walk(mostNames: mostNames) { name, directory in
             if name.elementsEqual(edit.copy.utf8) { holder = directory }
         }
@@ -135,7 +119,7 @@ extension Folder {
             }
         }
         lostEdits.withLock { _ = $0.insert(edit.key) }
-        let copy = ((holder ?? edit.directory) + [edit.copy]).joined(separator: "/")
+        let copy = ((holder ?? known) + [edit.copy]).joined(separator: "/")
         if holder != nil {
             throw FileProviderError(.noSuchItem, "it is not found there; its new content stays in '\(copy)'")
         }
@@ -194,7 +178,7 @@ extension Folder {
     }
 
     /// - Returns: nil if there is no such directory.
-    private func openDirectory(at path: ArraySlice<String>) throws -> FileDescriptor? {
+    func openDirectory(at path: ArraySlice<String>) throws -> FileDescriptor? {
         var directory = try openRoot()
         do {
             var parent = ItemIdentifier.rootContainer
