@@ -253,64 +253,6 @@ import Testing
         }
     }
 
-    @Test(
-        "FOLDER-4: a repair stops where another program writes to the file before or between its parts",
-        arguments: [0, 1, 2], [false, true])
-    func writtenDuringTheRepair(part: Int, isShorter: Bool) async throws {
-        try await FolderRemote.run { remote, _ in
-            let size: Int64 = 17 << 20
-            func file(_ name: String) throws -> FileDescriptor {
-                try FileDescriptor.open(
-                    remote.root.appending(name), .readWrite, options: [.create, .closeOnExec],
-                    permissions: .ownerReadWrite)
-            }
-            let copy = try file("copy")
-            defer { try? copy.close() }
-            try copy.setLength(size)
-            try copy.writeAll("new".utf8)
-            try copy.writeAll(Array("new".utf8).span.bytes, at: size - 3)
-            let target = try file("one")
-            defer { try? target.close() }
-            try target.setLength(size)
-            let other = try file("one")
-            defer { try? other.close() }
-            func writeAsAnother() throws {
-                // A clock of the kernel ticks between.
-                Thread.sleep(forTimeInterval: 0.05)
-                if isShorter { try other.setLength(0) }
-                try other.writeAll(Array("other".utf8).span.bytes, at: 0)
-            }
-            let found = try FileStatus(of: target)
-            if part == 0 { try writeAsAnother() }
-            var parts = 0
-            let isTaken = try target.takeContent(of: copy, size: size, expecting: found) { _ in
-                parts += 1
-                if parts == part { try writeAsAnother() }
-            }
-            #expect(!isTaken)
-            #expect(parts == part)
-            #expect(try target.readBytes(at: 0, count: 5) == Array("other".utf8))
-            #expect(try FileStatus(of: target).size == (isShorter ? 5 : size))
-        }
-    }
-
-    @Test(
-        "FOLDER-4: a repair without a lease writes all of the content, over a shorter and over a longer one",
-        arguments: [0, 5, 1 << 20])
-    func repairedWithoutALease(old: Int64) async throws {
-        try await FolderRemote.run { remote, _ in
-            try await remote.write(Array("new".utf8), to: "copy")
-            try await remote.write([UInt8](repeating: 7, count: Int(old)), to: "one")
-            let copy = try FileDescriptor.open(remote.root.appending("copy"), .readWrite)
-            defer { try? copy.close() }
-            try copy.setLength(1 << 18)
-            let target = try FileDescriptor.open(remote.root.appending("one"), .readWrite)
-            defer { try? target.close() }
-            #expect(try target.takeContent(of: copy, size: 1 << 18, expecting: FileStatus(of: target)))
-            #expect(try target.readBytes(at: 0, count: 1 << 20) == copy.readBytes(at: 0, count: 1 << 20))
-        }
-    }
-
     @Test("FOLDER-4: a write in place that takes longer than a minute is recorded as one that goes on")
     func longWrite() async throws {
         try await FolderRemote.run { remote, session in
@@ -401,50 +343,6 @@ import Testing
             #expect(remote.text("two") == Self.new)
             #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
             #expect(session.manager.warnings == [])
-            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
-        }
-    }
-
-    @Test("FOLDER-4: a repair that was interrupted is completed, however long after the write")
-    func interruptedRepair() async throws {
-        try await FolderRemote.run { remote, session in
-            let left = "the content"
-            let (copy, _) = try await interrupt(remote, session, leaving: left)
-            var edit = try #require(session.manager.store.list(in: InPlaceEdit.namespace).first).record
-            edit.begun -= 3600
-            try session.manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace)
-            let date = Date(timeIntervalSince1970: Double(edit.begun))
-            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: remote["one"])
-            let folder = try #require(session.provider as? DirectoryProvider).folder
-            let root = try folder.openRoot()
-            defer { try? root.close() }
-            let content = try root.openFile(named: copy)
-            defer { try? content.close() }
-            let old = edit
-            #expect(throws: Errno.ioError) {
-                try folder.complete(old, named: "one", in: root, content) { _ in throw Errno.ioError }
-            }
-            // What has not reached the disk is not there after a crash.
-            try await remote.write(Array(left.utf8), to: "one")
-            folder.finishWritingInPlace()
-            #expect(remote.text("one") == Self.new)
-            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
-            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
-        }
-    }
-
-    @Test("FOLDER-4: what another program has written during a repair is not replaced by the next one")
-    func stoppedRepair() async throws {
-        try await FolderRemote.run { remote, session in
-            // It is as long as the old content.
-            let theirs = "their words"
-            let (copy, _) = try await interrupt(remote, session, leaving: theirs)
-            let folder = try #require(session.provider as? DirectoryProvider).folder
-            let edit = try #require(session.manager.store.list(in: InPlaceEdit.namespace).first).record
-            try folder.stop(edit)
-            folder.finishWritingInPlace()
-            #expect(try content(remote) == theirs)
-            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
         }
     }

@@ -11,7 +11,8 @@ struct InPlaceEdit: Codable, Sendable {
     var copy: String
     /// The names from the root down to the directory of the copy; nil if that is ``directory``.
     var holder: [String]?
-    /// Seconds since 1970. Renewed while the file is being written (``Folder/noteWriting(_:now:)``).
+    /// Seconds since 1970. Renewed while the file is being written (``Folder/noteWriting(_:now:)``), and set back when the write has failed
+    /// (``Folder/noteFailure(of:_:)``).
     var begun: Int64
     /// The size of the file before; nil in a record that does not have it.
     var size: Int64?

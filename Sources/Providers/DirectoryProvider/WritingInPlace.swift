@@ -63,6 +63,7 @@ extension Upload {
         } catch {
             // The copy stays as long as the record: without it the new content would be reported as removed.
             leaveHidden()
+            try? folder.noteFailure(of: edit, target)
             throw error
         }
         return true
@@ -223,6 +224,24 @@ extension Folder {
         defer { target.giveUpLease() }
         let found = try FileStatus(of: target)
         guard try isPartlyWritten(target, edit, copy) else { return }
+        var isWritten = false
+        do {
+            isWritten = try write(copy, to: target, expecting: found, edit, synchronize)
+        } catch {
+            try? noteFailure(of: edit, target)
+            throw error
+        }
+        guard isWritten else {
+            try stop(edit)
+            throw Errno.resourceTemporarilyUnavailable
+        }
+    }
+
+    /// - Returns: false if another program has written to the file meanwhile.
+    private func write(
+        _ copy: FileDescriptor, to target: FileDescriptor, expecting found: FileStatus, _ edit: InPlaceEdit,
+        _ synchronize: (FileDescriptor) throws -> Void
+    ) throws -> Bool {
         let wanted = try FileStatus(of: copy)
         var noted = edit
         try noteWriting(&noted)
@@ -230,12 +249,9 @@ extension Folder {
             try synchronize(file)
             try noteWriting(&noted)
         }
-        guard isWritten else {
-            try stop(edit)
-            throw Errno.resourceTemporarilyUnavailable
-        }
         // With its date it is recognized as what was sent.
-        try target.setModified(wanted.modified)
+        if isWritten { try target.setModified(wanted.modified) }
+        return isWritten
     }
 
     /// Records that a file is about to be written, unless that was recorded just before. The next start would take a later change for one
@@ -252,6 +268,14 @@ extension Folder {
         var stopped = edit
         stopped.begun = .min
         try manager.store.put(stopped, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
+    }
+
+    /// Records that a write has failed, so that only what it has left counts as partly written: the next attempt would take what another
+    /// program writes within the next minute for that where the size is the same.
+    func noteFailure(of edit: InPlaceEdit, _ target: FileDescriptor) throws {
+        var failed = edit
+        failed.begun = try FileStatus(of: target).modified.seconds - Self.secondsOfWriting
+        try manager.store.put(failed, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
     }
 
     private func isPartlyWritten(_ target: FileDescriptor, _ edit: InPlaceEdit, _ copy: FileDescriptor) throws -> Bool {
@@ -375,14 +399,28 @@ extension FileDescriptor {
             left = try FileStatus(of: self)
             // Else another program has made it shorter, or appended to it.
             guard left.size == max(before, offset) else { return false }
-            try synchronize(self)
+            guard try isSynchronized(by: synchronize, leaving: left) else { return false }
         }
         guard try FileStatus(of: self).isUnchanged(from: left) else { return false }
         if left.size != size {
             try setLength(size)
             left = try FileStatus(of: self)
-            try synchronize(self)
+            guard try isSynchronized(by: synchronize, leaving: left) else { return false }
         }
         return try left.size == size && FileStatus(of: self).isUnchanged(from: left)
+    }
+
+    /// - Returns: false if that failed, and another program has written to this file meanwhile. What it wrote must not count as left by
+    ///   the failure.
+    private func isSynchronized(
+        by synchronize: (FileDescriptor) throws -> Void, leaving left: FileStatus
+    ) throws -> Bool {
+        do {
+            try synchronize(self)
+        } catch {
+            guard try FileStatus(of: self).isUnchanged(from: left) else { return false }
+            throw error
+        }
+        return true
     }
 }
