@@ -21,7 +21,7 @@ import Testing
         let prefix = directory.map { $0 + "/" } ?? ""
         try await remote.write(Array(Self.old.utf8), to: prefix + "one")
         let item = try await session.find(prefix + "one")
-        let copy = HiddenName.make()
+        let copy = InPlaceEdit.makeCopyName()
         try await remote.write(Array(Self.new.utf8), to: prefix + copy)
         let edit = InPlaceEdit(
             directory: directory.map { [$0] } ?? [], name: "one", file: FolderItems.file(of: item.itemIdentifier),
@@ -137,6 +137,51 @@ import Testing
             await provider.invalidate()
             #expect(try content(remote) == Self.new)
             #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+        }
+    }
+
+    @Test("FOLDER-4: another domain of the same folder does not remove the copy of a write that waits for a day")
+    func copyOfAnotherDomain() async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            let leftover = HiddenName.make()
+            try await remote.write([1], to: leftover)
+            let state = try remote.directory.makeDirectory("other")
+            let manager = TestManager(domain: remote.domain, stateDirectory: state)
+            try await Task.sleep(for: .seconds(2))
+            // A day of this test has a second.
+            let other = try DirectoryProvider(root: remote.root, manager: manager, leftoverAge: 1)
+            let listed = try await ProviderSession(provider: other, manager: manager).list()
+            await other.invalidate()
+            #expect(listed.map(\.filename) == ["one"])
+            #expect(!FileManager.default.fileExists(atPath: remote[leftover]))
+            #expect(remote.text(copy) == Self.new)
+            // Nothing needs it for ever.
+            let late = try DirectoryProvider(root: remote.root, manager: manager, leftoverAge: 0)
+            try await ProviderSession(provider: late, manager: manager).list()
+            await late.invalidate()
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+        }
+    }
+
+    @Test(
+        "FOLDER-4: each start with a write that waits says so to other domains of the same folder",
+        arguments: [true, false])
+    func copyIsRenewed(isFound: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            let path = remote.root.appending(copy)
+            let before = try FileStatus(at: path)
+            let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
+            defer { try? other.close() }
+            if !isFound { try FileManager.default.removeItem(atPath: remote["one"]) }
+            // A clock of the kernel ticks between.
+            try await Task.sleep(for: .milliseconds(50))
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            let after = try FileStatus(at: path)
+            #expect(after.changed != before.changed)
+            #expect(after.modified == before.modified)
         }
     }
 
@@ -265,11 +310,11 @@ import Testing
             try upload.file.writeAll(Self.new.utf8)
             let start = Int64(Date().timeIntervalSince1970)
             var clock = start
-            var recorded: Int64?
+            var recorded: InPlaceEdit?
             let isWritten = try upload.writeInPlace(
                 "one", expecting: FileStatus(of: "one", in: root), path: [], folder, BlockingCalls.Cancellation(),
                 finish: {
-                    recorded = try session.manager.store.list(in: InPlaceEdit.namespace).first?.record.begun
+                    recorded = try session.manager.store.list(in: InPlaceEdit.namespace).first?.record
                 },
                 now: {
                     clock += 40
@@ -277,7 +322,9 @@ import Testing
                 })
             #expect(isWritten)
             // At the beginning, before the one part, and before the length is set.
-            #expect(recorded == start + 120)
+            #expect(recorded?.begun == start + 120)
+            let copy = try #require(recorded).copy
+            #expect(InPlaceEdit.isCopyName(copy))
             #expect(remote.text("two") == Self.new)
         }
     }

@@ -11,7 +11,8 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
 
     /// - Parameters:
     ///   - root: the folder, which must exist when it is used for the first time.
-    ///   - leftoverAge: the age in seconds after which a file of an interrupted change is removed.
+    ///   - leftoverAge: the age in seconds after which a file of an interrupted change is removed; a copy that another domain of the same
+    ///     folder may need, after thirty times as long.
     /// - Throws: `serverUnreachable` with the reason.
     package init(root: FilePath, manager: any FileProviderManager, leftoverAge: Int64 = 86_400) throws {
         folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)

@@ -12,7 +12,7 @@ extension Folder {
         // The change time, because the modification time is that of the uploaded item.
         if let name = String(validating: bytes, as: UTF8.self),
             let status = try? FileStatus(of: name, in: directory),
-            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= leftoverAge, !isNeeded(bytes)
+            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= age(ofLeftover: name), !isNeeded(bytes)
         {
             switch status.kind {
             case .regular: try? directory.unlink(named: name)
@@ -21,6 +21,12 @@ extension Folder {
             }
         }
         return false
+    }
+
+    /// The age in seconds after which a hidden file is a leftover. A copy for a write in place may belong to another domain of the same folder,
+    /// which renews its change time at each start.
+    private func age(ofLeftover name: String) -> Int64 {
+        InPlaceEdit.isCopyName(name) ? 30 * leftoverAge : leftoverAge
     }
 
     /// Whether a hidden file is the only complete copy of the content of an interrupted write.

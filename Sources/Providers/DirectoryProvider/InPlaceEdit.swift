@@ -19,4 +19,13 @@ struct InPlaceEdit: Codable, Sendable {
 
     static let namespace = ProviderStoreNamespace<InPlaceEdit>("folder.edits")
     var key: ProviderStoreKey { ProviderStoreKey(copy) }
+
+    /// How the hidden names of copies begin. Another domain of the same folder has no record of them.
+    private static let copyPrefix = HiddenName.prefix + "copy-"
+
+    /// Returns a new hidden name for a copy.
+    static func makeCopyName() -> String { copyPrefix + String(UInt64.random(in: .min ... .max), radix: 16) }
+
+    /// Whether a hidden name is that of a copy.
+    static func isCopyName(_ name: String) -> Bool { name.utf8.starts(with: copyPrefix.utf8) }
 }

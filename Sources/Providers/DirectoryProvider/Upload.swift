@@ -70,6 +70,18 @@ final class Upload {
         return name
     }
 
+    /// Gives the file the hidden name of a copy (``InPlaceEdit/copy``).
+    func hideAsCopy() throws(Errno) -> String {
+        let name = InPlaceEdit.makeCopyName()
+        if let hidden {
+            try directory.rename(hidden, to: name, in: directory)
+        } else {
+            try file.link(as: name, in: directory)
+        }
+        hidden = name
+        return name
+    }
+
     /// Keeps the hidden name at the end.
     func leaveHidden() {
         hidden = nil

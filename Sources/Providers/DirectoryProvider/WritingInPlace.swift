@@ -32,7 +32,7 @@ extension Upload {
         }
         defer { target.giveUpLease() }
         guard try FileStatus(of: target).isUnchanged(from: status) else { return false }
-        let copy = try hide()
+        let copy = try hideAsCopy()
         try directory.synchronize(asDirectory: true)
         let edit = InPlaceEdit(
             directory: path, name: name, file: folder.items.file(status), copy: copy,
@@ -114,7 +114,7 @@ extension Folder {
         let places = walk(mostNames: mostNames) { name, directory in
             if name.elementsEqual(edit.copy.utf8) { holder = directory }
         }
-        if let holder {
+        if let holder, try hasCopy(of: edit, in: holder) {
             for path in places.paths(of: edit.file) {
                 if try finish(edit, withCopyIn: holder, at: path) { return }
             }
@@ -138,12 +138,19 @@ extension Folder {
         guard let directory = try openDirectory(at: path[...]) else { return false }
         defer { try? directory.close() }
         do throws(Errno) {
-            _ = try FileStatus(of: edit.copy, in: directory)
+            let copy = try directory.openReference(named: edit.copy)
+            Self.renew(copy)
+            try? copy.close()
             return true
         } catch {
             guard error == .noSuchFileOrDirectory else { throw error }
             return false
         }
+    }
+
+    /// Sets the change time of a copy, so that another domain of the same folder does not remove it as a leftover.
+    private static func renew(_ copy: FileDescriptor) {
+        if let date = try? FileStatus(of: copy).modified { try? copy.setModified(date) }
     }
 
     /// - Parameters:
@@ -157,6 +164,7 @@ extension Folder {
         defer { try? holding.close() }
         guard let copy = try openCopy(of: edit, in: holding, named: name, in: directory) else { return false }
         defer { try? copy.close() }
+        Self.renew(copy)
         if try isToBeCompleted(edit, named: name, in: directory, copy) {
             try complete(edit, named: name, in: directory, copy)
         }
