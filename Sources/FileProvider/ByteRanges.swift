@@ -50,6 +50,11 @@ package struct ByteRanges: Hashable, Sendable, CustomStringConvertible {
         return gaps
     }
 
+    /// The bytes of this set that another one does not hold.
+    package func subtracting(_ other: ByteRanges) -> ByteRanges {
+        ByteRanges(ranges.flatMap { other.gaps(in: $0) })
+    }
+
     package var description: String {
         "{" + ranges.map { "\($0.lowerBound)..<\($0.upperBound)" }.joined(separator: ", ") + "}"
     }

@@ -22,8 +22,14 @@ public protocol ContentSink: Sendable {
 
     /// Tells that all bytes that are written after this call are of the requested version: the response that brings them says so, as the
     /// `ETag` of an HTTP response does. They are kept if the fetch fails or is cancelled then. Otherwise bytes are kept only if the
-    /// fetch ends well. Does nothing by default.
+    /// fetch ends well, or with ``confirmVersion(of:)``. Does nothing by default.
     func confirmVersion()
+
+    /// Tells that the bytes of a range that this fetch has written are of the requested version: the remote had that version before
+    /// they were read, and still has it after that. A provider that learns of the version only afterwards calls this while a
+    /// long fetch goes on. The bytes of a file that is fetched in ranges are kept if the fetch fails or is cancelled then. Does
+    /// nothing by default.
+    func confirmVersion(of range: Range<Int64>)
 
     /// Keeps to the rate that the user allows (`--limit-down`): waits until more bytes may be received after the `count` ones that
     /// were written. Returns at once by default.
@@ -34,6 +40,8 @@ public protocol ContentSink: Sendable {
 
 extension ContentSink {
     public func confirmVersion() {}
+
+    public func confirmVersion(of range: Range<Int64>) {}
 
     public func pace(_ count: Int64) async throws {}
 

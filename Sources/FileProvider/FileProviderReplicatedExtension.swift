@@ -144,8 +144,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     /// Writes a file's content, or a range of it, to a sink.
     ///
     /// Write bytes as they arrive, in any order and each byte once; a waiting reader receives them at once. All bytes must
-    /// be of one content version. Call ``ContentSink/confirmVersion()`` before the first byte if its version is certain by then: an
-    /// interrupted fetch of a large file goes on from there.
+    /// be of one content version. Call ``ContentSink/confirmVersion()`` before the first byte if its version is certain by then, or
+    /// else ``ContentSink/confirmVersion(of:)`` from time to time: an interrupted fetch of a large file goes on from there.
     ///
     ///     let response = try await api.get(identifier.rawValue, range: range, ifMatch: version)
     ///     if response.version == version { sink.confirmVersion() }

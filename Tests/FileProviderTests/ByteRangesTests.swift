@@ -21,6 +21,13 @@ import Testing
         #expect(ranges.contains(7..<7))
     }
 
+    @Test func subtractingLeavesWhatTheOtherHasNot() {
+        let ranges = ByteRanges([0..<10, 20..<30, 40..<50])
+        #expect(ranges.subtracting(ByteRanges([5..<25, 40..<50])).ranges == [0..<5, 25..<30])
+        #expect(ranges.subtracting(ByteRanges()) == ranges)
+        #expect(ByteRanges().subtracting(ranges).isEmpty)
+    }
+
     /// Every set of three ranges over a small line, against a set of single bytes.
     @Test func agreesWithSingleBytes() {
         let line: Int64 = 9

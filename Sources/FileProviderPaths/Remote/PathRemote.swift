@@ -117,7 +117,8 @@ public protocol PathRemote: Sendable {
     ///   - tag: the content that is wanted; nil for the present one.
     ///   - range: in bytes; nil for the whole file.
     ///   - sink: receives each byte once, at its offset in the file. Call its `confirmVersion()` before the first byte if it is
-    ///     certain by then that all are of `tag`.
+    ///     certain by then that all are of `tag`. Otherwise call `confirmVersion(of:)` during a long read, whenever the remote
+    ///     still has `tag`.
     /// - Returns: the entry whose bytes were written.
     /// - Throws: `versionNoLongerAvailable` if the content has another tag, before or during the transfer; `noSuchItem`;
     ///   `malformedResponse` for too few or too many bytes; what the sink throws.

@@ -7,6 +7,7 @@ import SystemPackage
 public final class CollectingSink: ContentSink {
     private let pieces = Mutex<[(offset: Int64, bytes: [UInt8])]>([])
     private let version = Mutex((isConfirmed: false, isDoubtful: false))
+    private let confirmedRanges = Mutex(ByteRanges())
     private let beforeWriting: @Sendable () throws -> Void
 
     /// An empty sink.
@@ -21,6 +22,9 @@ public final class CollectingSink: ContentSink {
 
     /// Whether the provider has confirmed the version before the first byte.
     package var isConfirmed: Bool { version.withLock { $0.isConfirmed && !$0.isDoubtful } }
+
+    /// The written bytes whose version the provider has confirmed after it had written them.
+    package var confirmed: ByteRanges { confirmedRanges.withLock { $0 } }
 
     /// The bytes of a range.
     ///
@@ -65,6 +69,14 @@ public final class CollectingSink: ContentSink {
 
     public func confirmVersion() {
         version.withLock { $0.isConfirmed = true }
+    }
+
+    public func confirmVersion(of range: Range<Int64>) {
+        let written = ByteRanges(pieces.withLock { $0.map { $0.offset..<$0.offset + Int64($0.bytes.count) } })
+        let missing = ByteRanges(written.gaps(in: range))
+        confirmedRanges.withLock { confirmed in
+            for part in missing.gaps(in: range) { confirmed.insert(part) }
+        }
     }
 
     private func take(_ bytes: [UInt8], at offset: Int64) {

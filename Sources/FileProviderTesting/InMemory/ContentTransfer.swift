@@ -26,13 +26,18 @@ struct ContentTransfer {
             return item
         }
         if provider.options.confirmsVersions { sink.confirmVersion() }
-        var done: Int64 = 0
+        var (done, confirmed): (Int64, Int64) = (0, 0)
         while done < length {
             let start = wanted.lowerBound + done
             let next = try await next(after: done, of: length, atOnce: provider.options.chunkSize)
             try checkVersion(item)
             try sink.write(content[start..<wanted.lowerBound + next], at: start)
             done = next
+            if let interval = provider.options.confirmationInterval, done - confirmed >= interval {
+                try checkVersion(item)
+                sink.confirmVersion(of: wanted.lowerBound..<wanted.lowerBound + done)
+                confirmed = done
+            }
             try await stop(after: done)
         }
         try checkVersion(item)

@@ -13,6 +13,8 @@ extension InMemoryProvider {
         public var chunkSize: Int64 = 1 << 20
         /// Whether the version of content is certain before the first byte of a fetch, and not only at its end.
         public var confirmsVersions = false
+        /// The number of bytes after each of which a fetch confirms the version of all that it has written; nil if it never does.
+        public var confirmationInterval: Int64?
         /// The delay before each chunk of a fetch or an upload.
         public var chunkDelay = Duration.zero
         /// Whether files have enumerators.

@@ -271,7 +271,11 @@ final class Download: Sendable {
                 },
                 overflowed: { error in self.state.withLock { $0.fetches[id]?.overflow = error } },
                 paced: { [traffic = calls.traffic] in try await traffic.receiving.pass($0) { moves.advance() } },
-                confirmed: { self.state.withLock { $0.fetches[id]?.isConfirmed = true } })
+                confirmed: { range in
+                    // The next fetch of a file that comes whole writes all bytes again, also over those that would be kept.
+                    guard range == nil || !self.plan.isWhole else { return }
+                    self.state.withLock { $0.fetches[id]?.confirm(range) }
+                })
             let observation = calls.provider.features.attributesComeWithContents ? observe() : nil
             let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {
                 [self] provider async throws -> FileProviderItem in
@@ -374,8 +378,7 @@ final class Download: Sendable {
     private func arrived(_ range: Range<Int64>, of id: Int) {
         let served = state.withLock { state -> [Waiter] in
             guard state.fetches[id] != nil else { return [] }
-            state.fetches[id]?.arrived.insert(range)
-            if state.fetches[id]?.isConfirmed == false { state.fetches[id]?.isDoubtful = true }
+            state.fetches[id]?.take(range)
             state.present.insert(range)
             state.activity += 1
             return state.takeServed()

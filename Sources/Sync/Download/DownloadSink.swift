@@ -15,8 +15,8 @@ struct DownloadSink: ContentSink {
     let overflowed: @Sendable (FileProviderError) -> Void
     /// Waits until more bytes may come.
     let paced: @Sendable (Int64) async throws -> Void
-    /// The bytes that follow are of the version.
-    var confirmed: @Sendable () -> Void = {}
+    /// The bytes of a range that were written are of the version; with nil, those that follow.
+    var confirmed: @Sendable (Range<Int64>?) -> Void = { _ in }
 
     func write(_ bytes: RawSpan, at offset: Int64) throws {
         let range = try check(offset, Int64(bytes.byteCount))
@@ -35,7 +35,9 @@ struct DownloadSink: ContentSink {
         }
     }
 
-    func confirmVersion() { confirmed() }
+    func confirmVersion() { confirmed(nil) }
+
+    func confirmVersion(of range: Range<Int64>) { confirmed(range) }
 
     func pace(_ count: Int64) async throws {
         try await paced(count)

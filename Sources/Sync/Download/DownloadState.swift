@@ -25,12 +25,25 @@ struct DownloadState {
         var arrived = ByteRanges()
         /// Whether the call has said that the bytes that it gives are of the version.
         var isConfirmed = false
-        /// Bytes came before that: only the end of the fetch shows that they are of the version.
-        var isDoubtful = false
+        /// The bytes of which the call has not said so: only the end of the fetch shows that they are of the version.
+        var doubtful = ByteRanges()
         /// It is being cancelled because its last reader left: its failure does not concern later readers.
         var isEnding = false
         /// Bytes came that lie outside the file: nothing that this fetch gave can be right.
         var overflow: FileProviderError?
+
+        /// Bytes are on the disk. A call that is repeated may write them over confirmed ones, and they may be of another version.
+        mutating func take(_ range: Range<Int64>) {
+            arrived.insert(range)
+            if !isConfirmed { doubtful.insert(range) }
+        }
+
+        /// Bytes are of the version.
+        ///
+        /// - Parameter range: where they were written; nil for those that follow.
+        mutating func confirm(_ range: Range<Int64>?) {
+            if let range { doubtful = doubtful.subtracting(ByteRanges([range])) } else { isConfirmed = true }
+        }
 
         /// Cancels the fetch, which writes nothing from now on.
         func stop() {
@@ -42,7 +55,7 @@ struct DownloadState {
 
     /// The ranges on the disk.
     var present: ByteRanges
-    /// The ranges whose fetch has ended and may be kept: those of a fetch that has failed only if none of its bytes are doubtful.
+    /// The ranges whose fetch has ended and may be kept: of a fetch that has failed, those that are not doubtful.
     var trusted: ByteRanges
     var recorded: Int64
     var waiters: [Int: Waiter] = [:]
@@ -62,10 +75,9 @@ struct DownloadState {
 
     /// Takes in what a fetch has brought that has ended, or drops it.
     mutating func settle(_ fetch: Fetch, hasFailed: Bool) {
-        guard hasFailed, fetch.isDoubtful else {
-            for range in fetch.arrived.ranges { trusted.insert(range) }
-            return
-        }
+        let kept = hasFailed ? fetch.arrived.subtracting(fetch.doubtful) : fetch.arrived
+        for range in kept.ranges { trusted.insert(range) }
+        guard hasFailed, !fetch.doubtful.isEmpty else { return }
         present = trusted
         for range in fetches.values.flatMap(\.arrived.ranges) { present.insert(range) }
     }
