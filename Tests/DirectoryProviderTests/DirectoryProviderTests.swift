@@ -2,6 +2,7 @@ import FileNames
 import FileProvider
 import FileProviderTesting
 import Foundation
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -225,6 +226,37 @@ import Testing
                     request: session.request, into: sink)
             }
             #expect(code == .versionNoLongerAvailable)
+        }
+    }
+
+    private final class WriteCounter: Sendable {
+        private let count = Atomic<Int>(0)
+
+        func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+    }
+
+    @Test(
+        "READ-1: what a folder has given before a fetch fails is confirmed, up to a change of the file",
+        arguments: [true, false])
+    func interruptedFetch(isChanged: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([UInt8](repeating: 7, count: 3 << 20), to: "file")
+            let file = try await session.find("file")
+            let path = remote.root.appending("file")
+            let writes = WriteCounter()
+            let sink = CollectingSink {
+                guard writes.next() == 3 else { return }
+                guard isChanged else { throw Errno.ioError }
+                let writer = try FileDescriptor.open(path, .writeOnly)
+                try writer.closeAfter { _ = try writer.writeAll([1]) }
+            }
+            let code = await failureCode {
+                _ = try await session.provider.fetchContents(
+                    for: file.itemIdentifier, version: file.itemVersion.contentVersion, range: nil,
+                    request: session.request, into: sink)
+            }
+            #expect((code == .versionNoLongerAvailable) == isChanged && code != nil)
+            #expect(sink.confirmed.ranges == [0..<2 << 20])
         }
     }
 

@@ -112,11 +112,12 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
                 failure = error
             }
             offset += count
-        }
-        // A file that was written during the fetch may have returned bytes of two versions. The change time cannot be set back.
-        let after = try FileStatus(of: file)
-        guard FolderItems.version(of: after).contentVersion == current, after.changed == before.changed else {
-            throw FileProviderError(.versionNoLongerAvailable, item: item)
+            // A file that was written during the fetch may have returned bytes of two versions. The change time cannot be set back.
+            let after = try FileStatus(of: file)
+            guard FolderItems.version(of: after).contentVersion == current, after.changed == before.changed else {
+                throw FileProviderError(.versionNoLongerAvailable, item: item)
+            }
+            sink.confirmVersion(of: wanted.lowerBound..<offset)
         }
         if let failure { throw failure }
         return (item, offset - wanted.lowerBound)
