@@ -5,9 +5,15 @@ extension SFTPRemote {
     func read(
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
-        try await connection.reading { session in
+        let resumed = ResumedSink(sink, from: range?.lowerBound ?? 0)
+        return try await connection.reading { session in
+            var range = range
+            // A session that broke has left this. Without a tag, the file may be another one by now.
+            if tag != nil, case let start = resumed.confirmed, start > range?.lowerBound ?? 0 {
+                range = start..<(range?.upperBound ?? .max)
+            }
             if let file = readFiles.file(path, tag: tag) {
-                return try await readRange(range, of: file, file.first.fstat(), into: sink)
+                return try await readRange(range, of: file, file.first.fstat(), into: resumed)
             }
             let look = lookup(path, session)
             let lane = SFTPLane(session: session, handle: try await open(path, session))
@@ -28,7 +34,7 @@ extension SFTPRemote {
                 throw error
             }
             return try await readRange(
-                range, of: SFTPReadFile(path, tag: entry.tag, lane), attributes, (first, last), into: sink)
+                range, of: SFTPReadFile(path, tag: entry.tag, lane), attributes, (first, last), into: resumed)
         }
     }
 
@@ -56,7 +62,9 @@ extension SFTPRemote {
             try await sink.pace(Int64(bytes.count))
             let rest = wanted.lowerBound + Int64(bytes.count)..<wanted.upperBound
             if !rest.isEmpty {
-                try await download(rest, of: file, into: sink)
+                // Other content could have the same tag as long as that is not settled.
+                let start = entry.isTagUnsettled ? nil : wanted.lowerBound
+                try await download(rest, of: file, confirmingFrom: start, into: sink)
                 after = lane.fstat()
             }
         }
@@ -82,10 +90,13 @@ extension SFTPRemote {
         return entry
     }
 
-    private func download(_ range: Range<Int64>, of file: SFTPReadFile, into sink: any ContentSink) async throws {
+    /// - Parameter start: the first byte of which the version is confirmed while more bytes come; nil to confirm none.
+    private func download(
+        _ range: Range<Int64>, of file: SFTPReadFile, confirmingFrom start: Int64?, into sink: any ContentSink
+    ) async throws {
         let lanes = SFTPLanes(file.first)
         guard range.upperBound - range.lowerBound >= SFTPBulkConnections.largeSize else {
-            return try await download(range, lanes, into: sink)
+            return try await download(range, of: file, lanes, confirmingFrom: start, into: sink)
         }
         try await bulk.widen(lanes) { [self] session in
             if let handle = file.handle(in: session) { return SFTPLane(session: session, handle: handle) }
@@ -102,13 +113,19 @@ extension SFTPRemote {
         } closeLane: { _ in
             // With the file.
         } _: {
-            try await download(range, lanes, into: sink)
+            try await download(range, of: file, lanes, confirmingFrom: start, into: sink)
         }
     }
 
-    /// Reads in pieces, many in flight, and writes them in their order.
-    private func download(_ range: Range<Int64>, _ lanes: SFTPLanes, into sink: any ContentSink) async throws {
+    /// Reads in pieces, many in flight, and writes them in their order. One request for the file's attributes is always in flight, too:
+    /// what had come when it was sent is of the version if that is still the same.
+    private func download(
+        _ range: Range<Int64>, of file: SFTPReadFile, _ lanes: SFTPLanes, confirmingFrom start: Int64?,
+        into sink: any ContentSink
+    ) async throws {
         var inFlight: [(start: Int64, count: Int64, lane: Int, request: SFTPRequest)] = []
+        // The bytes that had come, and the first piece that was requested after it.
+        var check: (written: Range<Int64>, next: Int64, attributes: SFTPRequest)?
         var next = range.lowerBound
         while next < range.upperBound || !inFlight.isEmpty {
             try Task.checkCancellation()
@@ -132,6 +149,17 @@ extension SFTPRemote {
                 bytes += try await lanes.first.read(piece.start + Int64(bytes.count), missing).data()
             }
             try await BlockingWork.run { [bytes] in try sink.write(bytes, at: piece.start) }
+            // The answer has come with this piece, so that waiting for it costs no round trip.
+            if let sent = check, piece.start >= sent.next {
+                guard try opened(try await sent.attributes.reply(), file.path).tag == file.tag else {
+                    throw FileProviderError(.versionNoLongerAvailable)
+                }
+                sink.confirmVersion(of: sent.written)
+                check = nil
+            }
+            if let start, check == nil, next < range.upperBound {
+                check = (start..<piece.start + piece.count, next, lanes.first.fstat())
+            }
             try await sink.pace(piece.count)
         }
     }
