@@ -329,6 +329,28 @@ import Testing
         }
     }
 
+    @Test("FOLDER-4: the repair of an older write does not replace a newer one")
+    func newerWrite() async throws {
+        try await FolderRemote.run { remote, session in
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content")
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            let root = try folder.openRoot()
+            defer { try? root.close() }
+            // It is as long as the older one.
+            let newer = "THE NEW CONTENT, LONGER"
+            let upload = try Upload(in: root, permissions: 0o644)
+            try upload.file.writeAll(newer.utf8)
+            let isWritten = try upload.writeInPlace(
+                "one", expecting: FileStatus(of: "one", in: root), path: [], folder, BlockingCalls.Cancellation(),
+                finish: {})
+            #expect(isWritten)
+            folder.finishWritingInPlace()
+            #expect(remote.text("one") == newer)
+            #expect(!FileManager.default.fileExists(atPath: remote[copy]))
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
+
     @Test("FOLDER-4: a write in place whose last step fails is completed, and no loss is reported")
     func failedLastStep() async throws {
         try await FolderRemote.run { remote, session in

@@ -52,19 +52,30 @@ extension Folder {
     /// - Parameter file: as ``FolderItems/file(_:)``.
     func forgetEdits(of file: String) {
         do {
-            let records = try manager.store.list(in: InPlaceEdit.namespace) { _ in }
-            for (key, edit) in records where edit.file == file {
-                guard edits.withLock({ $0.insert(key).inserted }) else { continue }
-                defer { edits.withLock { _ = $0.remove(key) } }
-                guard let current = try manager.store.get(key, in: InPlaceEdit.namespace) else { continue }
-                // In this order: a record without a copy would look like the loss of the content.
-                try manager.store.remove(key, in: InPlaceEdit.namespace)
-                guard let holder = try openDirectory(at: (current.holder ?? current.directory)[...]) else { continue }
-                defer { try? holder.close() }
-                try? holder.unlink(named: current.copy)
-            }
+            try removeEdits(of: file)
         } catch {
             manager.report("\(error)")
+        }
+    }
+
+    /// Removes the records and the copies of interrupted writes of a file.
+    ///
+    /// - Parameters:
+    ///   - file: as ``FolderItems/file(_:)``.
+    ///   - newest: the record of a write that goes on, which stays.
+    /// - Throws: EBUSY if one of the writes is just being completed; the errors of the store.
+    func removeEdits(of file: String, except newest: ProviderStoreKey? = nil) throws {
+        let records = try manager.store.list(in: InPlaceEdit.namespace) { _ in }
+        for (key, edit) in records where edit.file == file && key != newest {
+            guard edits.withLock({ $0.insert(key).inserted }) else { throw Errno.resourceBusy }
+            defer { edits.withLock { _ = $0.remove(key) } }
+            guard let current = try manager.store.get(key, in: InPlaceEdit.namespace) else { continue }
+            // In this order: a record without a copy would look like the loss of the content.
+            try manager.store.remove(key, in: InPlaceEdit.namespace, durability: .synced)
+            let path = current.holder ?? current.directory
+            guard let holder = try? openDirectory(at: path[...]) else { continue }
+            defer { try? holder.close() }
+            try? holder.unlink(named: current.copy)
         }
     }
 

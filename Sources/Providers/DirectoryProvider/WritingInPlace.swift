@@ -49,6 +49,14 @@ extension Upload {
                 return false
             }
             try target.allocate(for: size, status)
+            do {
+                // A repair with the content of an older write could replace this one.
+                try folder.removeEdits(of: edit.file, except: edit.key)
+            } catch {
+                // To allocate space has set it.
+                try? target.setModified(status.modified)
+                throw error
+            }
         } catch {
             // Nothing was written.
             try? store.remove(edit.key, in: InPlaceEdit.namespace)
