@@ -90,19 +90,16 @@ extension FileDescriptor {
         guard unlinkat(rawValue, cName(name), AT_REMOVEDIR) == 0 else { throw Errno.current }
     }
 
-    /// Removes the contents of a directory recursively. Stops at mounts.
+    /// Removes names of a directory recursively. Stops at mounts.
     ///
-    /// - Parameter check: called before each name; its error ends the removal.
+    /// - Parameter prepare: called before each name, with its directory; its error ends the removal. It may move the name away.
     /// - Throws: EXDEV at a mount; names before it are removed.
-    package func removeContents(checking check: () throws -> Void) throws {
-        try remove(names(), checking: check)
-    }
-
-    /// As ``removeContents(checking:)``, for some names of the directory.
-    package func remove(_ names: [[UInt8]], checking check: () throws -> Void) throws {
+    package func remove(
+        _ names: [[UInt8]], preparing prepare: (_ name: [UInt8], _ directory: FileDescriptor) throws -> Void
+    ) throws {
         let device = try FileStatus(of: self).device
         for name in names {
-            try check()
+            try prepare(name, self)
             let text = name.map(CChar.init(bitPattern:)) + [0]
             if unlinkat(rawValue, text, 0) == 0 || Errno.current == .noSuchFileOrDirectory { continue }
             // Linux returns EISDIR for a directory, other systems EPERM.
@@ -112,7 +109,7 @@ extension FileDescriptor {
             let directory = FileDescriptor(rawValue: inner)
             defer { try? directory.close() }
             guard try FileStatus(of: directory).device == device else { throw Errno.improperLink }
-            try directory.removeContents(checking: check)
+            try directory.remove(directory.names(), preparing: prepare)
             guard unlinkat(rawValue, text, AT_REMOVEDIR) == 0 || Errno.current == .noSuchFileOrDirectory else {
                 throw Errno.current
             }

@@ -113,7 +113,7 @@ import Testing
         defer { try? open.close() }
         let leftovers = try open.names()
         _ = try directory.makeFile("new", [2])
-        try open.remove(leftovers) {}
+        try open.remove(leftovers) { _, _ in }
         #expect(try names(directory.path.string) == ["new"])
     }
 

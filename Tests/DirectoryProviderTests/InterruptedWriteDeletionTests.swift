@@ -147,6 +147,31 @@ extension InterruptedWriteTests {
         }
     }
 
+    @Test(
+        "FOLDER-4: a directory that is deleted leaves the copy of a write of another domain", arguments: [true, false])
+    func foreignCopyInADeletedDirectory(isRecursive: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
+            let leftover = HiddenName.make()
+            try await remote.write([1], to: "directory/" + leftover)
+            let state = try remote.directory.makeDirectory("other")
+            let manager = TestManager(domain: remote.domain, stateDirectory: state)
+            let deleting = try await remote.makeProvider(for: manager)
+            let other = ProviderSession(provider: deleting, manager: manager)
+            let directory = try await other.find("directory")
+            try await other.delete(directory, recursively: isRecursive)
+            await deleting.invalidate()
+            #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
+            #expect(try hidden(remote) == [copy])
+            let provider = try await remote.makeProvider(for: session.manager)
+            await provider.invalidate()
+            #expect(remote.text("two") == Self.new)
+            #expect(try hidden(remote) == [])
+        }
+    }
+
     @Test("FOLDER-4: the new content of a file goes with the last link of the file", arguments: [true, false])
     func fileDeleted(withItsDirectory: Bool) async throws {
         try await FolderRemote.run { remote, session in

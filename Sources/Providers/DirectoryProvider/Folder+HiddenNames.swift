@@ -9,10 +9,8 @@ extension Folder {
     func isShown(_ bytes: [UInt8], in directory: FileDescriptor, isTrash: Bool = false) -> Bool {
         guard bytes.starts(with: HiddenName.prefix.utf8) else { return true }
         if manager.domain.isReadOnly { return false }
-        // The change time, because the modification time is that of the uploaded item.
         if let name = String(validating: bytes, as: UTF8.self),
-            let status = try? FileStatus(of: name, in: directory),
-            Int64(Date().timeIntervalSince1970) - status.changed.seconds >= age(ofLeftover: name), !isNeeded(bytes)
+            let status = try? FileStatus(of: name, in: directory), isOld(status, hiddenAs: name), !isNeeded(bytes)
         {
             switch status.kind {
             case .regular: try? directory.unlink(named: name)
@@ -23,10 +21,12 @@ extension Folder {
         return false
     }
 
-    /// The age in seconds after which a hidden file is a leftover. A copy for a write in place may belong to another domain of the same folder,
+    /// Whether a hidden file is so old that it is a leftover. A copy for a write in place may belong to another domain of the same folder,
     /// which renews its change time at each start.
-    private func age(ofLeftover name: String) -> Int64 {
-        InPlaceEdit.isCopyName(name) ? 30 * leftoverAge : leftoverAge
+    func isOld(_ status: FileStatus, hiddenAs name: String) -> Bool {
+        // The change time, because the modification time is that of the uploaded item.
+        let age = Int64(Date().timeIntervalSince1970) - status.changed.seconds
+        return age >= (InPlaceEdit.isCopyName(name) ? 30 * leftoverAge : leftoverAge)
     }
 
     /// Whether a hidden file is the only complete copy of the content of an interrupted write.

@@ -9,6 +9,8 @@ extension Folder {
     /// A search of directories for the copies of interrupted writes and for their files.
     private struct CopySearch {
         let items: FolderItems
+        /// Whether there are records of interrupted writes.
+        let hasRecords: Bool
         /// The files that are partly written, as ``FolderItems/file(_:)``.
         let files: Set<String>
         /// The directories that take the copies: the names from the root down to each. The first one that can take a copy gets it.
@@ -20,19 +22,23 @@ extension Folder {
     }
 
     /// Removes names in a directory recursively. The copy of an interrupted write is moved to another directory first, and is removed at
-    /// the end if its file was removed with all its links.
+    /// the end if its file was removed with all its links. So is one of another domain of the same folder, which stays.
     ///
     /// - Parameters:
     ///   - parent: the directory above, which takes a copy if the root cannot.
     ///   - check: called before each name; its error ends the removal.
-    /// - Throws: EBUSY if a copy is in use by a write, or no directory takes it; as `FileDescriptor.remove(_:checking:)`.
+    /// - Throws: EBUSY if a copy is in use by a write, or no directory takes it; as `FileDescriptor.remove(_:preparing:)`.
     func remove(
         _ names: [[UInt8]], in directory: FileDescriptor, parent: ItemIdentifier, checking check: () throws -> Void
     ) throws {
-        guard var search = try copySearch(parent: parent) else { return try directory.remove(names, checking: check) }
+        var search = try copySearch(parent: parent)
         defer { for file in search.found.values { try? file.close() } }
-        try moveCopies(among: names, in: directory, &search, checking: check)
-        try directory.remove(names, checking: check)
+        if search.hasRecords { try moveCopies(among: names, in: directory, &search, checking: check) }
+        let holders = search.holders
+        try directory.remove(names) { bytes, directory in
+            try check()
+            try moveForeignCopy(bytes, from: directory, to: holders)
+        }
         for (file, reference) in search.found where (try? FileStatus(of: reference))?.linkCount == 0 {
             forgetEdits(of: file)
         }
@@ -42,7 +48,7 @@ extension Folder {
     /// Moves copies of interrupted writes out of a directory that is about to be trashed: other programs empty a trash, too, and no search
     /// for a copy looks there. One that cannot be moved stays in the directory.
     func keepCopies(of name: String, in directory: FileDescriptor, parent: ItemIdentifier) {
-        guard var search = try? copySearch(parent: parent) else { return }
+        guard var search = try? copySearch(parent: parent), search.hasRecords else { return }
         defer { for file in search.found.values { try? file.close() } }
         try? moveCopies(among: [FileNameText.bytes(of: name)], in: directory, &search) {}
     }
@@ -79,15 +85,15 @@ extension Folder {
         }
     }
 
-    /// - Returns: nil if no write was interrupted.
-    private func copySearch(parent: ItemIdentifier) throws -> CopySearch? {
+    private func copySearch(parent: ItemIdentifier) throws -> CopySearch {
         var hasUnreadable = false
         let records = try manager.store.list(in: InPlaceEdit.namespace) { _ in hasUnreadable = true }
-        if records.isEmpty, !hasUnreadable { return nil }
         var holders: [[String]] = [[]]
         // The root may be on another file system, or closed to this user.
         if let above = path(of: parent), !above.isEmpty { holders.append(above) }
-        return CopySearch(items: items, files: Set(records.map { $0.record.file }), holders: holders)
+        return CopySearch(
+            items: items, hasRecords: hasUnreadable || !records.isEmpty, files: Set(records.map { $0.record.file }),
+            holders: holders)
     }
 
     private func moveCopies(
@@ -130,7 +136,26 @@ extension Folder {
         defer { edits.withLock { _ = $0.remove(key) } }
         // Another call may have completed the write since.
         guard var edit = try manager.store.get(key, in: InPlaceEdit.namespace) else { return }
-        for path in search.holders {
+        edit.holder = try move(name, from: directory, to: search.holders)
+        try manager.store.put(edit, at: key, in: InPlaceEdit.namespace, durability: .synced)
+        if lostEdits.withLock({ $0.remove(key) }) != nil { search.hasLost = true }
+    }
+
+    /// Moves a copy without a record here, unless it is a leftover. It is one of another domain of the same folder, or of a write that has
+    /// just begun.
+    private func moveForeignCopy(_ bytes: [UInt8], from directory: FileDescriptor, to holders: [[String]]) throws {
+        let name = FileNameText.text(of: bytes)
+        guard InPlaceEdit.isCopyName(name), let status = try? FileStatus(of: name, in: directory),
+            status.kind == .regular, !isOld(status, hiddenAs: name)
+        else { return }
+        _ = try move(name, from: directory, to: holders)
+    }
+
+    /// Moves a copy to the first directory that takes it.
+    ///
+    /// - Returns: the names from the root down to that directory.
+    private func move(_ name: String, from directory: FileDescriptor, to holders: [[String]]) throws -> [String] {
+        for path in holders {
             guard let holder = try? openDirectory(at: path[...]) else { continue }
             defer { try? holder.close() }
             do {
@@ -141,10 +166,7 @@ extension Folder {
                 continue
             }
             try holder.synchronize(asDirectory: true)
-            edit.holder = path
-            try manager.store.put(edit, at: key, in: InPlaceEdit.namespace, durability: .synced)
-            if lostEdits.withLock({ $0.remove(key) }) != nil { search.hasLost = true }
-            return
+            return path
         }
         throw Errno.resourceBusy
     }
