@@ -20,6 +20,8 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     private let lookups = RcloneLookups()
     private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
     private static let mostListings = 64
+    /// How often a file is looked up while it is downloaded. Many backends limit the number of requests.
+    private static let confirmationInterval = Duration.seconds(3)
     /// Hidden names that must not be removed as leftovers: the old time of an upload says nothing of its age.
     let uploads = Mutex<Set<RemotePath>>([])
 
@@ -258,7 +260,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
     ) async throws -> RemoteEntry {
         // rclone's server has no preconditions: the file is looked up afterwards, and before where the tag does not say its size.
-        func file() async throws -> RemoteEntry {
+        @Sendable func file() async throws -> RemoteEntry {
             guard let entry = try await presentIfAny(path, isFile: true) else {
                 throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no file on the remote")
             }
@@ -273,12 +275,26 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         let length = size ?? 0
         let wanted = (range ?? 0..<length).clamped(to: 0..<length)
         let resumed = ResumedSink(sink, from: wanted.lowerBound)
+        let version = expected
         do {
-            try await host.reading { session in
-                let start = resumed.position
-                guard start < wanted.upperBound else { return }
-                try await session.download(
-                    source.target(path), range: start..<wanted.upperBound, size: length, into: resumed)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    // What came before a lookup that still finds the version is of that version.
+                    while (try? await Task.sleep(for: Self.confirmationInterval)) != nil {
+                        let end = resumed.position
+                        guard end > resumed.confirmed, let found = try? await file(), found.tag == version,
+                            !found.isTagUnsettled
+                        else { continue }
+                        resumed.confirmVersion(of: wanted.lowerBound..<end)
+                    }
+                }
+                defer { group.cancelAll() }
+                try await host.reading { session in
+                    let start = resumed.position
+                    guard start < wanted.upperBound else { return }
+                    try await session.download(
+                        source.target(path), range: start..<wanted.upperBound, size: length, into: resumed)
+                }
             }
         } catch let error as FileProviderError where [.noSuchItem, .malformedResponse].contains(error.code) {
             // It may be another version that has no such range.

@@ -1,0 +1,33 @@
+import FileProvider
+import FileProviderPaths
+import FileProviderTesting
+import TestSupport
+import Testing
+
+@testable import RcloneProvider
+
+@Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneInterruptedReadTests {
+    @Test("READ-1: what has come from rclone is confirmed while more comes", .timeLimit(.minutes(2)))
+    func confirmed() async throws {
+        // About twelve seconds for the file.
+        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --bwlimit 512k")
+        let remote = try folder.remote()
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            let bytes = (0..<6 << 20).map { UInt8(truncatingIfNeeded: $0 >> 8) }
+            try await folder.write(bytes, to: "file")
+            let path = RemotePath(["file"])
+            let entry = try await remote.entry(at: path)
+            let sink = CollectingSink()
+            let reading = Task { try await remote.read(path, tag: entry.tag, range: nil, into: sink) }
+            #expect(await eventually(within: .seconds(30)) { !sink.confirmed.isEmpty })
+            reading.cancel()
+            _ = await reading.result
+            let end = try #require(sink.confirmed.ranges.first?.upperBound)
+            #expect(sink.confirmed.ranges == [0..<end])
+            #expect(try sink.bytes(in: 0..<end) == Array(bytes[..<Int(end)]))
+        }
+    }
+}
