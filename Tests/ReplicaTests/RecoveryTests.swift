@@ -204,19 +204,13 @@ import Testing
     }
 
     /// Leaves a replica after a power cut, with a synced file to which as many bytes were written without a row.
-    private func leaveOverwritten() async throws {
+    func leaveOverwritten() async throws {
         try await leaveSynced()
         let replica = try fixture.replica()
         let number = try #require(try replica.number("a"))
         try replica.database.set(.bootIdentifier, to: "an earlier boot")
         try replica.contents.setModificationTime(
             of: number, to: FileTimestamp(seconds: FileTimestamp.now.seconds + 1, nanoseconds: 0))
-    }
-
-    private func reopenWithoutComparison() throws -> Replica {
-        try Replica(
-            at: fixture.directory, readers: 4, finishesRecovery: false,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     @Test(
@@ -284,39 +278,6 @@ import Testing
         }
         let time = try #require(try fixture.replica().database.value(of: .contentsSyncedAt).flatMap { Int64($0) })
         #expect(FileTimestamp(nanosecondsSince1970: time).seconds < now.seconds + 86_400)
-    }
-
-    @Test("WRITE-2: doubtful content is set aside when it is evicted before the comparison of all files reaches it")
-    func evictedBeforeComparison() async throws {
-        try await leaveOverwritten()
-        let replica = try reopenWithoutComparison()
-        let number = try #require(try replica.number("a"))
-        _ = try await replica.evictFile(number, open: fixture.open)
-        #expect(try replica.database.inode(number)?.content == .dataless)
-        #expect(fixture.recoveredFiles.count == 1)
-    }
-
-    @Test("WRITE-2: a close before all content files were compared does not make content trusted")
-    func closedBeforeComparison() async throws {
-        try await leaveOverwritten()
-        let closed = try reopenWithoutComparison()
-        #expect(try closed.database.inode(#require(try closed.number("a")))?.content == .materialized)
-        try closed.close()
-        let replica = try fixture.replica()
-        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .dataless)
-        #expect(fixture.recoveredFiles.count == 1)
-        #expect(try replica.database.value(of: .mayMissBytes) == nil)
-    }
-
-    @Test("WRITE-2: doubtful content is set aside when it is verified before the comparison of all files reaches it")
-    func verifiedBeforeComparison() async throws {
-        try await leaveOverwritten()
-        let replica = try reopenWithoutComparison()
-        let number = try #require(try replica.number("a"))
-        let row = try replica.verifyContent(of: number, mayBeInUse: false, open: fixture.open)
-        #expect(row?.content == .dataless)
-        try await replica.finishRecovery()
-        #expect(fixture.recoveredFiles.count == 1)
     }
 
     @Test(

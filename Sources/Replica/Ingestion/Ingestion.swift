@@ -1,4 +1,5 @@
 import FileProvider
+import Synchronization
 
 /// Applies the provider's reports and answers to the mount: one call, one transaction.
 package struct Ingestion {
@@ -26,6 +27,7 @@ extension Replica {
         _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
+        let lastSync = lastSync.withLock { $0 }
         let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
             try await ClaimingOpenInodes.run(open) { [database] open in
@@ -35,7 +37,7 @@ extension Replica {
                     withdrawals.begin()
                     let transaction = RemoteTransaction(
                         db: db, open: open, contents: contents, withdrawals: withdrawals, turn: turn,
-                        ordering: ordering, hasByteNames: hasByteNames)
+                        ordering: ordering, hasByteNames: hasByteNames, lastSync: lastSync)
                     let value = try body(Ingestion(transaction: transaction))
                     return (value, try db.recordInvalidations(of: transaction.effects))
                 }

@@ -8,11 +8,14 @@ import SystemPackage
 struct ContentVerification {
     let contents: ContentStore
     let open: any OpenInodes
+    private let withdrawals: ContentWithdrawals?
     private let stamp = FileTimestamp.now.nanosecondsSince1970
 
-    init(contents: ContentStore, open: any OpenInodes) {
+    /// - Parameter withdrawals: of the transaction, which may be undone: then what was set aside is moved back.
+    init(contents: ContentStore, open: any OpenInodes, withdrawals: ContentWithdrawals? = nil) {
         self.contents = contents
         self.open = open
+        self.withdrawals = withdrawals
     }
 
     /// Compares a row with its content file, and corrects the one or the other.
@@ -129,6 +132,7 @@ struct ContentVerification {
     func setAside(_ name: FilePath.Component, because reason: String) throws -> [String] {
         do {
             let place = try contents.quarantine(fileNamed: name, stamp: stamp)
+            withdrawals?.ifNotCommitted { [contents] in try? place.move(to: contents.directory.appending(name)) }
             return ["'contents/\(name.string)' was moved to '\(place)': \(reason)"]
         } catch Errno.noSuchFileOrDirectory {
             // It was removed meanwhile.

@@ -39,6 +39,17 @@ package struct ContentVersions: RemotePart {
         return true
     }
 
+    /// Sets content aside that the remote is about to replace or remove, if something was written to it before a power cut and no row
+    /// says so. The comparison of all content files may not have reached it yet.
+    func setAsideUnrecorded(_ number: InodeNumber) throws {
+        guard let lastSync = transaction.lastSync, contents.hasFile(number), try !db.isContentUnsent(number) else {
+            return
+        }
+        let verification = ContentVerification(
+            contents: contents, open: open, withdrawals: transaction.withdrawals)
+        for finding in try verification.verify(number, after: lastSync, in: db) { report(finding) }
+    }
+
     /// The last handle of a file was closed, or the kernel has forgotten an inode that has no name: what waited for that is
     /// applied now.
     package func settle(_ number: InodeNumber) throws {
@@ -111,6 +122,7 @@ package struct ContentVersions: RemotePart {
         let hadContent = try inode.content != .dataless && db.hasContentFile(inode.number)
         let isFetchedAgain = try isFetchedAgain(item)
         if hadContent {
+            try setAsideUnrecorded(inode.number)
             try withdrawContent(of: inode)
         } else {
             try db.forgetContent(of: inode.number)

@@ -41,6 +41,7 @@ package struct ItemRemoval: RemotePart {
             names.noteUndecorated(next)
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
+            if next.inode.linkCount <= 1 { try versions.setAsideUnrecorded(next.inode.number) }
             // Others may have waited for its change, which would have freed a name.
             if !next.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) { noteSomethingToSend() }
             try db.deleteItem(next)

@@ -16,6 +16,8 @@ final class RemoteTransaction: ReplicaTransaction {
     /// Whether an item of the remote's may be one that is to be deleted, or was sent without an answer: false spares three queries for
     /// each new item of a listing.
     var mayBeDeletedOrSent = true
+    /// As ``Replica/lastSync``.
+    let lastSync: FileTimestamp?
     fileprivate let turn: WriteTurn
     fileprivate let ordering: RemoteOrdering
 
@@ -25,8 +27,9 @@ final class RemoteTransaction: ReplicaTransaction {
     ///   - hasByteNames: as the provider's features say.
     init(
         db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals, turn: WriteTurn,
-        ordering: RemoteOrdering, hasByteNames: Bool
+        ordering: RemoteOrdering, hasByteNames: Bool, lastSync: FileTimestamp?
     ) {
+        self.lastSync = lastSync
         self.turn = turn
         self.ordering = ordering
         self.hasByteNames = hasByteNames
