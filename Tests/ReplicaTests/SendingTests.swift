@@ -276,6 +276,20 @@ import Testing
         #expect(item.base.version.contentVersion == version && item.inode.contentVersion == version)
     }
 
+    @Test("CHANGE-4: a removal that is held is forgotten once a change of the item was answered")
+    func answeredWhileItsRemovalIsHeld() async throws {
+        try await replica.list([.file("file", size: 100), .file("other", size: 100)], open: fixture.open)
+        let (number, row) = try place(of: "file")
+        try setDate(of: number)
+        let sent = try #require(try replica.prepare(row, fields: .contentModificationDate))
+        _ = try await replica.ingest(open: fixture.open) {
+            try $0.changes.noteAnchor(SyncAnchor("1"), holding: ["file", "other", "unknown"])
+        }
+        #expect(try replica.database.heldRemovals() == ["file", "other"])
+        try await acknowledge(sent, as: .file("file", size: 100, version: "2"))
+        #expect(try replica.database.heldRemovals() == ["other"])
+    }
+
     @Test("SEND-18: content that is sent again, because it was written while it was sent, is sent with its date")
     func contentIsSentWithItsDate() async throws {
         try await replica.list([.file("file", size: 100)], open: fixture.open)

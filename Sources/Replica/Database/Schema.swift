@@ -49,6 +49,7 @@ enum Schema {
             // It is made again by the first search for a version: the providers with identifiers of their own never search.
             try db.execute(sql: "DROP INDEX itemByContentVersion")
         }
+        migrator.registerMigration("0013 held removals") { db in try db.execute(sql: heldRemovals) }
         return migrator
     }
 
@@ -121,6 +122,13 @@ enum Schema {
         ALTER TABLE unanswered ADD COLUMN renamed INTEGER;
         CREATE INDEX lateRequest ON unanswered (parent, name) WHERE parent IS NOT NULL;
         CREATE INDEX renamedUnanswered ON unanswered (renamed) WHERE renamed IS NOT NULL;
+        """
+
+    /// What the provider has reported as deleted before the anchor, and is not removed yet.
+    private static let heldRemovals = """
+        CREATE TABLE heldRemoval (
+            identifier TEXT PRIMARY KEY
+        ) STRICT, WITHOUT ROWID;
         """
 
     private static let domain = """

@@ -14,7 +14,7 @@ package struct RemoteChanges: RemotePart {
     ///
     /// - Parameters:
     ///   - required: directories that are taken in wherever they are, because what is known here was moved into them.
-    ///   - later: what will be removed at the end of the round.
+    ///   - later: what will be removed at the end of the round, also what was held before.
     ///   - notesAnchor: false where something before the anchor was not taken in.
     ///   - observation: begun before the changes were requested; nil where nothing can be newer.
     /// - Returns: items of which an answer was recorded after that. They are left as they are, and the anchor is not noted.
@@ -89,8 +89,12 @@ package struct RemoteChanges: RemotePart {
         try ShownNames(transaction: transaction).restoreNames()
     }
 
-    package func noteAnchor(_ anchor: SyncAnchor?) throws {
+    /// Notes up to where the provider's changes are taken in.
+    ///
+    /// - Parameter held: all items that were reported as deleted before it and are not removed.
+    package func noteAnchor(_ anchor: SyncAnchor?, holding held: Set<ItemIdentifier> = []) throws {
         try DomainKey.syncAnchor.set(bytes: anchor?.rawValue, in: db)
+        try db.setHeldRemovals(held)
     }
 
     // MARK: - Items that were looked up

@@ -13,7 +13,7 @@ package struct OfferAnswers: RemotePart {
     package func acknowledgeOffer(
         _ sent: SentChange, _ offer: Offer, as item: FileProviderItem, stillPending: ItemFields, isSameContent: Bool
     ) throws {
-        noteAnswer(of: item.itemIdentifier)
+        try noteAnswer(of: item.itemIdentifier)
         guard let current = try db.item(id: sent.row) else {
             // It was removed here while it was offered: now it is known what the remote has to delete.
             return try db.foundDeleted(sent.item.itemIdentifier, as: item)

@@ -58,7 +58,10 @@ extension RemotePart {
     }
 
     /// The answer to a change of an item is recorded: observations that were requested before do not undo it.
-    func noteAnswer(of identifier: ItemIdentifier) { transaction.ordering.acknowledge(identifier) }
+    func noteAnswer(of identifier: ItemIdentifier) throws {
+        transaction.ordering.acknowledge(identifier)
+        try db.forgetHeldRemoval(of: identifier)
+    }
 
     /// Whether an acknowledgement of an item is newer than an observation; for a listing, also a report.
     func isStale(_ identifier: ItemIdentifier, _ observation: Observation, isListing: Bool = false) -> Bool {

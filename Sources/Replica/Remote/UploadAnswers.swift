@@ -71,7 +71,7 @@ package struct UploadAnswers: RemotePart {
         _ sent: SentChange, as item: FileProviderItem, stillPending: ItemFields, shouldFetchContent: Bool,
         datesMakeVersions: Bool = false
     ) throws {
-        noteAnswer(of: item.itemIdentifier)
+        try noteAnswer(of: item.itemIdentifier)
         guard var current = try db.item(id: sent.row) else { return try acknowledgeRemoved(sent, as: item) }
         // Its identifier was given up meanwhile: it is recognized by what was sent when it is offered again.
         if current.isToBeOffered { return }
@@ -215,7 +215,7 @@ package struct UploadAnswers: RemotePart {
 
     /// The remote has deleted an item.
     package func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
-        noteAnswer(of: deletion.identifier)
+        try noteAnswer(of: deletion.identifier)
         guard try db.deleteDeletion(deletion) else { return }
         // News may have brought it back in the meantime.
         if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try removal.remove(twin) }

@@ -21,27 +21,40 @@ struct AnchoredChanges: SyncPart {
         case stalled(FileProviderError)
     }
 
+    /// From where a round goes on.
+    private struct Start {
+        let anchor: SyncAnchor
+        /// What was reported as deleted before the anchor, and is held.
+        let held: Set<ItemIdentifier>
+        /// Begun before they were read.
+        let observation: Observation
+    }
+
     /// Removals are applied when all of it is known: an item that moved outlives the directory it moved out of, and ``DeletionGuard``
-    /// sees all removals at once.
+    /// sees all removals at once, also those that were held before.
     ///
     /// - Parameter longest: after this time it ends although the provider says that more changes are coming: a busy remote may report
     ///   without end.
     func takeIn(by enumerator: any FileProviderEnumerator, for longest: Duration) async throws -> Outcome {
+        let begun = ContinuousClock.now
+        let first = replica.ordering.observe()
         guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
             return .unknown
         }
+        let start = try Start(anchor: anchor, held: replica.database.heldRemovals(), observation: first)
         let batches = ChangeBatches(context: context, request: request)
-        var vanished: Set<ItemIdentifier> = []
+        var vanished = start.held
+        /// What was held, and of which this round has reported nothing.
+        var unreported = start.held
         var check = CycleCheck(from: anchor)
         var isWhole = true
-        let begun = ContinuousClock.now
         while true {
-            let start = anchor
+            let last = anchor
             let observation = replica.ordering.observe()
             let batch: ChangeBatch
             do {
                 batch = try await calls.make(.enumerateChanges, for: request) { _ in
-                    try await enumerator.enumerateChanges(from: start, suggestedBatchSize: Self.batchSize)
+                    try await enumerator.enumerateChanges(from: last, suggestedBatchSize: Self.batchSize)
                 }
             } catch {
                 guard error.code == .syncAnchorExpired else { throw error }
@@ -53,34 +66,48 @@ struct AnchoredChanges: SyncPart {
             if count > 0 || batch.anchor != anchor {
                 isWhole = try await batches.takeIn(
                     batch, vanished: &vanished, notesAnchor: isWhole, observed: observation)
+                unreported.subtract(batch.deleted)
+                unreported.formIntersection(vanished)
             }
             anchor = batch.anchor
-            guard batch.moreComing else { break }
+            let end = isWhole ? anchor : nil
+            guard batch.moreComing else {
+                let isAll = try await remove(vanished, unreported: unreported, since: start, reportedUpTo: end)
+                return isWhole && isAll ? .all : .setAside
+            }
             do throws(FileProviderError) {
                 try check.check(anchor, isEmpty: count == 0, of: "the changes after a sync anchor")
             } catch {
-                _ = try await remove(vanished, reportedUpTo: isWhole ? anchor : nil)
+                _ = try await remove(vanished, unreported: unreported, since: start, reportedUpTo: end)
                 return .stalled(error)
             }
             if .now - begun >= longest {
-                // While removals are held, the anchor stays: the next round asks for the same.
-                let isRemoved = try await remove(vanished, reportedUpTo: isWhole ? anchor : nil)
-                return isWhole ? (isRemoved ? .unfinished : .all) : .setAside
+                let isAll = try await remove(vanished, unreported: unreported, since: start, reportedUpTo: end)
+                return isWhole && isAll ? .unfinished : .setAside
             }
         }
-        _ = try await remove(vanished, reportedUpTo: isWhole ? anchor : nil)
-        return isWhole ? .all : .setAside
     }
 
-    /// Removes what the provider reports as deleted, and notes how far it has reported.
+    /// Removes what the provider reports as deleted, and notes how far it has reported. While removals are held, they are noted with
+    /// that: the next round goes on from there, so that other changes arrive, and no change is asked for twice.
     ///
-    /// - Parameter anchor: nil where something before it was not taken in.
-    /// - Returns: whether it was removed; see ``MissingItems/remove(_:except:knownUpTo:)``.
-    private func remove(_ vanished: Set<ItemIdentifier>, reportedUpTo anchor: SyncAnchor?) async throws -> Bool {
-        guard try await missing.remove(vanished) else { return false }
-        // Otherwise the last batch has noted it.
-        if let anchor, !vanished.isEmpty { try await commits.commit { try $0.changes.noteAnchor(anchor) } }
-        return true
+    /// - Parameters:
+    ///   - unreported: what was held before, and of which this round has reported nothing.
+    ///   - anchor: nil where something before it was not taken in.
+    /// - Returns: false where an operation on an item that was held is in flight: it is decided about after the answer.
+    private func remove(
+        _ vanished: Set<ItemIdentifier>, unreported: Set<ItemIdentifier>, since start: Start,
+        reportedUpTo anchor: SyncAnchor?
+    ) async throws -> Bool {
+        // An item of which a change was answered since is on the remote.
+        let unsettled = await replica.ordering.settle([], deleted: Array(unreported), start.observation)
+        let gone = vanished.subtracting(unsettled.all)
+        let isRemoved = try await missing.remove(gone)
+        let held = isRemoved ? unsettled.inFlight : gone.union(unsettled.inFlight)
+        if let anchor, anchor != start.anchor || held != start.held {
+            try await commits.commit { try $0.changes.noteAnchor(anchor, holding: held) }
+        }
+        return unsettled.inFlight.isEmpty
     }
 
     /// Whether an anchor can be stored.

@@ -17,6 +17,8 @@ struct ChangeBatches: SyncPart {
         _ first: ChangeBatch, vanished: inout Set<ItemIdentifier>, notesAnchor: Bool, observed requested: Observation
     ) async throws -> Bool {
         var (batch, observation, isWhole) = (first, requested, notesAnchor)
+        // One that is looked up and not found is gone again.
+        vanished.subtract(first.updated.map(\.itemIdentifier))
         while true {
             // Begun before the question, so that no answer can come between the two.
             let next = replica.ordering.observe()
@@ -24,7 +26,7 @@ struct ChangeBatches: SyncPart {
             let inFlight = unsettled.inFlight
             if !inFlight.isEmpty {
                 isWhole = false
-                vanished.subtract(inFlight.intersection(batch.updated.map(\.itemIdentifier)))
+                vanished.subtract(inFlight)
                 batch.updated.removeAll { inFlight.contains($0.itemIdentifier) }
                 batch.deleted.removeAll { inFlight.contains($0) }
             }

@@ -305,7 +305,8 @@ actor ChangeFeed: SyncPart {
         try await commits.commit(changingNames: false) { try $0.listings.noteListingsUnderWay() }
         guard try await compareEverything() else { return }
         // Without one the next round compares again.
-        try replica.database.set(.syncAnchor, to: anchor.flatMap { news.isShortEnough($0) ? $0.rawValue : nil })
+        let next = anchor.flatMap { news.isShortEnough($0) ? $0 : nil }
+        try await commits.commit(changingNames: false) { try $0.changes.noteAnchor(next) }
     }
 
     /// Compares all listed directories. A failure of one does not stop the others.

@@ -1,0 +1,90 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// What a change feed reports while removals are held.
+    @Suite struct HeldRemovalTests {
+        private func fill(_ tree: inout RemoteTree) {
+            for name in ["one", "two", "three"] {
+                tree.addDirectory(name, identifier: ItemIdentifier(name))
+                for number in 0..<60 {
+                    tree.addFile(
+                        "\(name)-\(number)", in: ItemIdentifier(name), content: RemoteContent("\(name) \(number)"))
+                }
+            }
+        }
+
+        @Test(
+            "CHANGE-4: while removals of a feed are held, other changes arrive, nothing is asked for twice, and no removal is forgotten"
+        )
+        func otherChanges() async throws {
+            try await Machine.run(fill: fill) { machine async throws in
+                machine.provider.change { tree in
+                    tree.delete("one")
+                    tree.delete("two")
+                }
+                try await machine.ingest()
+                #expect(machine.engine.heldRemovals != nil)
+                let anchor = try machine.replica.database.bytes(of: .syncAnchor)
+                machine.provider.change { $0.addFile("late", content: RemoteContent("late"), identifier: "late") }
+                try await machine.ingest()
+                #expect(await machine.exists("late"))
+                #expect(try machine.replica.database.bytes(of: .syncAnchor) != anchor)
+                let restarted = try machine.crash()
+                try await restarted.ingest()
+                #expect(restarted.engine.heldRemovals != nil)
+                #expect(await restarted.exists("one/one-7"))
+                // One of them is back.
+                restarted.provider.change { $0.addDirectory("one", identifier: "one") }
+                try await restarted.ingest()
+                try await restarted.engine.retry()
+                try await restarted.ingest()
+                #expect(restarted.engine.heldRemovals == nil)
+                #expect(try await restarted.names(in: restarted.number("one")).isEmpty)
+                #expect(await !restarted.exists("two"))
+                #expect(await restarted.exists("late"))
+                #expect(try restarted.replica.database.heldRemovals().isEmpty)
+            }
+        }
+
+        @Test(
+            "CHANGE-4: a report of changes that takes longer than a round goes on while removals are held",
+            .timeLimit(.minutes(1)))
+        func longReport() async throws {
+            try await EngineFixture.run(
+                options: .with(\.pageSize, 120),
+                fill: { tree in
+                    for number in 0..<200 {
+                        tree.addFile(
+                            "\(number)", content: RemoteContent("x"), identifier: ItemIdentifier("f\(number)"))
+                    }
+                }, listing: "/"
+            ) { fixture in
+                try await fixture.engine.refresh()
+                await fixture.engine.feed.endEachReport()
+                fixture.provider.change { tree in
+                    for number in 0..<150 { tree.delete(ItemIdentifier("f\(number)")) }
+                    tree.addFile("late", content: RemoteContent("x"), identifier: "late")
+                }
+                try await fixture.engine.refresh()
+                #expect(try await eventually { try fixture.names().contains("late") })
+                #expect(fixture.engine.heldRemovals != nil)
+                #expect(try fixture.names().count == 201)
+                try await fixture.engine.retry()
+                try await fixture.engine.refresh()
+                #expect(try await eventually { try fixture.names().count == 51 })
+            }
+        }
+    }
+}
+
+extension ChangeFeed {
+    /// Ends each round after one batch of changes.
+    fileprivate func endEachReport() { longestReport = .zero }
+}
