@@ -224,7 +224,7 @@ int yonder_rows(int descriptor)
     return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
-int yonder_threads_are_named(int process, const char *name)
+int yonder_threads_are_named(int process, const char *name, const char *other)
 {
     char path[64], text[32];
     snprintf(path, sizeof path, "/proc/%d/task", process);
@@ -243,7 +243,7 @@ int yonder_threads_are_named(int process, const char *name)
         if (length <= 0) continue;
         text[length] = 0;
         text[strcspn(text, "\n")] = 0;
-        are_named = strcmp(text, name) == 0;
+        are_named = strcmp(text, name) == 0 || strcmp(text, other) == 0;
     }
     closedir(threads);
     return are_named;

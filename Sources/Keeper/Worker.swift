@@ -33,8 +33,8 @@ struct Worker {
     }
 
     /// Whether every thread that is left may wait in the kernel for an answer of the next worker. Any other one, that the disk holds up,
-    /// may still change the contents, and ends by itself. (`Notifications` of the worker names the thread.)
-    var isHeldUpByItsMount: Bool { yonder_threads_are_named(process, "fuse-notify") == 1 }
+    /// may still change the contents, and ends by itself. (`Notifications` and `ChangeEvents` of the worker name the threads.)
+    var isHeldUpByItsMount: Bool { yonder_threads_are_named(process, "fuse-notify", "fuse-events") == 1 }
 
     /// The exit status with which the worker asks to be started again (`ExitStatus.restart` of the daemon).
     static let restartStatus: Int32 = 133

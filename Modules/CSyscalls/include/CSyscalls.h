@@ -119,8 +119,8 @@ static inline void yonder_store_word(void *address, uint64_t word)
     __atomic_store_n((uint64_t *)address, word, __ATOMIC_RELEASE);
 }
 
-/* Whether all threads of a process but its main thread have this name (/proc/PID/task/TID/comm); also if there are none. -1 and errno
- * for a process that has ended. */
-int yonder_threads_are_named(int process, const char *name);
+/* Whether all threads of a process but its main thread have one of these names (/proc/PID/task/TID/comm); also if there are none. -1
+ * and errno for a process that has ended. */
+int yonder_threads_are_named(int process, const char *name, const char *other);
 
 #endif
