@@ -1,6 +1,8 @@
+import FileProvider
 import Foundation
 import GRDB
 import ReplicaTestSupport
+import Syscalls
 import SystemPackage
 import TestSupport
 import Testing
@@ -266,6 +268,22 @@ import Testing
         }
         #expect(FileManager.default.contents(atPath: replica.database.string) == damaged)
         #expect(try FileManager.default.subpathsOfDirectory(atPath: replica.directory.string).sorted() == before)
+    }
+
+    @Test("CHECK-4: a rebuild does not go on without a log that cannot be read") func unreadableLog() async throws {
+        let replica = try await DamagedReplica(isClosed: false)
+        defer { replica.remove() }
+        let log = FilePath(replica.database.string + "-new")
+        let kept = FilePath(log.string + "-kept")
+        try log.move(to: kept)
+        try log.makeDirectory()
+        #expect(throws: FileProviderError.self) {
+            _ = try ReplicaRebuild.run(in: replica.directory, logger: DamagedReplica.logger)
+        }
+        try FileManager.default.removeItem(atPath: log.string)
+        try kept.move(to: log)
+        _ = try replica.repair()
+        #expect(try replica.unsent.subtracting(replica.reachableTexts().texts).isEmpty)
     }
 
     @Test("CHECK-3: a page that the disk cannot read costs no row of other pages") func unreadablePage() async throws {

@@ -1,5 +1,7 @@
+import FileProvider
 import Foundation
 import GRDB
+import Syscalls
 import SystemPackage
 import Testing
 
@@ -88,6 +90,18 @@ import Testing
                 try flipped.write(to: URL(fileURLWithPath: path.string))
                 try expect([Self.record(1)], at: path)
             }
+        }
+    }
+
+    @Test("a log that cannot be read is not taken for a missing one") func unreadable() throws {
+        try withLog { path in
+            let missing = try RedoLog.read(at: path)
+            #expect(missing?.identity == nil)
+            // A directory can be opened for reading, and not be read.
+            try path.makeDirectory()
+            #expect(throws: FileProviderError.self) { _ = try RedoLog.read(at: path) }
+            #expect(throws: FileProviderError.self) { _ = try NewFileLog.read(at: path) }
+            #expect(throws: FileProviderError.self) { _ = try RedoLog.open(at: path, of: "one") }
         }
     }
 

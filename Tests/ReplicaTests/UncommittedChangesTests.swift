@@ -65,6 +65,24 @@ import Testing
         #expect(try withoutLog.names() == ["d", "first"])
     }
 
+    @Test(
+        "TAKEOVER-1: a domain with a log that cannot be read is not opened without it, and loses nothing",
+        arguments: ["-redo", "-new"])
+    func unreadableLog(suffix: String) async throws {
+        try make("new")
+        let crashed = try image(of: replica)
+        let log = crashed.directory.appending(ReplicaDatabase.fileName + suffix)
+        let kept = FilePath(log.string + "-kept")
+        try log.move(to: kept)
+        try log.makeDirectory()
+        #expect(throws: FileProviderError.self) { _ = try crashed.replica() }
+        try FileManager.default.removeItem(atPath: log.string)
+        try kept.move(to: log)
+        let reopened = try crashed.replica()
+        #expect(try reopened.names() == ["d", "first", "new"])
+        #expect(reopened.findings == [])
+    }
+
     @Test("every reader sees what is not committed") func isSeen() async throws {
         try rename("first", to: "second")
         #expect(try replica.database.item(named: "second", in: .root) != nil)

@@ -1,3 +1,4 @@
+import FileProvider
 import Syscalls
 import SystemPackage
 
@@ -17,11 +18,13 @@ struct LogFile: Sendable {
     static func open(
         at path: FilePath, title: String, of identity: String
     ) throws -> (log: LogFile, records: ArraySlice<UInt8>) {
-        let file = try FileDescriptor.open(
-            path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
+        let file = try reading(path) {
+            try FileDescriptor.open(
+                path, .readWrite, options: [.create, .closeOnExec, .noFollow], permissions: .ownerReadWrite)
+        }
         do {
             let header = Array("\(title) \(identity)\n".utf8)
-            let bytes = try file.readBytes(at: 0, count: Int(clamping: FileStatus(of: file).size))
+            let bytes = try reading(path) { try content(of: file) }
             let log = LogFile(file: file, begin: Int64(header.count), size: Int64(header.count))
             if bytes.starts(with: header) { return (log, bytes[header.count...]) }
             try file.setLength(0)
@@ -34,17 +37,40 @@ struct LogFile: Sendable {
     }
 
     /// The records behind the header of a log, of whichever database it is, without changing it; nil without a log.
-    static func read(at path: FilePath, title: String) -> (identity: String, records: ArraySlice<UInt8>)? {
-        guard let file = try? FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow]) else {
+    ///
+    /// - Throws: an error for a log that cannot be read.
+    static func read(at path: FilePath, title: String) throws -> (identity: String, records: ArraySlice<UInt8>)? {
+        let start = Array("\(title) ".utf8)
+        let bytes: [UInt8]
+        do {
+            bytes = try reading(path) {
+                let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow])
+                defer { try? file.close() }
+                return try content(of: file)
+            }
+        } catch Errno.noSuchFileOrDirectory {
             return nil
         }
-        defer { try? file.close() }
-        let start = Array("\(title) ".utf8)
-        guard let size = try? FileStatus(of: file).size,
-            let bytes = try? file.readBytes(at: 0, count: Int(clamping: size)), bytes.starts(with: start),
-            let end = bytes.firstIndex(of: UInt8(ascii: "\n"))
-        else { return nil }
+        guard bytes.starts(with: start), let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         return (String(decoding: bytes[start.count..<end], as: UTF8.self), bytes[(end + 1)...])
+    }
+
+    private static func content(of file: FileDescriptor) throws -> [UInt8] {
+        let size = try FileStatus(of: file).size
+        return try file.readBytes(at: 0, count: Int(clamping: size))
+    }
+
+    /// Says of a log that is there and cannot be read what it is. It is never taken for a missing one: it may hold changes that were
+    /// answered.
+    private static func reading<Value>(_ path: FilePath, _ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let error as Errno where error != .noSuchFileOrDirectory && error != .noSpace {
+            throw FileProviderError.posix(
+                error,
+                "the log '\(path)' cannot be read: \(error). It may hold the last changes that were made here: move it away "
+                    + "only to give them up")
+        }
     }
 
     /// The bytes of the records that are used.

@@ -41,8 +41,8 @@ struct NewFileLog: Sendable {
     }
 
     /// The files in a log, without changing it; nil without a log.
-    static func read(at path: FilePath) -> (identity: String, files: [NewFile])? {
-        LogFile.read(at: path, title: title).map { ($0.identity, files(in: $0.records).files) }
+    static func read(at path: FilePath) throws -> (identity: String, files: [NewFile])? {
+        try LogFile.read(at: path, title: title).map { ($0.identity, files(in: $0.records).files) }
     }
 
     private static let title = "yonder new files 3"

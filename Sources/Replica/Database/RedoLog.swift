@@ -37,8 +37,8 @@ struct RedoLog: Sendable {
     }
 
     /// The changes in a log, without changing it; nil without a log.
-    static func read(at path: FilePath) -> (identity: String, records: [RedoRecord])? {
-        LogFile.read(at: path, title: title).map { ($0.identity, changes(in: $0.records)) }
+    static func read(at path: FilePath) throws -> (identity: String, records: [RedoRecord])? {
+        try LogFile.read(at: path, title: title).map { ($0.identity, changes(in: $0.records)) }
     }
 
     private static let title = "yonder changes 1"

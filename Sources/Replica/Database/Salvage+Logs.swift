@@ -7,12 +7,12 @@ extension Salvage {
     ///
     /// - Parameter path: of the damaged database, beside which its logs are.
     /// - Returns: the numbers in the changes that could not be made, among them those of their inodes.
-    /// - Throws: errors that are none of the changes (`DatabaseError.isOfMachine`).
+    /// - Throws: errors that are none of the changes (`DatabaseError.isOfMachine`); an error for a log that cannot be read.
     func makeUncommittedChanges(of path: FilePath) throws -> Set<Int64> {
         var missed: Set<Int64> = []
         let identity = text(.identity)
         func isOurs(_ other: String) -> Bool { identity == nil || identity == other }
-        if let log = RedoLog.read(at: FilePath(path.string + "-redo")), isOurs(log.identity) {
+        if let log = try RedoLog.read(at: FilePath(path.string + "-redo")), isOurs(log.identity) {
             let written = text(.changesWritten).flatMap(Int64.init) ?? 0
             let records = log.records.filter { $0.sequence > written }
             // Changes that do not follow what the database has would be made on other rows. (``UncommittedChanges/recover(from:in:)``)
@@ -22,7 +22,7 @@ extension Salvage {
                 missed.formUnion(record.statements.flatMap(\.arguments).compactMap { Int64.fromDatabaseValue($0) })
             }
         }
-        if let log = NewFileLog.read(at: FilePath(path.string + "-new")), isOurs(log.identity) {
+        if let log = try NewFileLog.read(at: FilePath(path.string + "-new")), isOurs(log.identity) {
             let written = text(.newFilesWritten).flatMap(Int64.init) ?? 0
             let newest = Dictionary(log.files.map { ($0.sequence, $0) }, uniquingKeysWith: { $1 })
             for file in newest.values.sorted(by: { $0.sequence < $1.sequence }) where file.sequence > written {

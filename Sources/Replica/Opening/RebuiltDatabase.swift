@@ -76,7 +76,7 @@ struct RebuiltDatabase {
         let new = try DatabaseQueue(path: complete.string)
         defer { try? new.close() }
         let identity = try new.read { db in try DomainKey.identity.string(in: db) }
-        let logs = [
+        let logs = try [
             ("-redo", RedoLog.read(at: FilePath(place.string + "-redo"))?.identity),
             ("-new", NewFileLog.read(at: FilePath(place.string + "-new"))?.identity),
         ]
