@@ -288,6 +288,36 @@ import Testing
         }
     }
 
+    @Test("a rebuild of a damaged store that is cut short loses no record", arguments: RebuiltDatabase.Step.allCases)
+    func rebuildIsCutShort(at last: RebuiltDatabase.Step) throws {
+        try withReplica { directory, open in
+            try makeRecords(50, open)
+            let path = directory.appending(ProviderDatabase.fileName).string
+            var damaged = try Data(contentsOf: URL(fileURLWithPath: path))
+            damaged[3] ^= 0x20
+            try damaged.write(to: URL(fileURLWithPath: path))
+            #expect(throws: CutShort.self) {
+                _ = try ProviderDatabase.open(
+                    in: directory, wasMade: true, reserve: MetadataReserve(in: directory)
+                ) { step in
+                    if step == last { throw CutShort() }
+                }
+            }
+            let replica = try open()
+            defer { try? replica.close() }
+            #expect(
+                replica.findings.count == 1 && replica.findings[0].contains("provider's store"), "\(replica.findings)")
+            #expect(try replica.providerStore.list(in: Self.numbers).map(\.record).sorted() == Array(0..<50))
+            let kept = try recovered(directory).contains { folder in
+                FileManager.default.fileExists(
+                    atPath: directory.appending("recovered/\(folder)/\(ProviderDatabase.fileName)").string)
+            }
+            #expect(kept)
+        }
+    }
+
+    private struct CutShort: Error {}
+
     @Test("a record whose text is damaged is found by a check, and set aside by one that repairs") func damagedRecord()
         throws
     {

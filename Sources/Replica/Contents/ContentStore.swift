@@ -15,7 +15,7 @@ struct ContentStore: Sendable {
 
     init(in domainDirectory: FilePath) throws(Errno) {
         directory = domainDirectory.appending(WithdrawnFiles.contentDirectory)
-        recovered = domainDirectory.appending("recovered")
+        recovered = domainDirectory.appending(RebuiltDatabase.recovered)
         withdrawn = domainDirectory.appending(WithdrawnFiles.directory)
         try directory.makeDirectory()
         try recovered.makeDirectory()

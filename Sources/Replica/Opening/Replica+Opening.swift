@@ -41,8 +41,7 @@ extension Replica {
                     try recovery.run()
                     let comparison = try ContentComparison(
                         database: database, contents: contents, open: open, logger: logger)
-                    let (store, finding) = try database.openProviderStore(
-                        in: directory, recovered: contents.recovered)
+                    let (store, finding) = try database.openProviderStore(in: directory)
                     return (database, store, recovery.findings + [finding].compactMap(\.self), comparison)
                 } catch {
                     try? database.close()

@@ -7,24 +7,32 @@ import SystemPackage
 /// A provider's store that is damaged: found when the domain is opened and by `yonder check`, moved to the recovered folder,
 /// and made anew with the records that can be read.
 extension ProviderDatabase {
+    private static let rebuilt = RebuiltDatabase.Kind(fileName: fileName, folder: "provider", hasLogs: false)
+
     /// Opens the store in a domain's folder, or makes it.
     ///
     /// - Parameters:
     ///   - wasMade: whether the domain had one before: then a missing file is damage.
-    ///   - recovered: the folder to which a damaged file is moved.
+    ///   - reaching: called at the moments at which a rebuild can be cut short, for tests.
     /// - Returns: the store, and what was found wrong and done about it, in words for the user.
     /// - Throws: what the disk says; a store of a newer Yonder is refused.
     static func open(
-        in directory: FilePath, wasMade: Bool, recovered: FilePath, reserve: MetadataReserve
+        in directory: FilePath, wasMade: Bool, reserve: MetadataReserve,
+        reaching: (RebuiltDatabase.Step) throws -> Void = { _ in }
     ) throws -> (store: ProviderDatabase, finding: String?) {
+        let isAdopted = try RebuiltDatabase.adopt(rebuilt, in: directory)
         do {
-            return (try openSound(in: directory, wasMade: wasMade, reserve: reserve), nil)
+            let store = try openSound(in: directory, wasMade: wasMade, reserve: reserve)
+            return (store, isAdopted ? "the provider's store was damaged: the new one is used" : nil)
         } catch let damage as ReplicaDamage {
-            let place = try setAside(in: directory, recovered)
+            let stamp = FileTimestamp.now.nanosecondsSince1970
+            let kept = try rebuild(in: directory, reserve: reserve, stamp: stamp, reaching)
             let store = try ProviderDatabase(at: directory.appending(fileName), reserve: reserve)
-            let kept = try place.map { try store.takeRecords(fromDamaged: $0.appending(fileName)) } ?? 0
-            let moved = place.map { "it was moved to '\($0)', and \(kept) of its records were kept" }
-            return (store, "the provider's store was damaged (\(damage)): \(moved ?? "a new one was made")")
+            let place = directory.appending(RebuiltDatabase.recovered).appending(rebuilt.folderName(stamp))
+            let outcome =
+                FileManager.default.fileExists(atPath: place.string)
+                ? "it was moved to '\(place)', and \(kept) of its records were kept" : "a new one was made"
+            return (store, "the provider's store was damaged (\(damage)): \(outcome)")
         }
     }
 
@@ -143,50 +151,65 @@ extension ProviderDatabase {
         return header.defect
     }
 
-    /// - Returns: the folder that holds the files now; nil when there were none.
-    private static func setAside(in directory: FilePath, _ recovered: FilePath) throws -> FilePath? {
-        let names = ["", "-wal", "-shm"].map { fileName + $0 }
-            .filter { FileManager.default.fileExists(atPath: directory.appending($0).string) }
-        guard !names.isEmpty else { return nil }
-        let place = recovered.appending("provider-\(FileTimestamp.now.nanosecondsSince1970)")
-        try place.makeDirectory()
-        for name in names { try directory.appending(name).move(to: place.appending(name)) }
-        return place
+    /// Replaces a damaged store with a new one that has the records that can be read. The damaged one stays until that is complete.
+    ///
+    /// - Returns: how many there are.
+    private static func rebuild(
+        in directory: FilePath, reserve: MetadataReserve, stamp: Int64,
+        _ reaching: (RebuiltDatabase.Step) throws -> Void
+    ) throws -> Int {
+        let salvage = try Salvage.ifDatabase(at: directory.appending(fileName), reading: { _, _ in })
+        let rows = salvage?.rows(of: "record", by: "id") ?? []
+        salvage?.close()
+        let store = RebuiltDatabase(rebuilt, in: directory)
+        defer { store.removeIncomplete() }
+        let kept = try reserve.using { () throws -> Int in
+            store.removeIncomplete()
+            return try make(at: store.anew, of: rows)
+        }
+        try reaching(.made)
+        try store.decide()
+        try reaching(.complete)
+        try RebuiltDatabase.adopt(rebuilt, in: directory, stamp: stamp, reaching: reaching)
+        return kept
     }
 
-    /// Copies the records that can be read from a damaged file.
+    /// Makes a store of the rows of a damaged one.
     ///
-    /// - Returns: how many there were.
-    private func takeRecords(fromDamaged path: FilePath) throws -> Int {
-        guard let salvage = try? Salvage(at: path) else { return 0 }
-        defer { salvage.close() }
-        let rows = salvage.rows(of: "record", by: "id")
-        return try transaction(.synced) { db in
-            var kept = 0
-            for row in rows {
-                guard let namespace = row.text("namespace"), let value = row.text("value"),
-                    case .blob(let key) = row["key"].storage
-                else { continue }
-                try db.run(
-                    "INSERT OR IGNORE INTO record (namespace, key, value) SELECT ?1, ?2, ?3 WHERE json_valid(?3)",
-                    [namespace, key, value])
-                kept += db.changesCount
+    /// - Returns: how many of them are records.
+    private static func make(at path: FilePath, of rows: [SalvagedRow]) throws -> Int {
+        var configuration = Configuration()
+        configuration.journalMode = .wal
+        let queue = try DatabaseQueue(path: path.string, configuration: configuration)
+        do {
+            try ProviderSchema.migrator.migrate(queue)
+            let kept = try queue.write { db in
+                var kept = 0
+                for row in rows {
+                    guard let namespace = row.text("namespace"), let value = row.text("value"),
+                        case .blob(let key) = row["key"].storage
+                    else { continue }
+                    try db.run(
+                        "INSERT OR IGNORE INTO record (namespace, key, value) SELECT ?1, ?2, ?3 WHERE json_valid(?3)",
+                        [namespace, key, value])
+                    kept += db.changesCount
+                }
+                return kept
             }
+            try queue.close()
             return kept
+        } catch {
+            try? queue.close()
+            throw error
         }
     }
 }
 
 extension ReplicaDatabase {
     /// Opens the provider's store beside the database. What was wrong with it is kept with the other findings.
-    ///
-    /// - Parameter recovered: the directory to which a damaged store is moved.
-    func openProviderStore(
-        in directory: FilePath, recovered: FilePath
-    ) throws -> (store: ProviderDatabase, finding: String?) {
+    func openProviderStore(in directory: FilePath) throws -> (store: ProviderDatabase, finding: String?) {
         let wasMade = try hasProviderStore
-        let (store, finding) = try ProviderDatabase.open(
-            in: directory, wasMade: wasMade, recovered: recovered, reserve: reserve)
+        let (store, finding) = try ProviderDatabase.open(in: directory, wasMade: wasMade, reserve: reserve)
         if !wasMade { try set(.hasProviderStore, to: "1") }
         if let finding { try keep(findings: [finding], at: FileTimestamp.now) }
         return (store, finding)

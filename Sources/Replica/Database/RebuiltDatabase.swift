@@ -8,10 +8,27 @@ import SystemPackage
 ///
 /// SQLite would add the pages of the damaged one's write-ahead log to the new one, so the files cannot be replaced in one step. The
 /// new one is made as `replica.sqlite-anew`, and gets the name `replica.sqlite-rebuilt` when it is complete. That is the decision;
-/// ``adopt(in:stamp:reaching:)`` renames it to `replica.sqlite`, now or when the replica is opened next.
+/// ``adopt(_:in:stamp:reaching:)`` renames it to `replica.sqlite`, now or when the replica is opened next.
 struct RebuiltDatabase {
+    /// A database of a domain.
+    struct Kind {
+        let fileName: String
+        /// Begins the name of the folder to which a damaged one is moved.
+        let folder: String
+        /// Whether the daemon's logs of local changes belong to it.
+        let hasLogs: Bool
+
+        static let replica = Kind(fileName: ReplicaDatabase.fileName, folder: "database", hasLogs: true)
+
+        func folderName(_ stamp: Int64) -> String { "\(folder)-\(stamp)" }
+    }
+
+    /// The directory for what is kept of damaged files, in the domain's.
+    static let recovered = "recovered"
+
     /// Where it is made.
     let anew: FilePath
+    private let kind: Kind
     private let directory: FilePath
     private let complete: FilePath
     private let place: FilePath
@@ -22,9 +39,10 @@ struct RebuiltDatabase {
     }
 
     /// - Parameter directory: the replica's.
-    init(in directory: FilePath) {
+    init(_ kind: Kind = .replica, in directory: FilePath) {
+        self.kind = kind
         self.directory = directory
-        place = directory.appending(ReplicaDatabase.fileName)
+        place = directory.appending(kind.fileName)
         anew = FilePath(place.string + "-anew")
         complete = FilePath(place.string + "-rebuilt")
     }
@@ -46,8 +64,8 @@ struct RebuiltDatabase {
     }
 
     /// Whether a complete one is there, and not in its place.
-    static func isWaiting(in directory: FilePath) -> Bool {
-        (try? FileStatus(at: RebuiltDatabase(in: directory).complete)) != nil
+    static func isWaiting(_ kind: Kind = .replica, in directory: FilePath) -> Bool {
+        (try? FileStatus(at: RebuiltDatabase(kind, in: directory).complete)) != nil
     }
 
     /// Replaces the damaged database with the new one, if one is complete. The replica must not be open.
@@ -56,11 +74,11 @@ struct RebuiltDatabase {
     /// - Returns: whether there was a complete one.
     @discardableResult
     static func adopt(
-        in directory: FilePath, stamp: Int64 = FileTimestamp.now.nanosecondsSince1970,
+        _ kind: Kind = .replica, in directory: FilePath, stamp: Int64 = FileTimestamp.now.nanosecondsSince1970,
         reaching: (Step) throws -> Void = { _ in }
     ) throws -> Bool {
-        guard isWaiting(in: directory) else { return false }
-        let database = RebuiltDatabase(in: directory)
+        guard isWaiting(kind, in: directory) else { return false }
+        let database = RebuiltDatabase(kind, in: directory)
         // The new database must never be beside the old log.
         try database.setAside(["-wal", "-shm"] + database.foreignLogs(), stamp)
         try reaching(.logsAside)
@@ -73,6 +91,7 @@ struct RebuiltDatabase {
 
     /// The suffixes of those of the daemon's logs that are not the new database's: opening it would empty them.
     private func foreignLogs() throws -> [String] {
+        guard kind.hasLogs else { return [] }
         let new = try DatabaseQueue(path: complete.string)
         defer { try? new.close() }
         let identity = try new.read { db in try DomainKey.identity.string(in: db) }
@@ -85,14 +104,16 @@ struct RebuiltDatabase {
 
     /// Moves files of the damaged database to a folder of their own.
     private func setAside(_ suffixes: [String], _ stamp: Int64) throws {
-        let files = suffixes.map { ReplicaDatabase.fileName + $0 }
+        let files = suffixes.map { kind.fileName + $0 }
             .filter { (try? FileStatus(at: directory.appending($0))) != nil }
         guard !files.isEmpty else { return }
-        let folder = try ContentStore(in: directory).recovered.appending("database-\(stamp)")
+        let recovered = directory.appending(Self.recovered)
+        try recovered.makeDirectory()
+        let folder = recovered.appending(kind.folderName(stamp))
         try folder.makeDirectory()
         for file in files { try directory.appending(file).move(to: folder.appending(file)) }
         try folder.synchronizeDirectory()
-        try folder.removingLastComponent().synchronizeDirectory()
+        try recovered.synchronizeDirectory()
         try directory.synchronizeDirectory()
     }
 }
