@@ -57,12 +57,12 @@ extension EngineTests {
 
         @Test(
             "PATH-2: a round that fails does not make a second item of one that was changed here and moved by another client",
-            arguments: [false, true])
-        func staysInARoundThatFails(isInDirectory: Bool) async throws {
+            arguments: [false, true], [false, true])
+        func staysInARoundThatFails(isInDirectory: Bool, hasChangeFeed: Bool) async throws {
             let written = isInDirectory ? "d/x" : "a"
             let moved: ItemIdentifier = isInDirectory ? "d" : "a"
             let directory: ItemIdentifier = isInDirectory ? "e" : "d"
-            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
+            try await Machine.run(options: .with(\.changeFeed, hasChangeFeed), fill: { ScriptRun.fill(&$0) }) {
                 machine async throws in
                 try await machine.write("here", to: written)
                 let identifier = try await machine.item(written).identifier
@@ -70,6 +70,8 @@ extension EngineTests {
                 machine.provider.changeSilently {
                     $0.move(moved, to: directory)
                     $0.delete("b")
+                    // A feed tells nothing of it.
+                    $0.expireAnchors()
                 }
                 machine.provider.faults.fail(.enumerate, of: directory, with: FileProviderError(.timedOut), times: nil)
                 await #expect(throws: FileProviderError.self) { try await machine.ingest() }

@@ -45,9 +45,9 @@ final class MissingItems: SyncPart {
         state.withLock { ($0.newestWhenSettled, $0.newestBefore, $0.searched) = (newest, $0.newestAtBeginning, []) }
     }
 
-    /// Removes what comparisons have missed and not found elsewhere. Where the provider does not report changes by itself, another
-    /// client may have moved a missing item to a directory that could not be compared. An item that was changed here would become a
-    /// second one: it stays until all directories could be compared.
+    /// Removes what comparisons have missed and not found elsewhere. Another client may have moved a missing item to a directory that
+    /// could not be compared, and a change feed whose anchor has expired does not tell of it either. An item that was changed here would
+    /// become a second one: it stays until all directories could be compared.
     ///
     /// - Parameter isWhole: no directory was left out because of a failure that may pass by itself.
     /// - Returns: whether all of it was removed; false while ``DeletionGuard`` holds it.
@@ -65,8 +65,7 @@ final class MissingItems: SyncPart {
         }
         note(searched: tried)
         let vanished = replica.ordering.takeMissing()
-        let canWait = !isWhole && !calls.provider.features.changeFeed
-        let kept = try canWait ? replica.database.itemsWithPendingChanges(among: vanished) : []
+        let kept = try isWhole ? [] : replica.database.itemsWithPendingChanges(among: vanished)
         guard try await remove(vanished, except: kept, knownUpTo: newest), kept.isEmpty else { return false }
         try noteSettled()
         return true
