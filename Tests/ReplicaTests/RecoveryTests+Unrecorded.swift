@@ -1,6 +1,11 @@
 import FileProvider
+import Foundation
 import Logging
 import ReplicaTestSupport
+import Synchronization
+import Syscalls
+import SystemPackage
+import TestSupport
 import Testing
 
 @testable import Replica
@@ -44,6 +49,49 @@ extension RecoveryTests {
         #expect(row?.content == .dataless)
         try await replica.finishRecovery()
         #expect(fixture.recoveredFiles.count == 1)
+    }
+
+    @Test("WRITE-2: a comparison of all content files that fails is made again, until it succeeds or is cancelled")
+    func failedComparison() async throws {
+        try await leaveOverwritten()
+        let replica = try reopenWithoutComparison()
+        let number = try #require(try replica.number("a"))
+        // Nothing can be set aside in a file. A link can be replaced by another in one step.
+        let recovered = fixture.directory.appending("recovered")
+        try FileManager.default.removeItem(atPath: recovered.string)
+        let link = fixture.directory.appending("link")
+        for (name, place) in [("file", recovered), ("folder", link)] {
+            let target = fixture.directory.appending(name)
+            if name == "file" { try Data().write(to: URL(fileURLWithPath: target.string)) }
+            if name == "folder" { try target.makeDirectory() }
+            try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: target.string)
+        }
+        let reports = Reports()
+        let cancelled = Task {
+            await replica.finishRecovery(retryingAfter: .milliseconds(1)) { reports.append($0) }
+        }
+        #expect(await eventually { reports.all.count > 2 })
+        cancelled.cancel()
+        #expect(await !cancelled.value)
+        #expect(reports.all.allSatisfy { $0.contains("cannot be compared") })
+        #expect(try replica.database.inode(number)?.content == .materialized)
+        let again = Task {
+            await replica.finishRecovery(retryingAfter: .milliseconds(1)) { reports.append($0) }
+        }
+        let count = reports.all.count
+        #expect(await eventually { reports.all.count > count })
+        try link.move(to: recovered)
+        #expect(await again.value)
+        #expect(reports.all.last?.contains("was moved to") == true)
+        #expect(try replica.database.inode(number)?.content == .dataless)
+        #expect(!replica.mayHaveDoubtfulContent)
+    }
+
+    private final class Reports: Sendable {
+        private let texts = Mutex<[String]>([])
+
+        var all: [String] { texts.withLock { $0 } }
+        func append(_ text: String) { texts.withLock { $0.append(text) } }
     }
 
     @Test(

@@ -158,18 +158,10 @@ package final class DomainHost: Sendable {
             self.logger = logger
             stored = Mutex(previous?.number)
             recovery = Task { [engine] in
-                // When it is cancelled, the next opening compares them again.
-                while !Task.isCancelled {
-                    do {
-                        for finding in try await replica.finishRecovery() { engine.warnings.report(finding) }
-                        return engine.contentFilesWereCompared()
-                    } catch is CancellationError {
-                        return
-                    } catch {
-                        engine.warnings.report("the content files cannot be compared with their rows: \(error)")
-                    }
-                    try? await Task.sleep(for: DomainHost.pauseAfterFailedRecovery)
+                let areCompared = await replica.finishRecovery(retryingAfter: DomainHost.pauseAfterFailedRecovery) {
+                    engine.warnings.report($0)
                 }
+                if areCompared { engine.contentFilesWereCompared() }
             }
             manager.connect(to: self)
             if let thumbnails { Task { [events = engine.events] in await thumbnails.follow(events) } }

@@ -104,6 +104,28 @@ extension Replica {
         return found
     }
 
+    /// As ``finishRecovery()``, again and again after a pause until it succeeds. When it is cancelled, the next opening compares the
+    /// content files again.
+    ///
+    /// - Parameter report: gets what was found, and why it could not be done, in words for the user.
+    /// - Returns: whether all content files were compared.
+    package func finishRecovery(
+        retryingAfter pause: Duration, report: @Sendable (String) -> Void
+    ) async -> Bool {
+        while !Task.isCancelled {
+            do {
+                for finding in try await finishRecovery() { report(finding) }
+                return true
+            } catch is CancellationError {
+                return false
+            } catch {
+                report("the content files cannot be compared with their rows: \(error)")
+            }
+            try? await Task.sleep(for: pause)
+        }
+        return false
+    }
+
     /// - Returns: what was found and corrected; nil when nothing is left to do.
     private func stepRecovery() throws -> [String]? {
         let found = try remainingRecovery.withLock { try $0?.step() }
