@@ -101,6 +101,8 @@ extension RecoveryTests {
         try await leaveOverwritten()
         let replica = try reopenWithoutComparison()
         let number = try #require(try replica.number("a"))
+        // The user may have done that.
+        try FileManager.default.removeItem(atPath: fixture.directory.appending("recovered").string)
         if !isOfSameLength { try replica.contents.setLength(of: number, to: 120) }
         let effects =
             isRemoved

@@ -85,13 +85,14 @@ struct ContentStore: Sendable {
     ///
     /// - Returns: where it lies now.
     func quarantine(fileNamed name: FilePath.Component, stamp: Int64) throws -> FilePath {
-        let destination = recoveredPlace(of: name.string, stamp: stamp)
+        let destination = try recoveredPlace(of: name.string, stamp: stamp)
         try directory.appending(name).move(to: destination)
         return destination
     }
 
-    /// A name that is free in the recovered folder.
-    private func recoveredPlace(of name: String, stamp: Int64) -> FilePath {
+    /// A name that is free in the recovered folder. The user may have removed the folder.
+    private func recoveredPlace(of name: String, stamp: Int64) throws(Errno) -> FilePath {
+        try recovered.makeDirectory()
         var place = recovered.appending("\(name)-\(stamp)")
         var attempt = 1
         while (try? FileStatus(at: place)) != nil {
@@ -106,6 +107,7 @@ struct ContentStore: Sendable {
     ///
     /// - Returns: where that file lies now.
     func takeAway(_ number: InodeNumber, stamp: Int64) throws -> FilePath {
+        try recovered.makeDirectory()
         let destination = recovered.appending("\(number)-\(stamp)")
         try FileTaking.leave(path(of: number), to: destination)
         return destination
@@ -119,7 +121,7 @@ struct ContentStore: Sendable {
     func keep(_ number: InodeNumber, stamp: Int64, mayLink: Bool = true) throws -> FilePath? {
         let file = path(of: number)
         guard try FileStatus(at: file).size > 0 else { return nil }
-        let destination = recoveredPlace(of: number.description, stamp: stamp)
+        let destination = try recoveredPlace(of: number.description, stamp: stamp)
         try FileTaking.take(file, to: destination, mayLink: mayLink)
         return destination
     }
