@@ -6,7 +6,10 @@ import Synchronization
 final class WakeSignal: Sendable {
     private struct State {
         var loop: Task<Void, Never>?
-        var timer: Task<Void, Never>?
+        /// When the worker is to be woken; nil for never.
+        var due: ContinuousClock.Instant?
+        /// By their ends.
+        var timers: [ContinuousClock.Instant: Task<Void, Never>] = [:]
         var isStopped = false
     }
 
@@ -24,15 +27,37 @@ final class WakeSignal: Sendable {
     /// Wakes the worker later, and not at the time of an earlier call; nil cancels that.
     func wake(after pause: Duration?) {
         state.withLock { state in
-            state.timer?.cancel()
-            state.timer = nil
-            guard let pause, !state.isStopped else { return }
-            state.timer = Task {
-                try? await Task.sleep(for: pause)
-                if !Task.isCancelled { self.wake() }
-            }
+            state.due = state.isStopped ? nil : pause.map { .now + $0 }
+            startTimer(&state)
         }
     }
+
+    /// A sleep that is cancelled keeps its memory until its time. So no timer is cancelled for another: one that ends before it is time
+    /// sleeps again, and another one is started only where all would end too late.
+    private func startTimer(_ state: inout State) {
+        guard let due = state.due, !state.timers.keys.contains(where: { $0 <= due }) else { return }
+        state.timers[due] = Task {
+            try? await Task.sleep(until: due, clock: .continuous)
+            self.timerEnded(due)
+        }
+    }
+
+    private func timerEnded(_ end: ContinuousClock.Instant) {
+        let isTime = state.withLock { state in
+            state.timers[end] = nil
+            guard let due = state.due else { return false }
+            guard due <= .now else {
+                startTimer(&state)
+                return false
+            }
+            state.due = nil
+            return true
+        }
+        if isTime { wake() }
+    }
+
+    /// For tests.
+    var timerCount: Int { state.withLock { $0.timers.count } }
 
     /// Begins to run the body. Does nothing after ``stop()``.
     ///
@@ -56,7 +81,8 @@ final class WakeSignal: Sendable {
         state.withLock { state in
             state.isStopped = true
             state.loop?.cancel()
-            state.timer?.cancel()
+            state.due = nil
+            for timer in state.timers.values { timer.cancel() }
         }
     }
 
