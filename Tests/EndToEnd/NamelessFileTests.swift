@@ -264,7 +264,9 @@ extension RealMount {
                         os.open('directory', os.O_TMPFILE | os.O_RDONLY)
                         assert False
                     except OSError as error: assert error.errno == errno.EINVAL
-                    fd = os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o600)
+                    os.umask(0o027)
+                    fd = os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o666)
+                    assert os.fstat(fd).st_mode == 0o100640, oct(os.fstat(fd).st_mode)
                     os.write(fd, b'lost')
                     os.close(fd)
                     """

@@ -144,6 +144,39 @@ import Volume
         volume.close(made.attributes.node, wasWriting: true, registry: nil)
     }
 
+    @Test("OPEN-6: an unnamed file gets its mode from the umask, or from the default ACL of its directory")
+    func modesOfUnnamedFiles() async throws {
+        try await replica.list([.directory("d")], open: fixture.open)
+        let directory = try volume.lookup("d", in: 1).node
+        let careful = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8, umask: 0o077)
+        func make() throws -> Attributes {
+            try volume.createUnnamed(
+                in: directory, permissions: 0o666, isWriting: true, caller: careful, registry: nil
+            ).attributes
+        }
+        let masked = try make()
+        #expect(masked.permissions == 0o600)
+        volume.close(masked.node, wasWriting: true, registry: nil)
+
+        // Entries of a tag, permissions and a user: u::rwx,u:12345:rw,g::r,m::rw,o::-
+        let none = UInt32.max
+        let entries: [(UInt8, UInt8, UInt32)] = [
+            (1, 7, none), (2, 6, 12345), (4, 4, none), (16, 6, none), (32, 0, none),
+        ]
+        let list: [UInt8] = entries.reduce(into: [2, 0, 0, 0]) { list, entry in
+            list += [entry.0, 0, entry.1, 0]
+            list += (0..<4).map { UInt8(truncatingIfNeeded: entry.2 >> (8 * $0)) }
+        }
+        try volume.setExtendedAttribute(
+            "system.posix_acl_default", of: directory, to: list, mustBeNew: false, mustExist: false, caller: caller,
+            isProvided: false)
+        let inherited = try make()
+        #expect(inherited.permissions == 0o660)
+        #expect(
+            try volume.extendedAttributeNames(of: inherited.node, caller: caller) == ["system.posix_acl_access"])
+        volume.close(inherited.node, wasWriting: true, registry: nil)
+    }
+
     @Test("OPEN-1: a first read of a version of another size makes the kernel read again", arguments: [20, 20_000])
     func firstReadOfAnotherSize(_ size: Int64) async throws {
         try await replica.list([.file("a", size: 10_000, version: "1")], open: fixture.open)

@@ -58,11 +58,13 @@ package struct NameChanges: LocalPart {
     ) throws -> (inode: InodeRecord, content: FileDescriptor) {
         let directory = try writableDirectory(parent, isListed: false)
         guard transaction.hasRoom() else { throw LocalObstacle.room }
+        var new = NewInode(kind: .file, permissions: permissions)
+        let attributes = try access.inheritAccess(by: &new, in: parent, caller: caller)
         // The name is not used: it only describes what a file of this directory is like.
         let creation = try creation(
-            of: NewInode(kind: .file, permissions: permissions), named: "unnamed", in: directory, caller: caller,
-            usualGroup: usualGroup, isWritten: true)
+            of: new, named: "unnamed", in: directory, caller: caller, usualGroup: usualGroup, isWritten: true)
         let number = try db.insertInode(creation)
+        try access.insert(attributes, of: number)
         try db.unlink(number, at: now)
         try db.noteUnnamed(number)
         let content = try contents.create(number, size: 0, isFirst: true)
