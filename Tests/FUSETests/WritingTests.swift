@@ -1,4 +1,5 @@
 import FUSE
+import Glibc
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -106,6 +107,32 @@ struct WritingTests {
                 "dd", "if=/dev/zero", "of=\(mount["file"])", "bs=10", "count=500", "status=none")
             #expect(written.status == 0, "\(written.errors)")
             #expect(mount.fileSystem.counts.extendedAttributes <= 3)
+        }
+    }
+
+    /// The content can be written up to its first page only: a write of both pages is short, as on a disk that gets full.
+    @Test("WRITE-4: pages of a mapping that are written in part are an error of msync")
+    func partOfAMapping() async throws {
+        try await Mounted.run { mount async throws in
+            let content = OwnedDescriptor(try FileDescriptor.inMemory(named: "content"))
+            try content.descriptor.resize(to: 8192)
+            mount.fileSystem.add("file", .file(content, size: 8192))
+            let result = try await Command.python(
+                """
+                import fcntl, mmap, os, sys
+                pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8192)
+                pages[0] = pages[4096] = 1
+                content = os.open(sys.argv[2], os.O_RDWR)
+                os.ftruncate(content, 4096)
+                fcntl.fcntl(content, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+                try:
+                    pages.flush()
+                    print("written")
+                except OSError: print("refused")
+                """, mount["file"], "/proc/\(getpid())/fd/\(content.descriptor.rawValue)")
+            #expect(result.errors == "")
+            #expect(result.line == "refused")
+            withExtendedLifetime(content) {}
         }
     }
 

@@ -145,7 +145,7 @@ private func addFileOperations(to table: inout fuseshim_operations) {
     table.write = { owner, request, node, file, offset, data, isFromCache in
         guard let data else { return }
         handle(owner, request, isTransfer: true) { (fileSystem, request, reply: consuming WriteReply) in
-            let data = WriteData(data)
+            let data = WriteData(data, isFromCache: isFromCache)
             fileSystem.write(
                 request, node: NodeID(node), handle: FileHandle(file), offset: offset, data: data,
                 isFromCache: isFromCache, reply: reply)

@@ -5,19 +5,31 @@ import SystemPackage
 /// once: a later call continues after the bytes that an earlier call has consumed.
 package struct WriteData: ~Copyable {
     private let data: OpaquePointer
+    /// Whether the kernel writes back dirty pages.
+    private let isFromCache: Bool
 
-    init(_ data: OpaquePointer) { self.data = data }
+    init(_ data: OpaquePointer, isFromCache: Bool) {
+        self.data = data
+        self.isFromCache = isFromCache
+    }
 
     /// The number of bytes left to consume.
     package var count: Int { fuseshim_data_size(data) }
 
     /// Moves all bytes into a file, by splicing where the kernel can.
     ///
-    /// - Returns: the number of bytes moved. (splice, pwrite)
+    /// - Returns: the number of bytes moved. Fewer than all may be moved for a process, whose next write gets the error. Dirty pages are
+    ///   moved completely, or the error is thrown: the kernel takes any count for all of them, and does not write them again
+    ///   (`fuse_writepage_end`). (splice, pwrite)
     package borrowing func copy(to file: FileDescriptor, at offset: Int64) throws(Errno) -> Int {
-        let moved = fuseshim_data_write(data, file.rawValue, offset)
-        if moved < 0 { throw Errno(rawValue: Int32(-moved)) }
-        return Int(moved)
+        var done = 0
+        repeat {
+            let moved = fuseshim_data_write(data, file.rawValue, offset + Int64(done))
+            if moved < 0 { throw Errno(rawValue: Int32(-moved)) }
+            if moved == 0, isFromCache, count > 0 { throw .ioError }
+            done += Int(moved)
+        } while isFromCache && count > 0
+        return done
     }
 
     /// Copies all bytes into memory, for a write that has to wait.
