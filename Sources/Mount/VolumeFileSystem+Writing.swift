@@ -101,8 +101,8 @@ extension VolumeFileSystem {
             do throws(VolumeError) {
                 return try volume.create(
                     name, in: parent.rawValue, permissions: UInt16(permissions & 0o7777), isWriting: flags.canWrite,
-                    caller: Requester(request), registry: registry, isListed: attempt != .unlisted,
-                    request: request.number)
+                    isSynchronous: flags.isSynchronous, caller: Requester(request), registry: registry,
+                    isListed: attempt != .unlisted, request: request.number)
             } catch .refused(.fileExists) where !flags.contains(.exclusive) {
                 // The name has come since the kernel looked it up. It looks it up again after ESTALE, verifies the permissions of
                 // the file, and opens it.

@@ -105,7 +105,8 @@ final class VolumeFileSystem: FileSystem {
     func open(_ request: Request, node: NodeID, flags: OpenFlags, reply: consuming OpenReply) {
         let intent = OpenIntent(
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead,
-            isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough)
+            isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough,
+            isSynchronous: flags.isSynchronous)
         let registry = passthrough.registry
         let size = intent.isAppending ? try? volume.attributes(of: node.rawValue).size : nil
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in

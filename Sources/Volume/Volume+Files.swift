@@ -21,16 +21,19 @@ package struct OpenIntent: Hashable, Sendable {
     package var isAppending: Bool
     /// Whether the kernel may read and write the content file itself, unless the file is open in another way already.
     package var allowsPassthrough: Bool
+    /// Whether what is written is on the disk when the write returns (`O_SYNC`, `O_DSYNC`).
+    package var isSynchronous: Bool
 
     package init(
         isWriting: Bool, isTruncating: Bool, isReading: Bool = true, isAppending: Bool = false,
-        allowsPassthrough: Bool = true
+        allowsPassthrough: Bool = true, isSynchronous: Bool = false
     ) {
         self.isWriting = isWriting
         self.isTruncating = isTruncating
         self.isReading = isReading
         self.isAppending = isAppending
         self.allowsPassthrough = allowsPassthrough
+        self.isSynchronous = isSynchronous
     }
 
     package static let reading = OpenIntent(isWriting: false, isTruncating: false)
@@ -82,6 +85,7 @@ extension Volume {
                 // A request that is sent again may have waited in another process.
                 if size != knownSize ?? size || request?.isResent == true { throw .refused(.staleNFSFileHandle) }
             }
+            if intent.isWriting, intent.isSynchronous { try synchronizeMark(grant) }
             observer.didOpenFile(number)
             return grant
         } catch {
@@ -91,8 +95,8 @@ extension Volume {
     }
 
     package func create(
-        _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, caller: Requester,
-        registry: (any PassthroughRegistry)?, isListed: Bool = true, request: RequestNumber? = nil
+        _ name: String, in parent: UInt64, permissions: UInt16, isWriting: Bool, isSynchronous: Bool = false,
+        caller: Requester, registry: (any PassthroughRegistry)?, isListed: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let group = ownership.group
         let (inode, content) =
@@ -107,7 +111,9 @@ extension Volume {
                         usualGroup: group, isListed: isListed)
                 }
             }
-        return try open(made: inode, content, isWriting: isWriting, registry: registry, request: request)
+        return try open(
+            made: inode, content, isWriting: isWriting, isSynchronous: isSynchronous, registry: registry,
+            request: request)
     }
 
     /// Creates and opens a file without a name (`O_TMPFILE`). ``link(_:as:in:)`` may give it one; otherwise it is
@@ -126,8 +132,8 @@ extension Volume {
 
     /// Opens a new file with its content file.
     private func open(
-        made inode: InodeRecord, _ opened: FileDescriptor, isWriting: Bool, registry: (any PassthroughRegistry)?,
-        request: RequestNumber?
+        made inode: InodeRecord, _ opened: FileDescriptor, isWriting: Bool, isSynchronous: Bool = false,
+        registry: (any PassthroughRegistry)?, request: RequestNumber?
     ) throws(VolumeError) -> (attributes: Attributes, grant: OpenGrant) {
         let content = OwnedDescriptor(opened)
         // A file created for reading only is also marked as written, and compared at its close.
@@ -144,7 +150,11 @@ extension Volume {
                 if !isDecided { state.backing = try? content.use { try registry?.register($0) } }
                 return state.backing.map { OpenGrant.passthrough(backing: $0) } ?? .cached
             }
-            if !isWriting { try change { try $0.contents.endWriting(inode.number) } }
+            if !isWriting {
+                try change { try $0.contents.endWriting(inode.number) }
+            } else if isSynchronous {
+                try synchronizeMark(grant)
+            }
             var attributes = Attributes(inode, ownership: ownership)
             attributes.isVolatile = true
             return (attributes, grant)
@@ -315,6 +325,13 @@ extension Volume {
             else { return }
             try verifyContent(of: file.number, &state)
         }
+    }
+
+    /// Puts the name of a file, and the mark that it is being written, on the disk. With passthrough the kernel puts each write to a file
+    /// that is open with `O_SYNC` there itself, and does not ask the daemon to add what it knows of the file.
+    private func synchronizeMark(_ grant: OpenGrant) throws(VolumeError) {
+        guard case .passthrough = grant else { return }
+        try known { try replica.synchronize() }
     }
 
     private func decide(

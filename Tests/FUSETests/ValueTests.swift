@@ -19,5 +19,8 @@ struct ValueTests {
         #expect(OpenFlags(rawValue: 0).canRead && !OpenFlags(rawValue: 0).canWrite)
         #expect(!OpenFlags(rawValue: 1).canRead && OpenFlags(rawValue: 1).canWrite)
         #expect(OpenFlags(rawValue: 2).canRead && OpenFlags(rawValue: 2).canWrite)
+        // O_DSYNC and O_SYNC
+        #expect(OpenFlags(rawValue: 0o10_001).isSynchronous && OpenFlags(rawValue: 0o4_010_001).isSynchronous)
+        #expect(!OpenFlags(rawValue: 0o2001).isSynchronous)
     }
 }

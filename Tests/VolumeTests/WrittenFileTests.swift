@@ -44,6 +44,28 @@ import Testing
         try #require(try replica.database.item(ofInode: number))
     }
 
+    // MARK: - On the disk
+
+    @Test("WRITE-2: what the kernel itself writes with O_SYNC has its name and its mark on the disk")
+    func synchronousWrites() async throws {
+        let a = try await replica.list(.file("a"), open: fixture.open)
+        try await replica.fill(a)
+        let registry = VolumeTests.Registry()
+        let synchronous = OpenIntent(isWriting: true, isTruncating: false, isReading: false, isSynchronous: true)
+        let grant = try volume.open(node(a), for: synchronous, caller: caller, registry: registry)
+        let isMarkCommitted = !replica.database.uncommitted.isOpen
+        #expect(grant == .passthrough(backing: 1))
+        #expect(isMarkCommitted)
+        volume.close(node(a), wasWriting: true, registry: registry)
+
+        let made = try volume.create(
+            "new", in: 1, permissions: 0o644, isWriting: true, isSynchronous: true, caller: caller, registry: registry)
+        let isNameCommitted = replica.database.newFiles.isEmpty && !replica.database.uncommitted.isOpen
+        #expect(made.grant == .passthrough(backing: 2))
+        #expect(isNameCommitted)
+        volume.close(made.attributes.node, wasWriting: true, registry: registry)
+    }
+
     // MARK: - Imports
 
     /// Makes a file that the daemon writes.

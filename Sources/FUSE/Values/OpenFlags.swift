@@ -15,6 +15,9 @@ package struct OpenFlags: OptionSet, Hashable, Sendable {
     package var canRead: Bool { rawValue & O_ACCMODE != O_WRONLY }
     package var canWrite: Bool { rawValue & O_ACCMODE != O_RDONLY }
 
+    /// Whether each write is on the disk when it returns: `O_SYNC` or `O_DSYNC`, which is one of the bits of `O_SYNC`.
+    package var isSynchronous: Bool { rawValue & O_SYNC != 0 }
+
     /// Whether the kernel may read and write the content file itself. It opens the content file with these flags and keeps it:
     /// `fcntl(F_SETFL)` does not reach it, and a shared writable mapping, which needs both accesses, holds it, so that the file
     /// counts as closed while it is still written.
