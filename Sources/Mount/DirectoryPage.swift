@@ -17,14 +17,15 @@ enum DirectoryOffset {
 
 /// One page of a directory listing, read from the volume for a READDIR reply.
 struct DirectoryPage: Sendable {
-    private var itself: Attributes?
-    private var parent: Attributes?
+    /// The nodes of `.` and `..`, where the page begins with them.
+    private var itself: UInt64?
+    private var parent: UInt64?
     private var entries: [VolumeEntry]
 
     init(of node: UInt64, from offset: Int64, limit: Int, isProvided: Bool, volume: Volume) throws(VolumeError) {
         entries = try volume.entries(
             of: node, after: DirectoryOffset.item(after: offset), limit: limit, isProvided: isProvided)
-        if offset < DirectoryOffset.dot { itself = try volume.attributes(of: node) }
+        if offset < DirectoryOffset.dot { itself = node }
         if offset < DirectoryOffset.dotDot { parent = try volume.parent(of: node) }
     }
 
@@ -33,13 +34,11 @@ struct DirectoryPage: Sendable {
     /// - Returns: the nodes of the appended entries, without `.` and `..`.
     func fill(_ reply: inout DirectoryReply) -> [UInt64] {
         if let itself {
-            guard reply.append(".", node: NodeID(rawValue: itself.node), kind: .directory, offset: DirectoryOffset.dot)
+            guard reply.append(".", node: NodeID(rawValue: itself), kind: .directory, offset: DirectoryOffset.dot)
             else { return [] }
         }
         if let parent {
-            guard
-                reply.append(
-                    "..", node: NodeID(rawValue: parent.node), kind: .directory, offset: DirectoryOffset.dotDot)
+            guard reply.append("..", node: NodeID(rawValue: parent), kind: .directory, offset: DirectoryOffset.dotDot)
             else { return [] }
         }
         var added: [UInt64] = []

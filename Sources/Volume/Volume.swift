@@ -109,13 +109,13 @@ package final class Volume: Sendable {
         }
     }
 
-    /// The parent directory of an inode, for `..`.
-    package func parent(of node: UInt64) throws(VolumeError) -> Attributes {
+    /// The node of an inode's parent directory, for `..`.
+    package func parent(of node: UInt64) throws(VolumeError) -> UInt64 {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))
         guard let parent = try known({ try replica.database.parent(of: number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
-        return try attributes(of: UInt64(bitPattern: parent.rawValue))
+        return UInt64(bitPattern: parent.rawValue)
     }
 
     /// Verifies that a directory can be opened: its listing is here or in progress.
