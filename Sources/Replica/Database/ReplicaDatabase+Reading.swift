@@ -24,7 +24,8 @@ extension ReplicaDatabase {
     private static let readingAllowed =
         "SELECT capabilities & \(capability: .allowsReading) FROM item WHERE inode = ? LIMIT 1"
 
-    /// The entries of a directory that come after a cookie, in the order of their cookies.
+    /// The entries of a directory that come after a cookie, in the order of their cookies. The limit counts no displaced items: a page
+    /// without entries is the end for its reader.
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
         try query { db in
             var entries: [DirectoryEntry] = []
@@ -32,15 +33,13 @@ extension ReplicaDatabase {
                 """
                 SELECT \(Rows.inodeColumns), item.id, item.name
                 FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.id > ? ORDER BY item.id LIMIT ?
+                WHERE item.parent = ? AND item.id > ? AND \(Displacement.isNotDisplaced) ORDER BY item.id LIMIT ?
                 """, [directory.rawValue, cookie, limit]
             ) { row in
-                let name: String = row[Rows.inodeColumnCount + 1]
-                if !Displacement.isDisplaced(name) {
-                    entries.append(
-                        DirectoryEntry(
-                            cookie: row[Rows.inodeColumnCount], name: name, inode: try Rows.inode(row)))
-                }
+                entries.append(
+                    DirectoryEntry(
+                        cookie: row[Rows.inodeColumnCount], name: row[Rows.inodeColumnCount + 1],
+                        inode: try Rows.inode(row)))
                 return true
             }
             return entries

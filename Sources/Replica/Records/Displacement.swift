@@ -8,6 +8,9 @@ enum Displacement {
 
     static func isDisplaced(_ name: String) -> Bool { name.utf8.first == 0x2F }
 
+    /// The condition for a row of the table `item`: its name does not begin with a slash, after which comes the zero.
+    static let isNotDisplaced = "(item.name < '/' OR item.name >= '0')"
+
     /// The bytes of the longest name on Linux.
     static let mostBytes = 255
 
