@@ -16,6 +16,28 @@ extension NewFilesTests {
         return changes
     }
 
+    @Test("WRITE-8: a new file waits while other items are read, as in a copy within the mount")
+    func readersOfOthers() async throws {
+        let replica = try await prepared()
+        let directory = try #require(try replica.database.lookup("d", in: .root).inode).number
+        var waits = false
+        // A slow machine may write it meanwhile, but not each time.
+        for number in 0..<50 where !waits {
+            guard let made = try make("f\(number)", in: replica) else { continue }
+            for read in [directory, made.number] {
+                #expect(try replica.database.allowsReading(read))
+                #expect(try replica.database.extendedAttributeNames(of: read).isEmpty)
+            }
+            #expect(try replica.database.parent(of: directory) == .root)
+            #expect(try replica.database.linkTarget(of: directory) == nil)
+            #expect(try replica.database.presentRanges(of: directory).isEmpty)
+            waits = try !isWritten("f\(number)", in: replica)
+        }
+        #expect(waits)
+        let made = try #require(try make("last", in: replica))
+        #expect(try replica.database.parent(of: made.number) == .root)
+    }
+
     @Test("WRITE-8: attributes of a new file are set before the database has it, and get there")
     func attributesOfNewFiles() async throws {
         let replica = try await prepared()

@@ -16,9 +16,17 @@ extension ReplicaDatabase {
         return inode
     }
 
-    /// Whether what the remote allows includes reading an inode: for a directory, listing it.
+    /// Whether what the remote allows includes reading an inode: for a directory, listing it. The remote has never heard of a file that
+    /// waits to be written into the database.
     package func allowsReading(_ number: InodeNumber) throws -> Bool {
-        try one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
+        try queryWithoutNewFiles { db in
+            try db.one(Self.readingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
+        }
+    }
+
+    /// Runs a single query that has nothing to do with new files, unless the inode is one.
+    private func query<Value>(about number: InodeNumber, _ body: (Database) throws -> Value) throws -> Value {
+        try newFiles.inode(number) == nil ? queryWithoutNewFiles(body) : query(body)
     }
 
     private static let readingAllowed =
@@ -69,9 +77,11 @@ extension ReplicaDatabase {
     /// The directory that holds an inode; the root's is the root.
     package func parent(of number: InodeNumber) throws -> InodeNumber? {
         if number == .root { return .root }
-        return try one(
-            "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
-            { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
+        return try query(about: number) { db in
+            try db.one(
+                "SELECT parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [number.rawValue],
+                { ($0[0] as Int64?).map(InodeNumber.init(rawValue:)) }) ?? nil
+        }
     }
 
     /// Whether an inode is a directory, or lies below it under the oldest of its names.
@@ -85,7 +95,7 @@ extension ReplicaDatabase {
     }
 
     package func linkTarget(of number: InodeNumber) throws -> String? {
-        try query { db in try db.linkTarget(of: number) }
+        try query(about: number) { db in try db.linkTarget(of: number) }
     }
 
     package func item(_ identifier: ItemIdentifier) throws -> ItemRecord? {
@@ -125,11 +135,12 @@ extension ReplicaDatabase {
 
     /// Which bytes of a file are here, of its present content generation.
     package func presentRanges(of number: InodeNumber) throws -> ByteRanges {
-        try query { db in try db.presentRanges(of: number) }
+        try query(about: number) { db in try db.presentRanges(of: number) }
     }
 
+    /// The keys of an inode's extended attributes. A file that waits to be written into the database has none.
     package func extendedAttributeNames(of number: InodeNumber) throws -> [String] {
-        try query { db in try db.extendedAttributeNames(of: number) }
+        try queryWithoutNewFiles { db in try db.extendedAttributeNames(of: number) }
     }
 
     /// The value of an extended attribute, or nil. A file that waits to be written into the database has none: the kernel
