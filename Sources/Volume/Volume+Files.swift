@@ -191,7 +191,7 @@ extension Volume {
         let number = InodeNumber(node)
         try checkExtent(at: offset, length: Int64(count))
         guard !isReadOnly, let file = files.file(number) else { throw .refused(.badFileDescriptor) }
-        if let caller, caller.userIdentifier != 0, let mode = try inode(node).permissions, mode & 0o6000 != 0 {
+        if let caller, caller.userIdentifier != 0, try known({ try replica.database.hasSetID(number) }) {
             try change { try $0.contents.clearSetID(of: number, caller: LocalCaller(caller)) }
         }
         return try file.withState { (state: inout OpenFile.State) throws(VolumeError) in

@@ -44,6 +44,32 @@ import Testing
         try #require(try replica.database.item(ofInode: number))
     }
 
+    @Test("a write by an ordinary user takes the set-ID bits, also of a file that is not in the database yet")
+    func setIDBits() async throws {
+        var changes = LocalAttributes()
+        changes.permissions = 0o6755
+        let a = try await replica.list(.file("a"), open: fixture.open)
+        try await replica.fill(a)
+        try open(a, for: writing)
+        // The first one is made in a transaction, which reserves numbers for others.
+        var files = [node(a)]
+        for name in ["first", "second"] {
+            let made = try volume.create(
+                name, in: 1, permissions: 0o644, isWriting: true, caller: caller, registry: nil)
+            files.append(made.attributes.node)
+        }
+        let root = Requester(processIdentifier: 1, userIdentifier: 0, groupIdentifier: 0)
+        for file in files {
+            _ = try volume.setAttributes(of: file, to: changes, caller: root)
+            _ = try volume.writing(file, caller: root)
+            _ = try volume.writing(file, caller: nil)
+            #expect(try volume.attributes(of: file).permissions == 0o6755)
+            _ = try volume.writing(file, caller: caller)
+            #expect(try volume.attributes(of: file).permissions == 0o755)
+            volume.close(file, wasWriting: true, registry: nil)
+        }
+    }
+
     // MARK: - On the disk
 
     @Test("WRITE-2: what the kernel itself writes with O_SYNC has its name and its mark on the disk")

@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import SystemPackage
 
 /// Queries, answered on the calling thread.
 extension ReplicaDatabase {
@@ -15,6 +16,18 @@ extension ReplicaDatabase {
         }
         return inode
     }
+
+    /// Whether an inode has a set-ID bit. Each write by an ordinary user asks for it, and for nothing else of the row.
+    ///
+    /// - Throws: ESTALE for one that is not there.
+    package func hasSetID(_ number: InodeNumber) throws -> Bool {
+        if let file = newFiles.inode(number) { return (file.permissions ?? 0) & 0o6000 != 0 }
+        let answer = try queryWithoutNewFiles { db in try db.one(Self.setID, [number.rawValue], { $0[0] as Bool }) }
+        guard let answer else { throw Errno.staleNFSFileHandle }
+        return answer
+    }
+
+    private static let setID = "SELECT COALESCE(permissions, 0) & \(0o6000) FROM inode WHERE number = ?"
 
     /// Whether what the remote allows includes reading an inode: for a directory, listing it. The remote has never heard of a file that
     /// waits to be written into the database.
