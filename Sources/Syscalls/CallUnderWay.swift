@@ -1,4 +1,5 @@
 import CSyscalls
+import FileNames
 import Glibc
 import SystemPackage
 
@@ -9,7 +10,9 @@ package enum CallUnderWay {
     ///
     /// FUSE's LOOKUP does not contain the purpose of the lookup; /proc/PID/syscall and /proc/PID/mem do.
     ///
-    /// - Parameter thread: the thread number in the FUSE request.
+    /// - Parameters:
+    ///   - name: encoded by ``FileNameText``.
+    ///   - thread: the thread number in the FUSE request.
     /// - Returns: false if it is unknown.
     package static func makes(_ name: String, thread: Int32) -> Bool {
         guard thread > 0, let (call, arguments) = call(of: thread) else { return false }
@@ -28,7 +31,7 @@ package enum CallUnderWay {
         guard let path = text(at: arguments[Int(index)], of: memory) else { return false }
         let slash = UInt8(ascii: "/")
         let trimmed = path.reversed().drop { $0 == slash }.prefix { $0 != slash }.reversed()
-        return trimmed.elementsEqual(name.utf8)
+        return trimmed.elementsEqual(FileNameText.bytes(of: name))
     }
 
     /// The number of the call and its six arguments.

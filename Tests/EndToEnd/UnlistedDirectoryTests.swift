@@ -46,6 +46,16 @@ extension RealMount {
             }
         }
 
+        @Test("WRITE-14: a file whose name is not UTF-8 is made there, too") func madeOfBytes() async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                try await goAway(mount)
+                let outcome = try await Command.shell(
+                    "cd \"$1/d\" && name=$(printf 'b\\377') && echo text > \"$name\" && cat \"$name\"",
+                    mount.path.string)
+                #expect(outcome.output == "text\n", "\(outcome.errors)")
+            }
+        }
+
         @Test("WRITE-14, C1: a name that turns out to be taken is a conflict, and both contents stay") func taken()
             async throws
         {
