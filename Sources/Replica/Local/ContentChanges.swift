@@ -147,10 +147,7 @@ package struct ContentChanges: LocalPart {
     }
 
     private func checkWritable(_ number: InodeNumber) throws {
-        let item = try db.item(ofInode: number)
-        guard item?.capabilities.contains(.allowsWriting) != false else {
-            throw LocalObstacle.refused(.permissionDenied)
-        }
+        guard try allowsWriting(number) else { throw LocalObstacle.refused(.permissionDenied) }
     }
 
     /// Begins a new, empty content in place of whatever is here.

@@ -41,6 +41,9 @@ final class LocalTransaction: ReplicaTransaction {
     /// Whether there is room on the disk for what is new; the rest of it is for what makes room.
     let hasRoom: () -> Bool
 
+    fileprivate static let writingAllowed =
+        "SELECT capabilities & \(capability: .allowsWriting) FROM item WHERE inode = ? ORDER BY id LIMIT 1"
+
     init(
         db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals? = nil,
         now: FileTimestamp = .now, ignored: IgnoredNames = .none,
@@ -109,6 +112,11 @@ extension LocalPart {
         guard rights.allow(wanted, in: directory, list.flatMap { AccessControlList($0) }) else {
             throw LocalObstacle.refused(.permissionDenied)
         }
+    }
+
+    /// Whether the item's capabilities allow writing; true for an inode without a name.
+    func allowsWriting(_ number: InodeNumber) throws -> Bool {
+        try db.one(LocalTransaction.writingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
     }
 
     func inode(_ number: InodeNumber) throws -> InodeRecord {

@@ -74,12 +74,8 @@ package struct MetadataChanges: LocalPart {
 
     /// An item that may not be written may not be changed in any other way.
     private func checkChangeable(_ number: InodeNumber) throws {
-        let allowsWriting = try db.one(Self.writingAllowed, [number.rawValue], { $0[0] as Bool })
-        if allowsWriting == false { throw LocalObstacle.refused(.notPermitted) }
+        guard try allowsWriting(number) else { throw LocalObstacle.refused(.notPermitted) }
     }
-
-    private static let writingAllowed =
-        "SELECT capabilities & \(capability: .allowsWriting) FROM item WHERE inode = ? LIMIT 1"
 
     private func attributesChanged(of number: InodeNumber) throws {
         try setChangeTime(of: number)
