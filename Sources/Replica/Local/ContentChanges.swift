@@ -33,12 +33,12 @@ package struct ContentChanges: LocalPart {
     /// file is missing: its next open finds that.
     package func endWriting(_ number: InodeNumber) throws {
         do {
-            try compareContent(number)
+            try compareContent(number, takingMark: true)
         } catch Errno.noSuchFileOrDirectory {
             let words = try db.item(ofInode: number).map { "'\($0.name)'" } ?? "inode \(number)"
             report("what was written to \(words) is lost: its content file is not in its place any more")
+            try db.setContentStamp(of: number, to: nil)
         }
-        try db.setContentStamp(of: number, to: nil)
     }
 
     /// Sets a file's length.
@@ -114,13 +114,19 @@ package struct ContentChanges: LocalPart {
     }
 
     /// Finds out whether a marked file was written since it was compared last.
-    package func compareContent(_ number: InodeNumber) throws {
+    package func compareContent(_ number: InodeNumber) throws { try compareContent(number, takingMark: false) }
+
+    private func compareContent(_ number: InodeNumber, takingMark: Bool) throws {
         guard let file = try db.inode(number), let stamp = file.contentStamp else { return }
         let status = try contents.status(of: number)
         let present = status.stamp
-        guard stamp == ContentStamp.unknown || stamp != present || status.size != file.size else { return }
+        guard stamp == ContentStamp.unknown || stamp != present || status.size != file.size else {
+            if takingMark { try db.setContentStamp(of: number, to: nil) }
+            return
+        }
         try db.recordWriting(
-            of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt), stamp: present)
+            of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt),
+            stamp: takingMark ? nil : present)
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
         if stamp != ContentStamp.unknown { tellKernel([.attributes(number)]) }

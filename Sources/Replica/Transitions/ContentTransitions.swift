@@ -66,14 +66,14 @@ extension Database {
 
     /// Records what a content file says of itself after a write. The caller marks the content as changed.
     ///
-    /// - Parameter stamp: with which the file is compared next; nil leaves the file's mark as it is.
+    /// - Parameter stamp: with which the file is compared next, as of ``setContentStamp(of:to:)``.
     func recordWriting(
         of number: InodeNumber, _ status: ContentStatus, changedAt: FileTimestamp, stamp: Int64?
     ) throws {
         try run(
             """
             UPDATE inode SET size = ?, localBytes = ?, modifiedAt = ?, changedAt = ?, isDurable = 0,
-                contentStamp = COALESCE(?, contentStamp), hasUnusualAllocation = ? WHERE number = ?
+                contentStamp = ?, hasUnusualAllocation = ? WHERE number = ?
             """,
             [
                 status.size, status.size, status.modifiedAt.nanosecondsSince1970, changedAt.nanosecondsSince1970, stamp,
