@@ -5,7 +5,7 @@ import SystemPackage
 import Volume
 
 /// Answers requests, and parks those with a missing prerequisite until it is fulfilled. An interrupted request fails with
-/// EINTR and cancels its prerequisite.
+/// EINTR and cancels its prerequisite; it is not attempted again.
 final class ParkedRequests: Sendable {
     private let provisioning: any Provisioning
     /// The maximum number of attempts of one request: a fulfilled prerequisite may be evicted before it is used.
@@ -78,6 +78,8 @@ final class ParkedRequests: Sendable {
         for prerequisite: Prerequisite, _ request: WaitingRequest<Held, Answer>, round: Int
     ) {
         let cancellation = provisioning.provide(prerequisite, for: request.caller) { error in
+            // Its process knows that the call was interrupted, and may have done something else since.
+            guard !request.pending.isCancelled else { return request.fail(.interrupted) }
             if let error {
                 if error == .staleNFSFileHandle, round < Self.maximumRounds {
                     self.follow(request, from: prerequisite, round: round)
@@ -164,6 +166,8 @@ private final class PendingCancellation: Sendable {
         }
         if isCancelled { cancellation.cancel() }
     }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     func cancel() {
         let cancellation = state.withLock { state in

@@ -101,6 +101,25 @@ import Volume
         #expect(kernel.errors == [.interrupted])
     }
 
+    @Test("ERROR-2: a request that was interrupted is not carried out when its prerequisite is fulfilled after that")
+    func fulfilledTooLate() {
+        let attempts = Undone()
+        let request = Request(caller: Caller(processID: 1, userID: 2, groupID: 3), unique: 1, number: nil)
+        ParkedRequests(provisioning: provider).answer(request, Answering(kernel: kernel)) {
+            attempt throws(VolumeError) -> Int in
+            attempts.add(attempt == .first ? 1 : 2)
+            if attempt == .first { throw .needs(.room) }
+            return 7
+        } succeed: { reply, answer in
+            reply.succeed(answer)
+        }
+        kernel.interrupt()
+        provider.end()
+        #expect(attempts.answers == [1])
+        #expect(kernel.answers == [])
+        #expect(kernel.errors == [.interrupted])
+    }
+
     @Test("LIMIT-1: a process that has waited for something else is not permitted to read by that") func permission() {
         let seen = Undone()
         let request = Request(caller: Caller(processID: 1, userID: 2, groupID: 3), unique: 1, number: nil)
