@@ -105,8 +105,7 @@ remove_scratch() {
     local mountpoint environment lock pid
     # A subshell that is ended has nothing to take away.
     [ "$BASHPID" = "$$" ] && [ -n "${scratch:-}" ] && [ -d "$scratch" ] || return 0
-    # In the order of their mounting, turned round: an inner mount goes before the one it lies in.
-    mounts_below "$scratch" | tac | while IFS= read -r mountpoint; do
+    mounts_below "$scratch" | while IFS= read -r -d '' mountpoint; do
         if [ "$(id -u)" -eq 0 ]; then umount -l "$mountpoint"; else fusermount3 -u -z "$mountpoint"; fi 2>/dev/null || true
     done
     for environment in /proc/[0-9]*/environ; do
@@ -128,10 +127,17 @@ remove_scratch() {
     scratch=
 }
 
-# The mounts below a directory, a line each; \040 and the like of /proc/mounts made plain.
+# The mounts below a directory, each with a NUL after it. The last mount comes first: an inner mount before the one it lies in.
 mounts_below() {
-    local line
-    awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/mounts | while IFS= read -r line; do
-        printf '%b\n' "$line"
-    done
+    local line found=()
+    while read -r _ line _; do
+        # What proc_mounts(5) escapes.
+        line=${line//'\040'/ }
+        line=${line//'\011'/$'\t'}
+        line=${line//'\012'/$'\n'}
+        line=${line//'\043'/#}
+        line=${line//'\134'/\\}
+        [[ $line != "$1"/* ]] || found=("$line" "${found[@]}")
+    done </proc/mounts
+    [ ${#found[@]} -eq 0 ] || printf '%s\0' "${found[@]}"
 }

@@ -4,6 +4,7 @@ import datetime
 import os
 import pathlib
 import platform
+import re
 import shutil
 import signal
 import statistics
@@ -58,7 +59,7 @@ class Stage:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if not any(str(self.scratch) + "/" in line for line in _mount_table()):
+        if not any(mountpoint.startswith(f"{self.scratch}/") for mountpoint in _mountpoints()):
             shutil.rmtree(self.scratch, ignore_errors=True)
 
     # --- Mounts ---
@@ -108,7 +109,7 @@ class Stage:
 
     def unmount(self, mount):
         """Takes a mount away, lazily when it is busy; one that is gone is fine."""
-        if not any(f" {mount} " in line for line in _mount_table()):
+        if str(mount) not in _mountpoints():
             return
         command = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
         for lazy in ([], ["-l"] if os.geteuid() == 0 else ["-z"]):
@@ -261,6 +262,7 @@ def _number(value):
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _mount_table():
+def _mountpoints():
     with open("/proc/mounts", encoding="utf-8", errors="surrogateescape") as table:
-        return table.readlines()
+        # Blanks, tabs, newlines and backslashes are three octal digits each.
+        return [re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), line.split(" ")[1]) for line in table]
