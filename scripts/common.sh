@@ -51,15 +51,41 @@ need_packages() {
             exit 1
         fi
         as_root=(sudo)
-        [ -t 0 ] || as_root=(sudo -n)
+        # sudo asks on the terminal, also when standard input is none.
+        if ! { : </dev/tty; } 2>/dev/null; then as_root=(sudo -n); fi
     fi
     say "installing ${missing[*]}"
-    if ! { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq update &&
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
-            "${missing[@]}"; } </dev/null >&2; then
+    if ! "${as_root[@]}" bash -c "$(declare -f enabled_units install_packages); install_packages \"\$@\"" - "${missing[@]}" \
+        </dev/null >&2; then
         complain "could not install ${missing[*]}; as root: apt-get install ${missing[*]}"
         exit 1
     fi
+}
+
+# Installs packages, as root. Services in them are neither started now nor enabled: the scripts need only the programs.
+install_packages() {
+    local before new policy=/usr/sbin/policy-rc.d status=0
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -qq update || return 1
+    before=$(enabled_units)
+    # An image of a container often has a policy of its own that starts nothing.
+    if [ ! -e "$policy" ] && [ ! -L "$policy" ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        trap 'exit 130' INT TERM HUP
+        printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy" || return 1
+    fi
+    apt-get -qq -y --no-install-recommends install "$@" || status=1
+    new=$(comm -13 <(printf '%s\n' "$before") <(enabled_units))
+    # Without systemctl there was no unit before, and systemd itself may have come now.
+    # shellcheck disable=SC2086
+    [ -z "$before" ] || [ -z "$new" ] || systemctl --quiet disable $new || true
+    return "$status"
+}
+
+# The services, sockets and timers that start with the machine.
+enabled_units() {
+    systemctl list-unit-files --type=service,socket,timer --state=enabled --no-legend --no-pager 2>/dev/null |
+        awk '{ print $1 }' | sort
 }
 
 # Installs a program from PyPI into a folder of its own, where it is missing. Arguments: program, folder, packages.
