@@ -68,7 +68,9 @@ class Stage:
         """Mounts a source as a new domain of a new daemon, with variables in its environment; returns the mount."""
         self._daemons += 1
         state = self.scratch / f"yonder-{self._daemons}"
-        environment = {"YONDER_STATE_DIR": str(state), "YONDER_SOCKET": str(self.scratch / f"sock-{self._daemons}"), **(variables or {})}
+        environment = {
+            "YONDER_STATE_DIR": str(state), "YONDER_SOCKET": str(self.scratch / f"sock-{self._daemons}"),
+            "YONDER_CONFIG": str(self.scratch / "none"), **(variables or {})}
         mount = self.scratch / f"mount-yonder-{self._daemons}"
         self._environments.append(environment)
         self._yonder("mount", str(source), str(mount), "--name", "bench", *options, environment=environment)
