@@ -14,7 +14,7 @@ package struct RestartSchedule: Sendable {
     package private(set) var streak = 0
     /// The times of the early crashes of the last minute, in milliseconds.
     private var crashes: [Int] = []
-    /// Whether the worker has crashed early more than five times within a minute.
+    /// Whether the worker has crashed early at least five times within a minute.
     package private(set) var isLooping = false
 
     /// - Parameter longest: the longest pause in milliseconds.

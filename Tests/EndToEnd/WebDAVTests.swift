@@ -166,7 +166,7 @@ extension RealMount {
             }
         }
 
-        @Test("CACHE-2: 'yonder import' takes the password as 'yonder mount' does, and keeps it likewise")
+        @Test("IMPORT-4: 'yonder import' takes the password as 'yonder mount' does, and keeps it likewise")
         func imports() async throws {
             try await run(.apache, .digest) { yonder, server async throws in
                 try await fill(server)
