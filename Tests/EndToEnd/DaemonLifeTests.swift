@@ -326,12 +326,36 @@ extension RealMount {
             }
         }
 
-        @Test("only its owner reaches the socket") func socketIsPrivate() async throws {
+        @Test("SOCKET-1: only its owner reaches the socket") func socketIsPrivate() async throws {
             try await Installation.mounted { yonder async throws in
                 let mode = try await Command.run("stat", "-c", "%a %F", yonder.directory["socket"].string)
                 #expect(mode.line == "600 socket")
                 #expect(
                     try await Command.run("stat", "-c", "%a", yonder.directory["state"].string).line == "700")
+            }
+        }
+
+        @Test(
+            "SOCKET-1: the daemon refuses another user, also where the modes would let that user in",
+            .enabled("only root can play another user") { FUSEAvailability.isRoot })
+        func socketRefusesOthers() async throws {
+            try await Installation.mounted { yonder async throws in
+                let socket = yonder.directory["socket"].string
+                // The refusal comes before any request.
+                let connect = """
+                    import socket, sys
+                    client = socket.socket(socket.AF_UNIX)
+                    client.settimeout(10)
+                    client.connect(sys.argv[1])
+                    print(client.recv(4096).decode())
+                    """
+                let command = Command(OrdinaryUser.prefix + ["/usr/bin/python3", "-c", connect, socket])
+                #expect(try await command.run().status != 0)
+                try await yonder.expectDone("chmod 755 \"$1\"; chmod 666 \"$2\"", yonder.directory.path.string, socket)
+                let refused = try await command.run()
+                let words = refused.output + refused.errors
+                #expect(words.contains("this daemon belongs to another user"), "\(words)")
+                #expect(try await yonder.yonder("status").status == 0)
             }
         }
     }

@@ -59,7 +59,7 @@ extension RealMount {
             }
         }
 
-        @Test("EVICT-3: an open file refuses with EBUSY and names who holds it; the rest is evicted, unless --strict")
+        @Test("EVICT-3: by the attribute an open file refuses with EBUSY, and its directory stops there with ENOTEMPTY")
         func refusesOpenFiles() async throws {
             try await Installation.run { yonder in
                 for name in ["dir/a", "dir/b", "dir/c"] { try yonder.write(Array(repeating: 1, count: 5000), to: name) }
@@ -87,9 +87,8 @@ extension RealMount {
             }
         }
 
-        @Test("EVICT-2: the command line goes on past an open file and says who holds it") func goesOnPastOpenFiles()
-            async throws
-        {
+        @Test("EVICT-2, EVICT-3: the command line goes on past an open file and names the process that has it open")
+        func goesOnPastOpenFiles() async throws {
             try await Installation.run { yonder in
                 for name in ["dir/a", "dir/b", "dir/c"] { try yonder.write(Array(repeating: 1, count: 5000), to: name) }
                 try await yonder.mountSource()

@@ -218,6 +218,10 @@ extension RealMount {
                 #expect(outcome.status == 1)
                 #expect(outcome.errors.contains("--read-only"))
                 #expect(outcome.errors.contains("yonder unmount mount"))
+                for (option, value) in [("--uid", "1"), ("--gid", "1"), ("--umask", "077")] {
+                    try await mount(yonder, option, value, "--cache-limit", "300K")
+                        .expectFailure(saying: "another \(option); 'yonder unmount mount' first")
+                }
                 #expect(try await yonder.status().bytes.limit == nil)
                 try await yonder.shell("echo y > other")
                 // As it is already is fine.
