@@ -5,7 +5,7 @@ import Synchronization
 extension Yonder {
     struct DiskUsage: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "du", abstract: "Show what takes local room, the most first.",
+            commandName: "du", abstract: "Show local disk usage, largest first.",
             discussion: """
                 Counts the bytes that are on this machine, below a path. Beside them stands how much there would be if everything \
                 was downloaded. Fetches nothing. A file with several names counts once.
