@@ -118,7 +118,11 @@ package struct DashboardCommands: Sendable {
             throw ControlError(.failed, "the conflict exists no more", path: copy)
         }
         let keepsCopy = version == "copy"
-        let isTrashed = try await trash(keepsCopy ? original : copy)
+        let hasOriginal = Self.exists(original)
+        guard keepsCopy || hasOriginal else {
+            throw ControlError(.failed, "the other version exists no more; this is the only one", path: copy)
+        }
+        let isTrashed = if hasOriginal { try await trash(keepsCopy ? original : copy) } else { false }
         if keepsCopy {
             // Without a trash the rename replaces the original in one step.
             do throws(Errno) {
@@ -140,6 +144,16 @@ package struct DashboardCommands: Sendable {
         let isWithoutTrash = report.refusals.contains { $0.code == "featureUnsupported" || $0.code == "noSuchItem" }
         if !isWithoutTrash { try Self.check(report.refusals) }
         return !isWithoutTrash
+    }
+
+    /// Whether there is a file of this name. A name that cannot be examined may be one.
+    private static func exists(_ path: String) -> Bool {
+        do throws(Errno) {
+            _ = try FileStatus(at: FilePath(fileNamed: path))
+            return true
+        } catch {
+            return error != .noSuchFileOrDirectory
+        }
     }
 
     private static func reference(_ domain: String) -> DomainReference {

@@ -1,5 +1,6 @@
 import Control
 import Foundation
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -57,6 +58,45 @@ import Testing
         let usage = try await usage(names.enumerated().map { file("/m/\($1)", inode: Int64($0), size: 9 - Int64($0)) })
         #expect(usage.size == 9 + 8 + 7)
         #expect(usage.children.map { Array($0.name.utf8) } == names.map { Array($0.utf8) })
+    }
+}
+
+@Suite struct DashboardResolutions {
+    /// A daemon with one conflict, which knows of no original.
+    private final class PlayedDaemon: Sendable {
+        let conflict: ConflictCopy
+        private let asked = Mutex(0)
+        /// The requests to change something.
+        var requests: Int { asked.withLock { $0 } }
+
+        init(_ conflict: ConflictCopy) { self.conflict = conflict }
+
+        func perform(_ command: ControlCommand) throws -> ControlResult {
+            if case .conflicts = command { return .conflicts([conflict]) }
+            asked.withLock { $0 += 1 }
+            guard case .trash(.put(let paths)) = command else { throw ControlError(.failed, "not expected") }
+            var report = ItemsReport<TrashedItem>()
+            report.refusals = paths.map { Refusal(path: $0, code: "failed", reason: "no such file or directory") }
+            return .trash(report)
+        }
+    }
+
+    @Test("DASHBOARD-3: the copy can be kept although the original is gone, and the original cannot")
+    func originalIsGone() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let (copy, original) = (directory["copy"].string, directory["original"].string)
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: copy))
+        let daemon = PlayedDaemon(ConflictCopy(path: copy, original: original))
+        let commands = DashboardCommands(perform: { command, _ in try daemon.perform(command) })
+        await #expect(throws: ControlError.self) {
+            try await commands.resolve(copy: copy, original: original, keeping: "original")
+        }
+        #expect(FileManager.default.fileExists(atPath: copy))
+        try await commands.resolve(copy: copy, original: original, keeping: "copy")
+        #expect(FileManager.default.contents(atPath: original) == Data("mine".utf8))
+        #expect(!FileManager.default.fileExists(atPath: copy))
+        #expect(daemon.requests == 0)
     }
 }
 

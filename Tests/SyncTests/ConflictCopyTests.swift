@@ -248,6 +248,41 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "CONFLICT-1: a conflict copy that was moved to another directory, here or on the remote, is none any more",
+            arguments: [true, false])
+        func movedElsewhere(isMovedHere: Bool) async throws {
+            try await Machine.run(fill: { tree in
+                tree.addFile("a", content: RemoteContent("first"), identifier: "a")
+                tree.addDirectory("other", identifier: "other")
+                tree.addFile("a", in: "other", content: RemoteContent("unrelated"), identifier: "unrelated")
+            }) { machine in
+                _ = try await machine.read("a")
+                machine.provider.change { tree in tree.write(RemoteContent("theirs"), to: "a") }
+                try await machine.write("mine", to: "a")
+                try await machine.send()
+                try await machine.drain()
+                let copy = try #require(try machine.replica.database.conflictCopies().first?.item)
+                #expect(try machine.replica.database.originalName(ofConflictCopy: copy) == "a")
+                if isMovedHere {
+                    try await machine.rename(copy.name, to: "other/" + copy.name)
+                } else {
+                    let identifier = try #require(copy.identifier)
+                    machine.provider.change { $0.move(identifier, to: "other") }
+                }
+                try await machine.drain()
+                let moved = try await machine.item("other/" + copy.name)
+                #expect(moved.id == copy.id)
+                #expect(try await machine.read("other/" + copy.name) == "mine")
+                #expect(try machine.replica.database.conflictCopies().isEmpty)
+                #expect(try machine.replica.database.originalName(ofConflictCopy: moved) == nil)
+                // Nor is it one when it comes back.
+                try await machine.rename("other/" + copy.name, to: copy.name)
+                try await machine.drain()
+                #expect(try machine.replica.database.conflictCopies().isEmpty)
+            }
+        }
+
         @Test("a comparison of contents ends with the first difference")
         func comparedOnce() async throws {
             try await Machine.run { machine in

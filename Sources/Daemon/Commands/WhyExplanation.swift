@@ -20,7 +20,8 @@ struct WhyExplanation: Sendable {
         if let original = try host.replica.database.originalName(ofConflictCopy: item) {
             lines.append(
                 "It is a conflict copy: it was written here while '\(original)' was changed on the remote, which kept that "
-                    + "name. 'yonder conflicts' lists all conflict copies; remove or rename one of the two files.")
+                    + "name. 'yonder conflicts' lists all conflict copies, this one until it is removed, moved to another "
+                    + "directory or given the name of the original.")
         }
         lines += try policy(of: item)
         lines += try await pending(of: item)

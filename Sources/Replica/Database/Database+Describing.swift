@@ -49,9 +49,11 @@ extension ReplicaDatabase {
         try read { db in try db.known(identifier).flatMap { try db.describe($0) } }
     }
 
-    /// The name of the item that a conflict copy is a copy of; nil for any other item.
+    /// The name of the item that a conflict copy is a copy of; nil for any other item, as in ``conflictCopies()``.
     package func originalName(ofConflictCopy item: ItemRecord) throws -> String? {
-        try one("SELECT conflictOf FROM item WHERE id = ?", [item.id], { $0[0] as String? }) ?? nil
+        try one(
+            "SELECT conflictOf FROM item WHERE id = ? AND conflictOf <> name AND trashedAt IS NULL", [item.id],
+            { $0[0] as String? }) ?? nil
     }
 
     /// The marks that users give an item beside its attributes.

@@ -329,6 +329,7 @@ package struct NameChanges: LocalPart {
         try db.leaveUnanswered(item, at: now)
         let moving = try db.item(id: item.id) ?? item
         try db.move(item.id, to: parent, named: name)
+        if item.parent != parent { try db.endConflict(of: item.id) }
         if moving.isToBeOffered {
             try db.noteWhereItIs(
                 waiting: moving, movedTo: parent, named: moving.trash == nil ? name : moving.ownName, at: now)

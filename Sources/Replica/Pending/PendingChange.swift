@@ -153,7 +153,8 @@ extension ReplicaDatabase {
             { $0[0] as Bool }) ?? false
     }
 
-    /// The conflict copies, each with the name of its original. One that has got that name, or is in the trash, is none any more.
+    /// The conflict copies, each with the name of its original, which is in the same directory. One that has got that name, or was
+    /// moved to another directory or to the trash, is none any more.
     package func conflictCopies() throws -> [(item: ItemRecord, original: String)] {
         try read { db in
             try Row.fetchAll(

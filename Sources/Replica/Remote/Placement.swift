@@ -113,6 +113,7 @@ package struct Placement: RemotePart {
                 try trash.noteRestored(known)
             }
             try db.move(known.id, to: newParent, named: name)
+            if isMoved { try db.endConflict(of: known.id) }
             if let oldParent = known.parent {
                 tellKernel([.departure(of: known, from: oldParent), .contents(oldParent)])
             }

@@ -10,6 +10,12 @@ extension Database {
         try run("UPDATE item SET parent = ?, name = ? WHERE id = ?", [parent?.rawValue, name, row])
     }
 
+    /// Makes a conflict copy that leaves its directory an ordinary file: a file that has its original's name elsewhere is
+    /// another one.
+    func endConflict(of row: Int64) throws {
+        try run("UPDATE item SET conflictOf = NULL, collisions = 0 WHERE id = ? AND conflictOf IS NOT NULL", [row])
+    }
+
     /// Shows an item under another name in its directory. Precondition: no other item has the name there.
     func setName(of row: Int64, to name: String) throws {
         try run("UPDATE item SET name = ? WHERE id = ?", [name, row])
