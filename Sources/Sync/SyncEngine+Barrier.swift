@@ -3,17 +3,58 @@ import Replica
 
 /// Waiting for a part of a domain.
 extension SyncEngine {
-    /// Waits until all changes up to now are on the remote, and optionally until nothing is being downloaded.
+    /// Waits until all changes up to now are on the remote.
     ///
     /// - Returns: false when the time was over before.
-    package func waitUntilSynced(within time: Duration?, downloads: Bool = false) async throws -> Bool {
+    package func waitUntilSynced(within time: Duration?) async throws -> Bool {
         try noteWrittenFiles()
         let start = try await replica.database.timeAfterAllPending()
-        return try await hurried(within: time) {
-            if try replica.database.hasPending(since: start) { return false }
-            return downloads ? await transfers.isEmpty : true
-        }
+        return try await hurried(within: time) { try !replica.database.hasPending(since: start) }
     }
+
+    /// Waits until all content is here that is fetched without a reader, as ``ReplicaDatabase/wantedContent(limit:below:where:)``
+    /// says, and no file is being downloaded.
+    ///
+    /// - Parameter top: an item: only what lies at or below it is waited for; nil for the whole domain.
+    /// - Returns: what could not be fetched and is tried again later, with the reasons; nil when the time was over before.
+    package func waitUntilDownloaded(
+        below top: InodeNumber?, within time: Duration?
+    ) async throws -> [InodeNumber: FileProviderError]? {
+        // The end of a transfer and a failure are no changes of the database.
+        let looks = Task {
+            while true {
+                replica.database.changes.notify()
+                try await Task.sleep(for: Self.pauseOfLooks)
+            }
+        }
+        defer { looks.cancel() }
+        // What a query has found, which takes long in a large tree.
+        var missing: [WantedContent] = []
+        // Also of what is being tried again: of many items that fail, one always is.
+        var failures: [WantedContent: FileProviderError] = [:]
+        var failed: [InodeNumber: FileProviderError] = [:]
+        let isDone = try await hurried(within: time) {
+            let present = await materializer.failures
+            failures.merge(present) { $1 }
+            while let content = missing.last {
+                if failures[content] == nil, try replica.database.isWanted(content.number) { return false }
+                missing.removeLast()
+            }
+            failed = [:]
+            missing = try replica.database.wantedContent(limit: Self.mostMissing, below: top) { content in
+                failed[content.number] = failures[content]
+                return failures[content] == nil
+            }
+            guard missing.isEmpty else { return false }
+            return try await transfers.allSatisfy { transfer in
+                try top.map { try !replica.database.isBelow(transfer.number, $0) } ?? false
+            }
+        }
+        return isDone ? failed : nil
+    }
+
+    private static let pauseOfLooks = Duration.milliseconds(200)
+    private static let mostMissing = 64
 
     /// Waits until all changes up to now at or below an item are on the remote, also those that wait after a failure.
     ///

@@ -75,6 +75,17 @@ extension RealMount {
             }
         }
 
+        @Test("PIN-6: 'yonder wait --downloads' waits for what is pinned, also with a path below the mount")
+        func waitsForDownloads() async throws {
+            let paths = ["dir/sub/deeper/deep"] + (1...80).map { "dir/\($0)" }
+            let files = Dictionary(uniqueKeysWithValues: paths.map { ($0, "content") })
+            try await Installation.mounted(files) { yonder async throws in
+                try await yonder.yonder("pin", yonder["dir"]).expectSuccess()
+                try await yonder.yonder("wait", "--downloads", "--timeout", "60", yonder["dir"]).expectSuccess()
+                for path in paths { #expect(try await content(path, of: yonder) == "materialized", "\(path)") }
+            }
+        }
+
         @Test("the attribute says and takes the item's own policy") func attribute() async throws {
             try await Installation.mounted(["dir/file": "x"], options: ["--read-only"]) { yonder async throws in
                 let read = { () async throws in

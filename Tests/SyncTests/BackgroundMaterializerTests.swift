@@ -65,6 +65,58 @@ extension EngineTests {
             }
         }
 
+        @Test("PIN-6: waiting for downloads ends when a tree that was never listed is here")
+        func waitsForAnUnlistedTree() async throws {
+            try await EngineFixture.run(fill: { tree in
+                tree.addDirectory("top", identifier: "top")
+                for directory in 0..<4 {
+                    let parent = tree.addDirectory("\(directory)", in: "top")
+                    for file in 0..<50 {
+                        tree.addFile(
+                            "\(file)", in: parent, content: RemoteContent("12345"),
+                            identifier: ItemIdentifier("\(directory)-\(file)"))
+                    }
+                }
+            }) { fixture in
+                try await fixture.list()
+                fixture.engine.start()
+                try set(.keepDownloaded, of: "top", fixture)
+                let failures = try await fixture.engine.waitUntilDownloaded(below: nil, within: .seconds(60))
+                #expect(failures?.count == 0)
+                for directory in 0..<4 {
+                    for file in 0..<50 {
+                        let identifier = ItemIdentifier("\(directory)-\(file)")
+                        #expect(try fixture.replica.database.item(identifier)?.inode.content == .materialized)
+                    }
+                }
+            }
+        }
+
+        @Test("PIN-6: waiting for downloads ends with the reasons of those that fail, of those below the item alone")
+        func waitsInVain() async throws {
+            try await run { fixture in
+                try await fixture.list("d")
+                fixture.provider.faults.fail(
+                    .fetch, of: "b", with: FileProviderError(.fileReadNoPermission, "no"), times: nil)
+                let gate = fixture.provider.faults.hold(.fetch, of: "c")
+                try set(.keepDownloaded, of: "d", fixture)
+                try set(.keepDownloaded, of: "e", fixture)
+                let (d, e) = (try fixture.number("d"), try fixture.number("e"))
+                let below = try await fixture.engine.waitUntilDownloaded(below: d, within: .seconds(30))
+                #expect(below?.values.map(\.code) == [.fileReadNoPermission])
+                let failed = try fixture.number("b")
+                #expect(below?.keys.first == failed)
+                #expect(try fixture.inode("deep").content == .materialized)
+                // The other directory is still being downloaded.
+                #expect(try await fixture.engine.waitUntilDownloaded(below: e, within: .milliseconds(300)) == nil)
+                #expect(try await fixture.engine.waitUntilDownloaded(below: nil, within: .milliseconds(300)) == nil)
+                gate.open()
+                let other = try await fixture.engine.waitUntilDownloaded(below: e, within: .seconds(30))
+                #expect(other?.count == 0)
+                #expect(try fixture.inode("c").content == .materialized)
+            }
+        }
+
         @Test func changedOnTheRemoteItIsFetchedAgain() async throws {
             try await run { fixture in
                 try set(.keepDownloaded, of: "d", fixture)

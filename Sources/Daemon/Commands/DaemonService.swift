@@ -134,9 +134,10 @@ struct DaemonService: ControlService {
         case .contentAges(let reference):
             return .contentAges(try await domains.hosts(reference).map { try StatusReporter(host: $0).contentAges() })
         case .wait(let reference, let seconds, let downloads):
-            let isDone = try await PendingCommands(domains: domains)
+            let refusals = try await PendingCommands(domains: domains)
                 .wait(reference, within: seconds.map { .fromOutside(seconds: $0) }, downloads: downloads)
-            return isDone ? .done : .timedOut
+            guard let refusals else { return .timedOut }
+            return refusals.isEmpty ? .done : .transferred(TransferSummary(refusals: refusals))
         case .retry(let reference):
             try await PendingCommands(domains: domains).retry(reference)
             return .done

@@ -1,4 +1,5 @@
 import Control
+import FileProvider
 import Replica
 import Sync
 import Syscalls
@@ -8,25 +9,37 @@ import SystemPackage
 struct PendingCommands: Sendable {
     let domains: Domains
 
-    /// Waits until the changes that are pending now have been uploaded.
+    /// Waits until the changes that are pending now have been uploaded, and optionally until all content is downloaded that is
+    /// fetched without a reader.
     ///
-    /// - Returns: false after the timeout.
-    func wait(_ reference: DomainReference?, within time: Duration?, downloads: Bool) async throws -> Bool {
+    /// - Returns: what could not be downloaded; nil after the timeout.
+    func wait(_ reference: DomainReference?, within time: Duration?, downloads: Bool) async throws -> [Refusal]? {
         let deadline = time.map { ContinuousClock.now + $0 }
         var isDone = true
+        var refusals: [Refusal] = []
         try await domains.each(reference) { host in
-            let left = deadline.map { max(.zero, $0 - .now) }
-            let isThisDone =
-                if let below = try await inode(below: reference, in: host) {
-                    try await host.engine.waitUntilSynced(below: below, within: left)
+            let below = try await inode(below: reference, in: host)
+            let left: () -> Duration? = { deadline.map { max(.zero, $0 - .now) } }
+            let isSynced =
+                if let below {
+                    try await host.engine.waitUntilSynced(below: below, within: left())
                 } else {
-                    try await host.engine.waitUntilSynced(within: left, downloads: downloads)
+                    try await host.engine.waitUntilSynced(within: left())
                 }
-            isDone = isDone && isThisDone
             // The remote's answers may have renamed items.
-            if isThisDone { await host.tellKernel() }
+            if isSynced { await host.tellKernel() }
+            guard isSynced, downloads else { return isDone = isDone && isSynced }
+            guard let failures = try await host.engine.waitUntilDownloaded(below: below, within: left()) else {
+                return isDone = false
+            }
+            let resolver = PathResolver(host: host)
+            refusals += failures.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, failure in
+                Refusal(
+                    path: resolver.path(of: number) ?? "inode \(number)", code: failure.code.rawValue,
+                    reason: failure.message)
+            }
         }
-        return isDone
+        return isDone ? refusals : nil
     }
 
     /// Retries all changes of domains, or those of one item.

@@ -9,6 +9,12 @@ package struct WantedContent: Hashable, Sendable {
     package var isFile: Bool
     /// The version that is wanted of a file.
     package var version: [UInt8]
+
+    package init(number: InodeNumber, isFile: Bool, version: [UInt8]) {
+        self.number = number
+        self.isFile = isFile
+        self.version = version
+    }
 }
 
 /// Content policies: what users and providers say, and what follows for all below.
@@ -42,9 +48,10 @@ extension ReplicaDatabase {
     ///
     /// - Parameters:
     ///   - limit: at most so many.
+    ///   - top: leaves out those that lie neither at nor below it; nil leaves out none.
     ///   - isWanted: leaves out those for which it says no.
     package func wantedContent(
-        limit: Int, where isWanted: (WantedContent) -> Bool
+        limit: Int, below top: InodeNumber? = nil, where isWanted: (WantedContent) -> Bool
     ) throws -> [WantedContent] {
         try read { db in
             let rows = try Row.fetchCursor(try db.cachedStatement(sql: Self.wanted))
@@ -53,6 +60,7 @@ extension ReplicaDatabase {
                 let content = WantedContent(
                     number: InodeNumber(rawValue: row[0]), isFile: row[1] == InodeKind.file.rawValue,
                     version: [UInt8](row[2] as Data))
+                if let top, try !db.isBelow(content.number, top) { continue }
                 if isWanted(content) { wanted.append(content) }
             }
             return wanted

@@ -9,9 +9,12 @@ import Replica
 actor BackgroundMaterializer: SyncPart {
     /// A failed download, and when to retry it.
     private struct Retry {
+        var isFile: Bool
         var version: [UInt8]
         var attempts: Int
         var next: ContinuousClock.Instant
+        /// The item's own; nil for one that concerns the whole remote.
+        var failure: FileProviderError?
     }
 
     nonisolated let context: SyncContext
@@ -64,6 +67,16 @@ actor BackgroundMaterializer: SyncPart {
     /// When an item that could not be had is tried again; nil for one that does not wait for that.
     func nextTry(of number: InodeNumber) -> Duration? {
         retries[number].map { max(.zero, $0.next - .now) }
+    }
+
+    /// What could not be fetched because of an error of its own, and waits for the next attempt.
+    var failures: [WantedContent: FileProviderError] {
+        let now = ContinuousClock.now
+        return Dictionary(
+            uniqueKeysWithValues: retries.compactMap { number, retry -> (WantedContent, FileProviderError)? in
+                guard retry.next > now, running[number] == nil, let failure = retry.failure else { return nil }
+                return (WantedContent(number: number, isFile: retry.isFile, version: retry.version), failure)
+            })
     }
 
     // MARK: - Private
@@ -132,8 +145,8 @@ actor BackgroundMaterializer: SyncPart {
             let isOwn = failure.map { $0.code.reaction != .latchDomain && $0.code.reaction != .stop } ?? true
             let attempts = (known?.attempts ?? 0) + (isOwn ? 1 : 0)
             retries[content.number] = Retry(
-                version: content.version, attempts: attempts,
-                next: .now + Backoff.download.pause(after: attempts - 1))
+                isFile: content.isFile, version: content.version, attempts: attempts,
+                next: .now + Backoff.download.pause(after: attempts - 1), failure: isOwn ? failure : nil)
         }
         guard !queue.isEmpty else { return wake() }
         do {

@@ -49,7 +49,7 @@ extension Yonder {
             abstract: "Wait until all changes that are pending now have been uploaded.",
             discussion: """
                 With a path in a mount, waits for the changes at and below it. Without a domain, the exit status is 1 if one that is \
-                not mounted has changes.
+                not mounted has changes. With --downloads, the exit status is 1 if some content cannot be downloaded now.
                 """)
 
         @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
@@ -58,7 +58,7 @@ extension Yonder {
         @Option(help: ArgumentHelp("The timeout; the exit status is then 75.", valueName: "seconds"))
         var timeout: Double?
 
-        @Flag(help: "Also wait for running downloads.")
+        @Flag(help: "Also wait until what is kept on this machine is downloaded, and running downloads have ended.")
         var downloads = false
 
         func validate() throws {
@@ -72,12 +72,16 @@ extension Yonder {
             let result = try await daemon.perform(
                 .wait(name, seconds: timeout, downloads: downloads))
             if case .timedOut = result {
-                Output.complain("changes are still pending; 'yonder pending' lists them with the reasons")
+                Output.complain(
+                    downloads
+                        ? "changes or downloads are still pending; 'yonder pending' and 'yonder status' list them"
+                        : "changes are still pending; 'yonder pending' lists them with the reasons")
                 throw ExitCode(75)
             }
-            guard name == nil else { return }
-            let unsent = try await AllDomains(daemon: daemon).unsent()
+            var unsent: [String] = []
+            if name == nil { unsent = try await AllDomains(daemon: daemon).unsent() }
             for line in unsent { Output.complain(line) }
+            if case .transferred(let summary) = result { try Output.complain(about: summary.refusals) }
             if !unsent.isEmpty { throw ExitCode(1) }
         }
     }
