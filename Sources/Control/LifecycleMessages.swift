@@ -35,6 +35,8 @@ package struct RemoveReport: Codable, Hashable, Sendable {
     package var bytes: Int64
     /// What could not be kept, and why, in words. Nil from an earlier daemon.
     package var notKept: [String]? = []
+    /// The same as in other reports, with the path that each would have in the folder. Nil from an earlier daemon.
+    package var refusals: [Refusal]? = []
 
     package init(name: String, keep: KeptData, directory: String?, files: Int, bytes: Int64) {
         self.name = name

@@ -188,6 +188,24 @@ extension RealMount {
             }
         }
 
+        @Test("REMOVE-1: what cannot be kept is named with its path, and the exit status is 1") func notKept()
+            async throws
+        {
+            try await prepared { yonder async throws in
+                _ = try await yonder.yonder("pause", "home")
+                _ = try await yonder.yonder("trash", "put", yonder["a/f1"])
+                try await yonder.shell(
+                    """
+                    echo new > a/new &&
+                    python3 -c 'import os, socket; socket.socket(socket.AF_UNIX).bind(f".Trash-{os.getuid()}/socket")'
+                    """)
+                let kept = yonder.directory["kept"].string
+                let removed = try await yonder.yonder("remove", "home", "--to", kept)
+                removed.expectFailure(saying: "yonder: \(kept)/trash/socket: not kept: it is a socket\n")
+                #expect(removed.output.contains(kept) && text(kept + "/files/a/new") == "new\n")
+            }
+        }
+
         @Test("REMOVE-1: mode downloaded keeps all that is here, and an import of it downloads nothing again")
         func downloaded() async throws {
             try await prepared { yonder async throws in

@@ -103,7 +103,7 @@ import Testing
         let kept = "recovered/d (\(row))"
         #expect(try FileStatus(at: FilePath("\(folder)/\(kept)/fifo")).kind == .special)
         #expect(
-            Set(summary.notKept) == [
+            Set(summary.notKept.map { "'\($0.path)' is \($0.what)" }) == [
                 "'files/link' is a link, and it is not known what it points to", "'\(kept)/socket' is a socket",
                 "'\(kept)/characterDevice' is a device (number 259), which is not made outside of a mount",
             ])

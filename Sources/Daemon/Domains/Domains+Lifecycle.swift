@@ -68,7 +68,12 @@ extension Domains {
                     let kept = try keepData(
                         of: replica, onlyDirty: keep == .dirty, in: place, domain: name, source: known.source, progress)
                     (report.directory, report.files, report.bytes) = (place.path.fileNameText, kept.files, kept.bytes)
-                    report.notKept = kept.notKept
+                    report.notKept = kept.notKept.map { "'\($0.path)' is \($0.what)" }
+                    report.refusals = kept.notKept.map {
+                        Refusal(
+                            path: "\(place.path.fileNameText)/\($0.path)", code: "notKept",
+                            reason: "not kept: it is \($0.what)")
+                    }
                 }
                 try replica.close()
             } catch {

@@ -9,8 +9,13 @@ package struct KeptSummary: Hashable, Sendable {
     package var files = 0
     package var bytes: Int64 = 0
     package var items = 0
-    /// What could not be kept, and why, in words.
-    package var notKept: [String] = []
+    /// What could not be kept: its path in the folder, and what it is, in words.
+    package var notKept: [NotKept] = []
+
+    package struct NotKept: Hashable, Sendable {
+        package var path: String
+        package var what: String
+    }
 }
 
 /// The amount of data that would be lost with a replica.
@@ -256,7 +261,7 @@ package struct Keeping {
     private mutating func noteNotKept(_ place: FilePath, _ what: String) {
         var path = place
         _ = path.removePrefix(folder)
-        summary.notKept.append("'\(path)' is \(what)")
+        summary.notKept.append(KeptSummary.NotKept(path: path.fileNameText, what: what))
     }
 
     /// The name that an item is kept under: one that has no name for now gets that on the remote with its number.

@@ -10,7 +10,7 @@ extension Yonder {
             abstract: "Unmount and forget a domain. The remote stays unchanged.",
             discussion: """
                 By default, changes that exist only on this machine are kept as plain files in a folder, with a manifest \
-                for 'yonder import'. The command prints the folder.
+                for 'yonder import'. The command prints the folder. The exit status is 1 if something could not be kept.
                 """)
 
         @Argument(help: "The domain's name, or a path in its mount.")
@@ -49,7 +49,12 @@ extension Yonder {
                     directory,
                 ]
             }
-            for text in report.notKept ?? [] { Output.complain("not kept: \(text)") }
+            let refusals = report.refusals ?? []
+            if refusals.isEmpty, let notKept = report.notKept, !notKept.isEmpty {
+                for text in notKept { Output.complain("not kept: \(text)") }
+                throw ExitCode(1)
+            }
+            try Output.complain(about: refusals)
         }
     }
 
