@@ -123,6 +123,53 @@ extension EngineTests {
             }
         }
 
+        @Test("R5 what a directory contained that was evicted is noSuchItem")
+        func reimportBelowAnEvictedDirectoryIsRefused() async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                let (file, directory) = (try await machine.number("d/x"), try await machine.number("e/f"))
+                for name in ["d", "e"] {
+                    let report = try await machine.engine.evict(machine.number(name), isStrict: true)
+                    #expect(report.refusals.isEmpty)
+                }
+                for number in [file, directory] {
+                    let code = await failureCode { try await machine.engine.reimport(below: number) }
+                    #expect(code == .noSuchItem)
+                }
+                // Listed again it is on the disk.
+                #expect(try await machine.number("d/x") == file)
+                #expect(await failureCode { try await machine.engine.reimport(below: file) } == nil)
+                try await machine.expectReimported()
+            }
+        }
+
+        @Test("REIMPORT-3: what was deleted on the remote after its directory was evicted does not come back")
+        func deletedAfterEviction() async throws {
+            let fill: (inout RemoteTree) -> Void = { tree in
+                Machine.fillForReimport(&tree)
+                for name in ["link", "kept link"] {
+                    tree.addSymbolicLink(name, to: "x", in: "d", identifier: ItemIdentifier(name))
+                }
+                tree.addFile("empty", in: "d", content: RemoteContent(""), identifier: "empty")
+            }
+            try await Machine.run(fill: fill) { machine in
+                let report = try await machine.engine.evict(machine.number("d"), isStrict: true)
+                #expect(report.refusals.isEmpty)
+                machine.provider.changeSilently { tree in
+                    for name in ["link", "empty", "y"] as [ItemIdentifier] { tree.delete(name) }
+                }
+                try await machine.engine.reimport(below: .root)
+                await machine.engine.continueReimport()
+                try await machine.send()
+                #expect(machine.provider.tree.identifier(at: "d/link") == nil)
+                #expect(machine.provider.tree.identifier(at: "d/empty") == nil)
+                try await machine.expectReimported()
+                let directory = try await machine.number("d")
+                #expect(try await machine.names(in: directory).sorted() == ["kept link", "x"])
+                #expect(machine.provider.tree.identifier(at: "d/link") == nil)
+                #expect(machine.provider.tree.identifier(at: "d/empty") == nil)
+            }
+        }
+
         @Test("R6 an expired anchor keeps the identifiers: nothing is offered again")
         func anExpiredAnchorIsNoReimport() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in

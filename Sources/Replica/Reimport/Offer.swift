@@ -102,7 +102,10 @@ extension Replica {
             described.parentItemIdentifier = place.parent
             described.filename = place.name
             described.contentPolicy = .inherited
-            let isDataless = item.inode.kind != .symbolicLink && item.inode.content != .materialized
+            // An empty file and a link have all they need in their rows, also where a directory was evicted: these rows do not bring
+            // back what was deleted on the remote since.
+            let isDataless =
+                try item.inode.kind != .symbolicLink && item.inode.content != .materialized || !db.isRepresented(item)
             // An empty file of the remote's has no content file.
             let hasContent = try item.inode.kind == .file && !isDataless && db.hasContentFile(item.inode.number)
             // The version is that of the bytes that come with it.

@@ -60,7 +60,8 @@ package struct OfferAnswers: RemotePart {
     /// The remote does not have an item of which nothing is here: it is gone, but for what was made or written in it.
     package func loseOffered(_ sent: SentChange, _ offer: Offer) throws {
         guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
-        guard item.inode.kind == .directory || item.inode.content != .materialized else { return }
+        guard try item.inode.kind == .directory || item.inode.content != .materialized || !db.isRepresented(item)
+        else { return }
         let hasWork = try item.inode.kind == .directory && removal.keepLocalWork(in: item)
         guard hasWork else {
             report(

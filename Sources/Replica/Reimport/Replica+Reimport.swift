@@ -16,7 +16,7 @@ extension Replica {
             if isAsked, !asked.contains(number) {
                 throw FileProviderError(.noSuchItem, "the reimport of inode \(number) has begun already")
             }
-            guard let item = try db.item(ofInode: number), number == .root || item.parent != nil, !item.isToBeOffered
+            guard let item = try db.item(ofInode: number), try db.isRepresented(item), !item.isToBeOffered
             else { throw FileProviderError(.noSuchItem, "inode \(number) is not shown, or is being reimported") }
             try db.setAskedReimports(asked.filter { $0 != number })
             try db.run(
