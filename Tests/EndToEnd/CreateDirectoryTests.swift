@@ -115,12 +115,31 @@ extension RealMount {
             try await ProvidedMount.run(listing: .everything) { tree in
                 tree.addDirectory("d", identifier: "d")
                 tree.addFile("file", content: RemoteContent("text"), identifier: "file")
+                tree.addFile("both", content: RemoteContent("both"), identifier: "both")
                 tree.addFile("doomed", in: "d", content: RemoteContent("x"), identifier: "doomed")
             } _: { mount async throws in
                 let host = mount.host
                 #expect(try host.renameItem(withIdentifier: "file", toName: "renamed").filename == "renamed")
                 let moved = try await host.reparentItem(withIdentifier: "file", toParentItemWithIdentifier: "d")
-                #expect(moved.parentItemIdentifier == "d")
+                #expect(moved.parentItemIdentifier == "d" && moved.filename == "renamed")
+                let both = try await host.reparentItem(
+                    withIdentifier: "both", toParentItemWithIdentifier: "d", withNewName: "moved and renamed")
+                #expect(both.parentItemIdentifier == "d" && both.filename == "moved and renamed")
+                let collision = await failure {
+                    _ = try await host.reparentItem(
+                        withIdentifier: "both", toParentItemWithIdentifier: "d", withNewName: "doomed")
+                }
+                #expect(collision?.code == .filenameCollision && collision?.item?.itemIdentifier == "doomed")
+                let invalid = await failure {
+                    _ = try await host.reparentItem(
+                        withIdentifier: "both", toParentItemWithIdentifier: "d", withNewName: "a/b")
+                }
+                #expect(invalid?.errno == .invalidArgument && invalid?.message == "'a/b' is not a valid file name")
+                let intoItself = await failure {
+                    _ = try await host.reparentItem(
+                        withIdentifier: "d", toParentItemWithIdentifier: "d", withNewName: "inside")
+                }
+                #expect(intoItself?.errno == .invalidArgument && intoItself?.message.contains("into itself") == true)
                 #expect(try host.setFavoriteRank(7, forItemIdentifier: "file").favoriteRank == 7)
                 #expect(try host.setTagData([1, 2], forItemIdentifier: "file").tagData == [1, 2])
                 let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
@@ -136,11 +155,13 @@ extension RealMount {
                 #expect(tree["file"]?.favoriteRank == 7)
                 #expect(tree["file"]?.tagData == [1, 2])
                 #expect(tree["file"]?.lastUsedDate == date)
+                #expect(tree["both"]?.filename == "moved and renamed" && tree["both"]?.parentItemIdentifier == "d")
                 #expect(tree["doomed"] == nil)
                 let remote = try host.item(for: copy.itemIdentifier)
                 let bytes = try Data(contentsOf: URL(fileURLWithPath: "/etc/passwd"))
                 #expect(tree.content(of: remote.itemIdentifier)?[0..<Int64(bytes.count)] == [UInt8](bytes))
-                #expect(try await Command.run("ls", mount["d"]).output == "mounts\npasswd\nrenamed\n")
+                let names = try await Command.run("ls", mount["d"]).output
+                #expect(names == "mounts\nmoved and renamed\npasswd\nrenamed\n")
             }
         }
 

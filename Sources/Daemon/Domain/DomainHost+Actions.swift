@@ -102,15 +102,19 @@ extension DomainHost {
         try act(on: identifier, name: name) { changes in try changes.items.move(identifier, to: nil, named: name) }
     }
 
-    /// Moves an item to another directory. A directory that was never listed is listed first.
+    /// Moves an item to another directory, in one step also under another name. A directory that was never listed is listed first.
     ///
+    /// - Parameter newName: its name there; nil keeps the one that it has.
     /// - Throws: as ``createDirectory(withName:inParentItemIdentifier:)``; `posix` with EINVAL if a directory would
     ///   become its own descendant; the provider's errors when a directory is listed.
     @discardableResult
     package func reparentItem(
-        withIdentifier identifier: ItemIdentifier, toParentItemWithIdentifier parent: ItemIdentifier
+        withIdentifier identifier: ItemIdentifier, toParentItemWithIdentifier parent: ItemIdentifier,
+        withNewName newName: String? = nil
     ) async throws(FileProviderError) -> FileProviderItem {
-        try await actListing(on: identifier) { changes in try changes.items.move(identifier, to: parent, named: nil) }
+        try await actListing(on: identifier, name: newName, in: parent) { changes in
+            try changes.items.move(identifier, to: parent, named: newName)
+        }
     }
 
     /// - Throws: `noSuchItem`, `posix`.
@@ -149,8 +153,12 @@ extension DomainHost {
             of: caller, owner: ownership.user, group: ownership.group, permissions: 0o777 & ~ownership.umask)
     }
 
+    /// - Parameters:
+    ///   - name: the name that the action gives.
+    ///   - directory: where it gives the name; the item itself if nil.
     func act<Value>(
-        on identifier: ItemIdentifier, name: String? = nil, _ body: (LocalChanges) throws -> Value
+        on identifier: ItemIdentifier, name: String? = nil, in directory: ItemIdentifier? = nil,
+        _ body: (LocalChanges) throws -> Value
     ) throws(FileProviderError) -> Value {
         guard !volume.isReadOnly else { throw FileProviderError.posix(.readOnlyFileSystem) }
         do {
@@ -158,7 +166,7 @@ extension DomainHost {
             volume.noteChange(effects)
             return value
         } catch let obstacle as LocalObstacle {
-            throw failure(obstacle, on: identifier, name: name)
+            throw failure(obstacle, on: identifier, name: name, in: directory ?? identifier)
         } catch {
             throw FileProviderError.posix(.ioError, "the replica cannot be changed: \(error)")
         }
@@ -166,11 +174,12 @@ extension DomainHost {
 
     /// Acts on an item, and lists the directories that the action needs.
     private func actListing<Value>(
-        on identifier: ItemIdentifier, _ body: (LocalChanges) throws -> Value
+        on identifier: ItemIdentifier, name: String? = nil, in directory: ItemIdentifier? = nil,
+        _ body: (LocalChanges) throws -> Value
     ) async throws(FileProviderError) -> Value {
         while true {
             do throws(FileProviderError) {
-                return try act(on: identifier, body)
+                return try act(on: identifier, name: name, in: directory, body)
             } catch {
                 guard error.code == .ubiquitousFileUnavailable, let number = error.missing else { throw error }
                 try await engine.list(number, request: FileProviderRequest(reason: .synchronization))
@@ -178,12 +187,14 @@ extension DomainHost {
         }
     }
 
-    private func failure(_ obstacle: LocalObstacle, on identifier: ItemIdentifier, name: String?) -> FileProviderError {
+    private func failure(
+        _ obstacle: LocalObstacle, on identifier: ItemIdentifier, name: String?, in directory: ItemIdentifier
+    ) -> FileProviderError {
         switch obstacle {
         case .refused(.noSuchFileOrDirectory), .refused(.staleNFSFileHandle):
             return FileProviderError(.noSuchItem, itemIdentifier: identifier)
         case .refused(.fileExists):
-            let parent = (try? replica.database.known(identifier))?.inode.number
+            let parent = (try? replica.database.known(directory))?.inode.number
             let holder = parent.flatMap { parent in
                 name.flatMap { name in try? replica.database.item(named: name, in: parent) }
             }
@@ -196,7 +207,11 @@ extension DomainHost {
                 switch error {
                 case .resourceBusy: "the root of a domain and the directories of the trash cannot be changed"
                 case .invalidArgument:
-                    name.map { "'\($0)' is not a valid file name" } ?? "a directory cannot be moved into itself"
+                    if let name, FileProviderItem.defect(ofFilename: name) != nil {
+                        "'\(name)' is not a valid file name"
+                    } else {
+                        "a directory cannot be moved into itself"
+                    }
                 default: error.description
                 }
             return FileProviderError(.posix, message, itemIdentifier: identifier, errno: error)
