@@ -117,8 +117,13 @@ extension SyncEngine {
         get async { await uploads.transfers }
     }
 
-    package func isUploading(_ item: ItemRecord) async -> Bool {
-        await uploads.isRunning(row: item.id)
+    /// Whether an item is being uploaded. From any thread; never waits.
+    package func isUploading(_ item: ItemRecord) -> Bool { uploads.isRunning(row: item.id) }
+
+    /// The state of an item between this machine and the remote.
+    package func syncState(of item: ItemRecord) throws -> SyncState {
+        let state = try replica.database.syncState(of: item)
+        return state != .synced && isUploading(item) ? .uploading : state
     }
 
     // MARK: - Interactive mode

@@ -126,7 +126,7 @@ extension Volume {
         }
         switch attribute {
         case .content: return item.inode.shownContent.name
-        case .sync: return try known { try replica.database.syncState(of: item) }.rawValue
+        case .sync: return try known { try observer.syncState(of: item) }.rawValue
         case .identifier: return item.identifier?.rawValue
         case .version: return item.base.version.contentVersion.printable
         case .policy: return item.policy.name

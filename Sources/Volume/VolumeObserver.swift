@@ -13,5 +13,7 @@ package protocol VolumeObserver: Sendable {
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?)
     /// A lookup missed in a listed directory.
     func didMissName(in directory: InodeNumber)
+    /// The state of an item between this machine and the remote. Never waits for the remote.
+    func syncState(of item: ItemRecord) throws -> SyncState
     var remoteQuota: RemoteQuota? { get }
 }

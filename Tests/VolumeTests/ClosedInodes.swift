@@ -18,6 +18,8 @@ final class ClosedInodes: VolumeObserver {
     func didOpenFile(_ number: InodeNumber) {}
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?) {}
     func didMissName(in directory: InodeNumber) {}
+    /// Nothing is ever uploaded.
+    func syncState(of item: ItemRecord) throws -> SyncState { item.changedFields.isEmpty ? .synced : .pending }
     var remoteQuota: RemoteQuota? { nil }
 }
 

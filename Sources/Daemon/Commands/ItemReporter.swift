@@ -10,9 +10,8 @@ struct ItemReporter: Sendable {
 
     func information(on item: ItemRecord, path: String) async throws -> ItemInformation {
         let inode = item.inode
-        var sync = try host.replica.database.syncState(of: item)
+        let sync = try host.engine.syncState(of: item)
         let state = sync == .synced ? nil : try host.replica.database.pendingItem(item.id)?.state
-        if sync != .synced, await host.engine.isUploading(item) { sync = .uploading }
         let failure = try host.replica.database.failure(of: inode.number)
         let marks = try host.replica.database.marks(of: item)
         return ItemInformation(

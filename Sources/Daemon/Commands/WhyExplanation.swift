@@ -93,7 +93,7 @@ struct WhyExplanation: Sendable {
         if host.engine.isReadOnly, let obstacle = host.engine.obstacleToSending {
             lines.append("It is not uploaded: \(obstacle.message).")
         }
-        if await host.engine.isUploading(item) { lines.append("It is being uploaded.") }
+        if host.engine.isUploading(item) { lines.append("It is being uploaded.") }
         if let next = state.nextTry {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' retries it now.")
         }

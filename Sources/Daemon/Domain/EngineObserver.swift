@@ -27,5 +27,7 @@ struct EngineObserver: VolumeObserver {
 
     func didMissName(in directory: InodeNumber) { engine.nameWasMissed(in: directory) }
 
+    func syncState(of item: ItemRecord) throws -> SyncState { try engine.syncState(of: item) }
+
     var remoteQuota: RemoteQuota? { engine.quota.present }
 }

@@ -16,7 +16,14 @@ actor Uploads: SyncPart {
     private let isInteractive: Bool
 
     private var queue: [Planner.Step] = []
-    private var running: [SyncOperation: Task<Void, Never>] = [:]
+    private var running: [SyncOperation: Task<Void, Never>] = [:] {
+        didSet {
+            let operations = Set(running.keys)
+            operationsUnderWay.withLock { $0 = operations }
+        }
+    }
+    /// The keys of ``running``, for threads that serve the kernel and must not wait for this actor.
+    private nonisolated let operationsUnderWay = Mutex<Set<SyncOperation>>([])
     private var sending: [InodeNumber: UploadTransfer] = [:]
     private var isStopped = false
     private var isPaused = false
@@ -107,9 +114,11 @@ actor Uploads: SyncPart {
         sending.compactMap { number, transfer in transfer.progress.map { (number, $0.done, $0.total) } }
     }
 
-    /// Whether an item is on its way.
-    func isRunning(row: Int64) -> Bool {
-        running[.creation(row: row)] != nil || running[.modification(row: row)] != nil
+    /// Whether an item is on its way. From any thread.
+    nonisolated func isRunning(row: Int64) -> Bool {
+        operationsUnderWay.withLock { operations in
+            operations.contains(.creation(row: row)) || operations.contains(.modification(row: row))
+        }
     }
 
     // MARK: - Interactive mode
