@@ -123,6 +123,17 @@ extension RealMount {
                 #expect(try await Command.run("cat", mount["d/inner"]).output == "inner")
                 try mount.host.trashItem(withIdentifier: "d")
                 #expect(try await mount.isSynced())
+                // All that is wanted of the trash is here, and the content below the directory is not wanted.
+                let failures = try await mount.host.engine.waitUntilDownloaded(below: nil, within: .seconds(20))
+                #expect(failures?.count == 0)
+                #expect(mount.provider.log.count(of: .fetch, "deep") == 0)
+                let database = mount.host.replica.database
+                #expect(try database.item("deep")?.inode.content == .dataless)
+                // What a reader has got is recorded a moment later.
+                #expect(await eventually { (try? database.item("inner")?.inode.content) == .materialized })
+                let report = try await mount.host.engine.evict(
+                    try #require(try database.item("inner")).inode.number, isStrict: false)
+                #expect(report.refusals.map(\.refusal) == [.nonEvictable])
                 mount.provider.log.clear()
                 mount.provider.change { tree in
                     tree.addFile("new", in: "d", content: RemoteContent("new"), identifier: "new")

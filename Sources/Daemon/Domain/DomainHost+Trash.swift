@@ -5,8 +5,9 @@ import Syscalls
 
 /// The trash, with Apple's names. Both actions are local changes, and are uploaded later.
 extension DomainHost {
-    /// Moves an item to the trash, a directory with all descendants. Its content stays, and missing content is
-    /// downloaded. An item in the trash stays unchanged.
+    /// Moves an item to the trash, a directory with all descendants. Content that is here stays. What is missing of the item itself
+    /// is downloaded, a file's content or a directory's listing; what is missing of the descendants is not, because they
+    /// leave the working set. An item in the trash stays unchanged.
     ///
     /// - Throws: `featureUnsupported` if the remote has no trash; `noSuchItem`; `posix` with EACCES without the
     ///   capability `allowsTrashing` or if the parent allows no removal, with EBUSY for the root and the trash
