@@ -228,12 +228,19 @@ package struct TransferSummary: Codable, Hashable, Sendable {
     package var refusals: [Refusal]
     /// The files named in the command of which nothing was left to download; not counted in `items`. Nil for none.
     package var alreadyLocal: [String]?
+    /// The directories whose listing stays after an eviction that succeeded, because they hold what exists on this machine only
+    /// and is never uploaded. Nil for none.
+    package var stillListed: [String]?
 
-    package init(items: Int = 0, bytes: Int64 = 0, refusals: [Refusal] = [], alreadyLocal: [String]? = nil) {
+    package init(
+        items: Int = 0, bytes: Int64 = 0, refusals: [Refusal] = [], alreadyLocal: [String]? = nil,
+        stillListed: [String]? = nil
+    ) {
         self.items = items
         self.bytes = bytes
         self.refusals = refusals
         self.alreadyLocal = alreadyLocal
+        self.stillListed = stillListed
     }
 }
 

@@ -75,6 +75,32 @@ extension RealMount {
             }
         }
 
+        @Test("E5 (EVICT-2) a directory that holds what is never uploaded stays listed, and is named; all else goes")
+        func e5StaysListed() async throws {
+            try await ProvidedMount.run(options: ProvidedMount.trashing, Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
+                try mount.host.trashItem(withIdentifier: "file")
+                #expect(try await mount.isSynced())
+                #expect(try await Command.shell("echo lock > \"$1\"", mount["d/.~lock.one#"]).status == 0)
+                let database = mount.host.replica.database
+                let number = try #require(try database.item("d")).inode.number
+                for top in [number, .root] {
+                    #expect(
+                        await eventually {
+                            let report = try? await mount.host.engine.evict(top, isStrict: true)
+                            return report?.refusals.isEmpty == true && report?.stillListed == [number]
+                        }, "inode \(top)")
+                }
+                #expect(try contents(mount, "d") == .materialized)
+                #expect(try contents(mount, "one") == .dataless && contents(mount, "e") == .dataless)
+                #expect(await refusal(mount, "d") == nil)
+                #expect(try await Command.run("cat", mount["d/.~lock.one#"]).output == "lock\n")
+                #expect(try await Command.run("rm", mount["d/.~lock.one#"]).status == 0)
+                #expect(await refusal(mount, "d") == nil)
+                #expect(try contents(mount, "d") == .dataless)
+            }
+        }
+
         @Test("E6 (EVICT-2) a child that refuses stops it, and is named") func e6() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")

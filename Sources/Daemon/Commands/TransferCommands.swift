@@ -98,6 +98,11 @@ struct TransferCommands: Sendable {
             }
             summary.items += report.evictedFiles
             summary.bytes = summary.bytes.saturatingAdd(report.freedBytes)
+            if !report.stillListed.isEmpty {
+                summary.stillListed =
+                    (summary.stillListed ?? [])
+                    + report.stillListed.map { $0 == inode.number ? path : resolver.path(of: $0) ?? path }
+            }
             for (number, refusal) in report.refusals {
                 summary.refusals.append(
                     Refusal(

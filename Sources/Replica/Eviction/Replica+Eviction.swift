@@ -128,13 +128,15 @@ extension ReplicaDatabase {
     }
 
     /// Whether a directory holds what never leaves this machine: then its listing stays.
-    package func holdsWhatStaysHere(_ directory: InodeNumber) throws -> Bool {
+    ///
+    /// - Parameter isBesideTrash: whether the directories of the trash do not count.
+    package func holdsWhatStaysHere(_ directory: InodeNumber, besideTrash isBesideTrash: Bool = false) throws -> Bool {
         try one(
             """
-            SELECT EXISTS (SELECT 1 FROM item WHERE parent = ? AND (trashRole <> \(trash: .none)
-                OR isExcluded <> \(exclusion: .none)))
+            SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND (NOT ?2 AND trashRole <> \(trash: .none)
+                OR trashRole = \(trash: .none) AND isExcluded <> \(exclusion: .none)))
             """,
-            [directory.rawValue], { $0[0] as Bool }) ?? false
+            [directory.rawValue, isBesideTrash], { $0[0] as Bool }) ?? false
     }
 
     /// The items in a directory that keep its listing from being dropped, each with its reason.

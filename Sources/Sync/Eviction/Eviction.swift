@@ -6,6 +6,9 @@ package struct EvictionReport: Sendable {
     package var evictedFiles = 0
     package var freedBytes: Int64 = 0
     package var refusals: [(number: InodeNumber, refusal: EvictionRefusal)] = []
+    /// Directories whose listing stays, because they hold what exists on this machine only and is never uploaded. That is no
+    /// refusal. The root, which holds the trash, is none of them.
+    package var stillListed: [InodeNumber] = []
 }
 
 /// Makes items dataless, directories with all below them: children first, then the listing.
@@ -101,7 +104,14 @@ struct Eviction: SyncPart {
 
     private func evictListing(of number: InodeNumber, _ report: inout EvictionReport) async throws -> Outcome {
         // What is in the trash stays here, and so does what leads there.
-        if try replica.database.holdsWhatStaysHere(number) { return .stays }
+        if try replica.database.holdsWhatStaysHere(number) {
+            if report.stillListed.count < Self.mostReported,
+                try replica.database.holdsWhatStaysHere(number, besideTrash: true)
+            {
+                report.stillListed.append(number)
+            }
+            return .stays
+        }
         guard await listings.stop(number) else {
             report.refusals.append((number, .isBeingListed))
             return .refused

@@ -29,8 +29,11 @@ extension ItemCommand {
             let size = summary.bytes > 0 ? ", \(ByteText.text(summary.bytes))" : ""
             let local = summary.alreadyLocal ?? []
             let lines = summary.items == 0 && !local.isEmpty ? [] : [done(Output.count(summary.items, "item") + size)]
+            let listed = (summary.stillListed ?? []).map {
+                "\($0) stays listed: it holds items that exist on this machine only and are never uploaded"
+            }
             try finish(
-                summary, lines + local.map { "\($0) is already on this machine" }, summary.refusals)
+                summary, lines + local.map { "\($0) is already on this machine" } + listed, summary.refusals)
         default: throw unexpected(result)
         }
     }
