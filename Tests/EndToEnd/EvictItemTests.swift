@@ -131,6 +131,24 @@ extension RealMount {
             }
         }
 
+        @Test("E8 (EVICT-3) a directory that a process has open is evicted, and the process reads it on")
+        func e8Directory() async throws {
+            try await ProvidedMount.run(Self.tree) { mount async throws in
+                #expect(try await Command.run("ls", "-R", mount["d"]).status == 0)
+                let outcome = try await Command.run(
+                    "python3", "-c",
+                    """
+                    import os, sys
+                    handle = os.open(sys.argv[1], os.O_RDONLY)
+                    os.setxattr(sys.argv[1], "user.yonder.evict", b"1")
+                    print(os.getxattr(sys.argv[1], "user.yonder.content").decode())
+                    print(*sorted(os.listdir(handle)))
+                    """, mount["d"])
+                #expect(outcome.output == "dataless\ne one\n", "\(outcome.errors)")
+                #expect(mount.provider.log.count(of: .enumerate, "d") > 1)
+            }
+        }
+
         @Test("E9 a file with several hard links refuses with EMLINK") func e9() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("ln", mount["file"], mount["other"]).status == 0)

@@ -82,6 +82,7 @@ extension Replica {
                 throw EvictionRefusal.noSuchItem
             }
             var effects = ReplicaEffects()
+            // A handle of a directory has nothing that the next listing does not give back.
             let refusal = try db.evictionRefusal(of: item, isOpen: false)
             if refusal == .nonEvictable { throw EvictionRefusal.nonEvictable }
             guard item.inode.content == .materialized else { return effects }
