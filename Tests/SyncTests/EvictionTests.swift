@@ -81,6 +81,28 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "EVICT-2: an eviction is told of each file, and of each directory whose listing goes",
+            .timeLimit(.minutes(1)))
+        func isTold() async throws {
+            try await run { fixture in
+                try await downloadAll(fixture)
+                let events = fixture.engine.events
+                _ = try await fixture.engine.evict(fixture.number("d"), isStrict: true)
+                // Of what is dataless already there is nothing to tell.
+                _ = try await fixture.engine.evict(fixture.number("below"), isStrict: true)
+                _ = try await fixture.engine.evict(fixture.number("d"), isStrict: true)
+                _ = try await fixture.engine.evict(.root, isStrict: true)
+                var told: [InodeNumber] = []
+                for await event in events where event.kind == .evicted {
+                    if let number = event.number { told.append(number) }
+                    if event.number == .root { break }
+                }
+                let expected = try (Self.names + ["below", "d", .rootContainer]).map { try fixture.number($0) }
+                #expect(told.sorted() == expected.sorted())
+            }
+        }
+
         @Test func theRestGoesWhenOneRefuses() async throws {
             try await run { fixture in
                 try await downloadAll(fixture)

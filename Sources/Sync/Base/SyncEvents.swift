@@ -15,7 +15,7 @@ package struct SyncEvent: Sendable {
         /// A process, or the system, has content fetched.
         case downloading
         case downloaded
-        /// Content was evicted, to make room or because a user wanted it.
+        /// Content or a directory's listing was evicted, to make room or because a user wanted it.
         case evicted
         /// A process has had as many bytes fetched as it may, and gets no more.
         case overBudget

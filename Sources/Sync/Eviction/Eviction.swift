@@ -98,11 +98,12 @@ struct Eviction: SyncPart {
                 }
             }
             guard outcome == .evicted else { return outcome }
-            return try await evictListing(of: inode.number, &report)
+            return try await evictListing(of: inode, &report)
         }
     }
 
-    private func evictListing(of number: InodeNumber, _ report: inout EvictionReport) async throws -> Outcome {
+    private func evictListing(of inode: InodeRecord, _ report: inout EvictionReport) async throws -> Outcome {
+        let number = inode.number
         // What is in the trash stays here, and so does what leads there.
         if try replica.database.holdsWhatStaysHere(number) {
             if report.stillListed.count < Self.mostReported,
@@ -118,6 +119,8 @@ struct Eviction: SyncPart {
         }
         do {
             commits.publish(try await replica.evictListing(of: number))
+            // Nothing was there to drop of a directory that was not listed.
+            if inode.content == .materialized { events.tell(.evicted, of: number, named: name(of: number)) }
             return .evicted
         } catch let refusal as EvictionRefusal {
             let obstacles = try replica.database.obstaclesToEvictingListing(of: number, limit: Self.mostReported)
