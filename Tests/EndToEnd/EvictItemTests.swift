@@ -102,8 +102,14 @@ extension RealMount {
         }
 
         @Test("E6 (EVICT-2) a child that refuses stops it, and is named") func e6() async throws {
-            try await ProvidedMount.run(Self.tree) { mount async throws in
-                #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
+            try await ProvidedMount.run { tree in
+                Self.tree(&tree)
+                // They come after the one that refuses, in the order in which the directories are evicted.
+                tree.addFile("three", in: "e", content: RemoteContent("333"), identifier: "three")
+                tree.addFile("last", in: "d", content: RemoteContent("last"), identifier: "last")
+            } _: { mount async throws in
+                let files = ["d/one", "d/e/two", "d/e/three", "d/last"].map { mount[$0] }
+                #expect(try await Command(["cat"] + files).run().output == "122333last")
                 mount.provider.faults.fail(.modify, of: "two", with: FileProviderError(.insufficientQuota), times: nil)
                 #expect(try await Command.shell("echo more >> \"$1\"", mount["d/e/two"]).status == 0)
                 #expect(
@@ -113,7 +119,11 @@ extension RealMount {
                         return error?.code == .nonEvictableChildren && child?.code == .unsyncedEdits
                             && child?.itemIdentifier == "two"
                     })
-                #expect(try contents(mount, "d") == .materialized)
+                #expect(try contents(mount, "d") == .materialized && contents(mount, "e") == .materialized)
+                #expect(try contents(mount, "one") == .dataless, "what came before was evicted already")
+                for name in ["two", "three", "last"] as [ItemIdentifier] {
+                    #expect(try contents(mount, name) == .materialized, "\(name)")
+                }
                 mount.provider.faults.clear()
             }
         }
@@ -176,6 +186,29 @@ extension RealMount {
                 #expect(mount.provider.log.count(of: .item, "nothing") == 0)
                 #expect(mount.provider.log.count(of: .item, "two") == 0)
                 #expect(try contents(mount, "file") == .materialized, "nothing else is evicted")
+                // Nor is there anything on disk of what an evicted directory contained.
+                #expect(try await Command.run("ls", "-R", mount["d"]).status == 0)
+                #expect(await eventually { await refusal(mount, "d") == nil })
+                #expect(try contents(mount, "one") == .dataless && contents(mount, "e") == .dataless)
+                mount.provider.log.clear()
+                for identifier in ["one", "e", "two"] as [ItemIdentifier] {
+                    #expect(await refusal(mount, identifier)?.code == .noSuchItem, "\(identifier)")
+                    let download = await failureCode {
+                        try await mount.host.requestDownloadForItem(withIdentifier: identifier)
+                    }
+                    #expect(download == .noSuchItem, "\(identifier)")
+                    let modification = await failureCode {
+                        try mount.host.requestModification(
+                            of: .contentModificationDate, forItemWithIdentifier: identifier)
+                    }
+                    #expect(modification == .noSuchItem, "\(identifier)")
+                }
+                #expect(mount.provider.log.count(of: .fetch) == 0)
+                for identifier in ["d", "e"] as [ItemIdentifier] {
+                    #expect(mount.provider.log.count(of: .enumerate, identifier) == 0, "\(identifier)")
+                }
+                #expect(try contents(mount, "d") == .dataless)
+                #expect(try await Command.run("cat", mount["d/one"]).output == "1")
                 #expect(try await Command.run("rm", mount["file"]).status == 0)
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
                 #expect(await refusal(mount, "file")?.code == .noSuchItem)

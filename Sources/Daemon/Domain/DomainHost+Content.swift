@@ -71,9 +71,12 @@ extension DomainHost: ManagedDomain {
         }
     }
 
+    /// An item that has a representation on disk.
     private func record(_ identifier: ItemIdentifier) throws(FileProviderError) -> ItemRecord {
         do {
-            if let item = try replica.database.known(identifier) { return item }
+            if let item = try replica.database.known(identifier), try !replica.database.isOnlyRemembered(item) {
+                return item
+            }
         } catch {
             throw Self.failure(from: error, on: identifier)
         }

@@ -107,6 +107,11 @@ extension ReplicaDatabase {
         return current == directory
     }
 
+    /// Whether an item was in a directory that was evicted since, and nothing of it is on this machine but its row.
+    package func isOnlyRemembered(_ item: ItemRecord) throws -> Bool {
+        try read { db in try item.parent != nil && !db.isRepresented(item) }
+    }
+
     package func linkTarget(of number: InodeNumber) throws -> String? {
         try query(about: number) { db in try db.linkTarget(of: number) }
     }
