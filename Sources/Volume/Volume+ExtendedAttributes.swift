@@ -149,8 +149,9 @@ extension Volume {
 }
 
 extension [UInt8] {
-    /// The bytes as text if they are UTF-8, else in hexadecimal.
-    package var printable: String {
+    /// The bytes as text if they are UTF-8, else in hexadecimal; nil for none.
+    package var printable: String? {
+        if isEmpty { return nil }
         if let text = String(validating: self, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 0x20 })
         {
             return text

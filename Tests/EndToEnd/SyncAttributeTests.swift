@@ -1,13 +1,39 @@
+import Control
 import FileProvider
 import FileProviderTesting
+import Replica
 import TestSupport
 import Testing
+
+@testable import Daemon
 
 extension RealMount {
     /// The attribute that file managers read for their emblems.
     @Suite struct SyncAttributes {
         private func sync(_ name: String, of mount: ProvidedMount) async throws -> String {
             try await Command.run("getfattr", "--only-values", "-n", "user.yonder.sync", mount[name]).output
+        }
+
+        @Test("an item that the remote does not have yet has no version: null, and ENODATA")
+        func absentVersion() async throws {
+            try await ProvidedMount.run(listing: .root) { tree in
+                tree.addFile("known", content: RemoteContent("text"), identifier: "known")
+            } _: { mount async throws in
+                let gate = mount.provider.faults.hold(.create)
+                #expect(try await Command.shell("echo new >\"$1\"", mount["new"]).status == 0)
+                let reporter = ItemReporter(host: mount.host)
+                for (name, isNew) in [("new", true), ("known", false)] {
+                    let found = try mount.host.replica.database.item(named: name, in: .root)
+                    let item = try #require(found)
+                    let information = try await reporter.information(on: item, path: mount[name])
+                    #expect((information.contentVersion == nil) == isNew, "\(name)")
+                    #expect((information.metadataVersion == nil) == isNew, "\(name)")
+                    let version = try await Command.run("getfattr", "-n", "user.yonder.version", mount[name])
+                    #expect((version.status != 0) == isNew, "\(name): \(version.output)")
+                    if isNew { #expect(version.errors.contains("No such attribute"), "\(version.errors)") }
+                }
+                gate.open()
+            }
         }
 
         @Test("EVICT-8: user.yonder.sync says that an item is being uploaded") func uploading() async throws {
