@@ -11,8 +11,8 @@ struct ItemReporter: Sendable {
     func information(on item: ItemRecord, path: String) async throws -> ItemInformation {
         let inode = item.inode
         let sync = try host.engine.syncState(of: item)
-        let state = sync == .synced ? nil : try host.replica.database.pendingItem(item.id)?.state
         let failure = try host.replica.database.failure(of: inode.number)
+        let nextTry = failure == nil ? nil : try await timeOfNextTry(of: item)
         let marks = try host.replica.database.marks(of: item)
         return ItemInformation(
             path: path, inode: inode.number.rawValue, identifier: item.identifier?.rawValue, kind: inode.kind.word,
@@ -24,9 +24,16 @@ struct ItemReporter: Sendable {
             contentVersion: item.base.version.contentVersion.printable,
             metadataVersion: item.base.version.metadataVersion.printable, isTrashed: item.trash != nil,
             trashParent: item.trash?.parent?.rawValue,
-            error: failure.map { ItemInformation.Failure($0, nextTry: state?.nextTry) },
+            error: failure.map { ItemInformation.Failure($0, nextTry: nextTry) },
             favoriteRank: marks.favoriteRank, tagData: marks.tagData,
             lastUsed: inode.accessedAt.map(Timestamp.text))
+    }
+
+    /// When what failed is tried again: sending the item, offering it to the provider, or downloading it; nil if that is not
+    /// known.
+    private func timeOfNextTry(of item: ItemRecord) async throws -> FileTimestamp? {
+        if let time = try host.replica.database.nextTry(ofItem: item.id) { return time }
+        return await host.engine.nextDownload(of: item.inode.number).map { Replica.now.advanced(by: $0) }
     }
 
     /// Reports the items of a directory in parts by the bytes of their names, recursively if requested. For any other item, reports the item

@@ -42,7 +42,9 @@ struct PendingReporter: Sendable {
             return PendingItem(
                 path: resolver.path(of: number) ?? item.name, inode: number.rawValue, identifier: nil,
                 fields: ["reimport"], since: Timestamp.text(failure?.failedAt ?? Replica.now),
-                error: failure.map { ItemInformation.Failure($0, nextTry: nil) })
+                error: try failure.map {
+                    ItemInformation.Failure($0, nextTry: try host.replica.database.nextTry(ofItem: item.id))
+                })
         }
         if !waiting.isEmpty { try await give(waiting) }
         let deletions = try database.pendingDeletions()

@@ -31,6 +31,15 @@ extension ReplicaDatabase {
         try read { db in try db.one("SELECT attempts FROM item WHERE id = ?", [row], { $0[0] as Int }) ?? 0 }
     }
 
+    /// When an item that waits after a failure is sent or offered again; nil for one that does not wait, or stays on this machine.
+    package func nextTry(ofItem row: Int64) throws -> FileTimestamp? {
+        try one(
+            """
+            SELECT nextTry FROM item WHERE id = ? AND (changedFields <> 0 OR reimport > 0)
+                AND isExcluded = \(exclusion: .none)
+            """, [row], { ($0[0] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)) }) ?? nil
+    }
+
     /// The item directly in the trash that a deletion was made in, or is of; nil for what was not deleted from the trash.
     package func trashedTop(of deletion: PendingDeletion) throws -> ItemIdentifier? {
         try one("SELECT trashedTop FROM deletion WHERE id = ?", [deletion.id], { $0[0] as String? })?
