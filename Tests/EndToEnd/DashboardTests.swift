@@ -288,6 +288,26 @@ extension RealMount {
             }
         }
 
+        @Test("DASHBOARD-1: --json prints the address, which works, for scripts") func addressAsJSON() async throws {
+            try await Installation.mounted { yonder async throws in
+                let outcome = try await Command(
+                    [
+                        "bash", "-c",
+                        """
+                        '\(Installation.program)' dashboard --no-browser --json >"$OUT" & pid=$!
+                        trap 'kill $pid; wait $pid' EXIT
+                        for i in $(seq 100); do [ -s "$OUT" ] && break; sleep 0.1; done
+                        url=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["address"])' <"$OUT")
+                        curl -s -o /dev/null -w '%{http_code}' "$url"
+                        """,
+                    ],
+                    environment: yonder.environment.merging(["OUT": yonder.directory["address"].string]) { $1 },
+                    seconds: 60
+                ).run()
+                #expect(outcome.output == "303", "\(outcome.errors)")
+            }
+        }
+
         @Test("DASHBOARD-2: a port that is taken is an error") func taken() async throws {
             try await Installation.mounted { yonder async throws in
                 let outcome = try await visit(

@@ -19,7 +19,15 @@ extension Yonder {
         @Flag(help: "Print the address, and open no browser.")
         var noBrowser = false
 
+        @OptionGroup var output: OutputOptions
+
+        /// What `--json` prints.
+        private struct Report: Encodable {
+            var address: String
+        }
+
         func run() async throws {
+            let isJSON = output.json
             let connection = DaemonConnection()
             var logger = Logger(label: "yonder")
             logger.logLevel = .error
@@ -28,7 +36,9 @@ extension Yonder {
             }
             do {
                 try await server.run { address in
-                    Output.write(address + "\n", to: .standardOutput)
+                    var line = address
+                    if isJSON, let json = try? Output.json(Report(address: address), isPretty: false) { line = json }
+                    Output.write(line + "\n", to: .standardOutput)
                     if !noBrowser { Self.open(address) }
                 }
             } catch {
