@@ -166,14 +166,10 @@ package final class ReplicaDatabase: Sendable {
     ) throws -> Value {
         defer { changes.notify() }
         defer { if uncommitted.isOpen, uncommitted.takeSchedule() { commitSoon() } }
-        return try reserve.using(checkpoint: checkpoint) {
-            try watching {
-                try current().writer.writeWithoutTransaction { db in
-                    if uncommitted.isFull { try uncommitted.commit(in: db) }
-                    return try WriteTurn.run(reach, of: newFiles, in: db, as: uncommitted, undoing: undo) {
-                        db, _ in try body(db)
-                    }
-                }
+        return try usingWriter { db in
+            if uncommitted.isFull { try uncommitted.commit(in: db) }
+            return try WriteTurn.run(reach, of: newFiles, in: db, as: uncommitted, undoing: undo) { db, _ in
+                try body(db)
             }
         }
     }
@@ -186,15 +182,9 @@ package final class ReplicaDatabase: Sendable {
         _ body: (Database) throws -> Value
     ) throws -> Value {
         defer { changes.notify() }
-        return try reserve.using(checkpoint: checkpoint) {
-            try watching {
-                try current().writer.writeWithoutTransaction { db in
-                    try uncommitted.commit(in: db)
-                    return try WriteTurn.run(reach, of: newFiles, in: db, undoing: undo) { db, _ in
-                        try body(db)
-                    }
-                }
-            }
+        return try usingWriter { db in
+            try uncommitted.commit(in: db)
+            return try WriteTurn.run(reach, of: newFiles, in: db, undoing: undo) { db, _ in try body(db) }
         }
     }
 
@@ -229,13 +219,16 @@ package final class ReplicaDatabase: Sendable {
     package func commitAll() throws {
         guard !newFiles.isEmpty || uncommitted.isOpen else { return }
         defer { changes.notify() }
+        try usingWriter { db in
+            try uncommitted.commit(in: db)
+            if !newFiles.isEmpty { try WriteTurn.run(.contents, of: newFiles, in: db) { _, _ in } }
+        }
+    }
+
+    /// Runs what writes on the writer's own queue, on a full disk once more with the reserve's room, and waits for it.
+    private func usingWriter<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try reserve.using(checkpoint: checkpoint) {
-            try watching {
-                try current().writer.writeWithoutTransaction { db in
-                    try uncommitted.commit(in: db)
-                    if !newFiles.isEmpty { try WriteTurn.run(.contents, of: newFiles, in: db) { _, _ in } }
-                }
-            }
+            try watching { try current().writer.writeWithoutTransaction(body) }
         }
     }
 
@@ -255,9 +248,7 @@ package final class ReplicaDatabase: Sendable {
             guard let self else { return }
             self.uncommitted.beginScheduled()
             do {
-                try self.reserve.using(checkpoint: self.checkpoint) {
-                    try self.watching { try self.current().writer.writeWithoutTransaction(self.uncommitted.commit) }
-                }
+                try self.usingWriter(self.uncommitted.commit)
             } catch {
                 // On a full disk there may be room again.
                 if self.uncommitted.isOpen, self.uncommitted.takeSchedule() { self.commitSoon(after: .seconds(1)) }
