@@ -8,7 +8,7 @@ extension Replica {
     package func check(
         open: any OpenInodes, isRepairing: Bool
     ) throws -> (findings: [CheckFinding], effects: ReplicaEffects) {
-        let (findings, effects) = try ReplicaDatabase.namingDamage(isOpening: true) {
+        let (findings, effects) = try ReplicaDatabase.namingDamage {
             var check = ReplicaCheck(database: database, contents: contents, open: open, isRepairing: isRepairing)
             try check.run()
             return (check.findings, check.effects)

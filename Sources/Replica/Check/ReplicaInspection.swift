@@ -10,7 +10,7 @@ package struct ReplicaInspection {
             throw ReplicaDamage("a check that was cut short has made a new one, which is not in its place yet")
         }
         try ReplicaDatabase.refuseDamagedFile(in: directory)
-        return try ReplicaDatabase.namingDamage(isOpening: true) {
+        return try ReplicaDatabase.namingDamage {
             let database = try ReplicaDatabase(at: directory.appending(ReplicaDatabase.fileName), readers: 2)
             defer { try? database.close() }
             try database.recoverNewFiles()

@@ -4,18 +4,17 @@ import SystemPackage
 
 /// Databases that are damaged: said in one way, wherever it is noticed.
 extension ReplicaDatabase {
-    /// Runs what reads a database, and says of one that is damaged that it is.
+    /// Runs what opens or checks a database, and says of one that is damaged that it is. The statements are correct, and so an error
+    /// of theirs (a missing table, a violated constraint) is one of the file's.
     ///
-    /// - Parameter isOpening: whether the statements are those of opening and checking. They are correct, and so an
-    ///   error of theirs (a missing table, a violated constraint) is one of the file's.
     /// - Throws: ``ReplicaDamage`` in place of SQLite's errors for a file that is malformed, or no database at all.
-    static func namingDamage<Value>(isOpening: Bool = false, _ body: () throws -> Value) throws -> Value {
+    static func namingDamage<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
         } catch let error as DatabaseError {
-            if isOpening, let damage = damageWhenOpening(error) { throw damage }
+            if let damage = damageWhenOpening(error) { throw damage }
             throw ReplicaDamage(error) ?? error
-        } catch let error as ReplicaDefect where isOpening {
+        } catch let error as ReplicaDefect {
             throw ReplicaDamage(error.description)
         }
     }

@@ -26,7 +26,7 @@ extension DomainRecord {
         try ReplicaDatabase.refuseDamagedFile(in: directory)
         let path = directory.appending(ReplicaDatabase.fileName).string
         guard FileManager.default.fileExists(atPath: path) else { return nil }
-        let found = try ReplicaDatabase.namingDamage(isOpening: true) {
+        let found = try ReplicaDatabase.namingDamage {
             try Self.read(path) { db -> DomainRecord? in
                 guard try db.tableExists("domain"), let source = try DomainKey.source.string(in: db) else { return nil }
                 return DomainRecord(

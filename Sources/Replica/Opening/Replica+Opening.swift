@@ -32,7 +32,7 @@ extension Replica {
         let contents = try ContentStore(in: directory)
         let (database, store, findings, comparison) = try Replica.waitingForLocks({ isTakenOver && mayWait() }, logger)
         {
-            try ReplicaDatabase.namingDamage(isOpening: true) {
+            try ReplicaDatabase.namingDamage {
                 let database = try ReplicaDatabase(
                     at: directory.appending(ReplicaDatabase.fileName), readers: readers, busyTimeout: busyTimeout)
                 do {
@@ -56,7 +56,7 @@ extension Replica {
             // In a rebuilt database, what was written to a file can lie where its content from the remote would be put.
             let isRebuilt = try database.value(of: .isRebuilt) != nil
             guard finishesRecovery || isRebuilt else { return }
-            while try ReplicaDatabase.namingDamage(isOpening: true, { try stepRecovery() }) != nil {}
+            while try ReplicaDatabase.namingDamage({ try stepRecovery() }) != nil {}
             if isRebuilt { try database.set(.isRebuilt, to: nil as String?) }
         } catch {
             try? database.close()

@@ -119,7 +119,7 @@ extension ProviderDatabase {
     ) throws -> ProviderDatabase {
         let path = directory.appending(fileName)
         if let defect = try defect(ofFileAt: path, wasMade: wasMade) { throw ReplicaDamage(defect) }
-        return try ReplicaDatabase.namingDamage(isOpening: true) {
+        return try ReplicaDatabase.namingDamage {
             let store = try ProviderDatabase(at: path, reserve: reserve)
             do {
                 try store.query { db in
