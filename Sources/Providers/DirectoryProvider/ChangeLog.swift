@@ -40,11 +40,7 @@ final class ChangeLog: Sendable {
     private let state = Mutex(State())
     /// Logs what was changed before the call.
     let catchUp = Mutex<(@Sendable () -> Void)?>(nil)
-    private let capacity: Int
-
-    init(capacity: Int = 65_536) {
-        self.capacity = capacity
-    }
+    private static let capacity = 65_536
 
     var anchor: SyncAnchor {
         state.withLock { Self.anchor($0, at: $0.first + $0.places.count) }
@@ -53,8 +49,8 @@ final class ChangeLog: Sendable {
     func append(_ places: [Place]) {
         state.withLock { state in
             state.places += places
-            if state.places.count > capacity {
-                let excess = state.places.count - capacity / 2
+            if state.places.count > Self.capacity {
+                let excess = state.places.count - Self.capacity / 2
                 state.places.removeFirst(excess)
                 state.first += excess
             }
@@ -79,7 +75,7 @@ final class ChangeLog: Sendable {
     /// The file at a path was moved and not deleted.
     func noteMovedAway(_ place: Place) {
         state.withLock { state in
-            if state.movedAway.count < capacity { state.movedAway.insert(place) }
+            if state.movedAway.count < Self.capacity { state.movedAway.insert(place) }
         }
     }
 
@@ -110,7 +106,7 @@ final class ChangeLog: Sendable {
             state.unfound.subtract(found)
             state.unfound.formUnion(lost)
             // Instead of all of them the whole folder is examined.
-            if state.unfound.count > capacity { state = State() }
+            if state.unfound.count > Self.capacity { state = State() }
             guard !found.isEmpty, let position = Self.position(of: changes.anchor, in: state) else {
                 return changes.anchor
             }
