@@ -42,7 +42,7 @@ package final class ProgramProcess: Sendable {
             try? await Task.sleep(for: .seconds(1))
             onEnd(.exited("\(end)"))
         }
-        let rate = LogRate(limit: 100)
+        let rate = LogRate()
         readLines(of: pipes.errors, limit: 1000, cutting: true) { line in
             rate.log(String(decoding: line, as: UTF8.self), in: logger)
         } onEnd: { _ in
@@ -130,23 +130,21 @@ package final class LogRate: Sendable {
         var count = 0
     }
 
-    private let limit: Int
+    private static let limit = 100
     private let state = Mutex(State())
 
-    package init(limit: Int) {
-        self.limit = limit
-    }
+    package init() {}
 
     package func log(_ line: String, in logger: Logger) {
         let minute = Int64(Date.now.timeIntervalSince1970 / 60)
         let (count, dropped) = state.withLock { state in
-            let dropped = state.minute == minute ? 0 : max(0, state.count - limit)
+            let dropped = state.minute == minute ? 0 : max(0, state.count - Self.limit)
             if state.minute != minute { state = State(minute: minute) }
             state.count += 1
             return (state.count, dropped)
         }
         if dropped > 0 { logger.notice("\(dropped) lines of the program were left out") }
-        if count <= limit { logger.notice("\(line)") }
+        if count <= Self.limit { logger.notice("\(line)") }
     }
 }
 

@@ -252,7 +252,7 @@ private final class RcloneOutput: Sendable {
     /// Notified when it has ended.
     let changes = ChangeSignal()
     private let state = Mutex(State())
-    private let rate = LogRate(limit: 100)
+    private let rate = LogRate()
     private let logger: Logger?
     private static let mostLines = 20
 
