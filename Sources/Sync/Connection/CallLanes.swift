@@ -55,13 +55,7 @@ final class CallLanes: Sendable {
     }
 
     /// A process now waits for a call that was made in the background.
-    func promote(_ ticket: Ticket) {
-        let next = state.withLock { state -> [(Waiter, Lane)] in
-            ticket.lane = .foreground
-            return admitWaiting(&state)
-        }
-        for (waiter, lane) in next { waiter.place.give(.success(lane)) }
-    }
+    func promote(_ ticket: Ticket) { change { _ in ticket.lane = .foreground } }
 
     private func enter(_ ticket: Ticket) async throws -> Lane {
         try Task.checkCancellation()
@@ -88,24 +82,26 @@ final class CallLanes: Sendable {
     }
 
     private func leave(_ lane: Lane) {
-        let next = state.withLock { state -> [(Waiter, Lane)] in
+        change { state in
             state.running -= 1
             if lane == .background { state.runningInBackground -= 1 }
-            return admitWaiting(&state)
         }
-        for (waiter, lane) in next { waiter.place.give(.success(lane)) }
     }
 
-    /// Removes the waiters that get a place from the queue.
-    private func admitWaiting(_ state: inout State) -> [(Waiter, Lane)] {
-        var admitted: [(Waiter, Lane)] = []
-        for lane in [Lane.foreground, .background] {
-            while admits(lane, state), let index = state.waiters.firstIndex(where: { $0.ticket.lane == lane }) {
-                take(lane, &state)
-                admitted.append((state.waiters.remove(at: index), lane))
+    /// Changes the state, and gives the waiters a place that get one then.
+    private func change(_ body: (inout State) -> Void) {
+        let admitted = state.withLock { state in
+            body(&state)
+            var admitted: [(waiter: Waiter, lane: Lane)] = []
+            for lane in [Lane.foreground, .background] {
+                while admits(lane, state), let index = state.waiters.firstIndex(where: { $0.ticket.lane == lane }) {
+                    take(lane, &state)
+                    admitted.append((state.waiters.remove(at: index), lane))
+                }
             }
+            return admitted
         }
-        return admitted
+        for (waiter, lane) in admitted { waiter.place.give(.success(lane)) }
     }
 
     private func admits(_ lane: Lane, _ state: State) -> Bool {
