@@ -69,11 +69,6 @@ package struct SocketPlace: Sendable {
 
     /// The status of the file at the path; nil if there is none. Does not follow a link.
     func status() throws(ControlError) -> FileStatus? {
-        do throws(Errno) {
-            return try FileStatus(at: FilePath(path))
-        } catch {
-            guard error != .noSuchFileOrDirectory else { return nil }
-            throw ControlError(.failed, "cannot be examined: \(error)", path: path)
-        }
+        try TrustedDirectory.status(of: path, followsLink: false)
     }
 }

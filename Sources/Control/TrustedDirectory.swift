@@ -61,9 +61,10 @@ package enum TrustedDirectory {
                 + "name another place with YONDER_STATE_DIR, YONDER_CONFIG or YONDER_SOCKET", path: path)
     }
 
-    private static func status(of path: String) throws(ControlError) -> FileStatus? {
+    /// The status of the file at a path; nil if there is none.
+    static func status(of path: String, followsLink: Bool = true) throws(ControlError) -> FileStatus? {
         do throws(Errno) {
-            return try FileStatus(following: FilePath(path))
+            return try followsLink ? FileStatus(following: FilePath(path)) : FileStatus(at: FilePath(path))
         } catch {
             guard error != .noSuchFileOrDirectory else { return nil }
             throw ControlError(.failed, "cannot be examined: \(error)", path: path)
