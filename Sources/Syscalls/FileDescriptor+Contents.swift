@@ -39,6 +39,14 @@ extension FileDescriptor {
         return bytes
     }
 
+    /// The next bytes of a pipe, at most `count`; none at its end and after an error. (read)
+    package func nextBytes(atMost count: Int) -> [UInt8] {
+        let bytes = try? [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            filled = try self.read(into: .init(buffer))
+        }
+        return bytes ?? []
+    }
+
     /// Whether the file has these bytes at an offset. (pread)
     package func holds(_ bytes: RawSpan, at offset: Int64) throws(Errno) -> Bool {
         let own = try readBytes(at: offset, count: bytes.byteCount)

@@ -111,13 +111,7 @@ final class NetworkManager: Sendable {
         let (signs, sign) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let thread = Thread {
             defer { try? output.close() }
-            while true {
-                let bytes = try? [UInt8](unsafeUninitializedCapacity: 1 << 12) { buffer, filled in
-                    filled = try output.read(into: .init(buffer))
-                }
-                guard let bytes, !bytes.isEmpty else { break }
-                sign.yield()
-            }
+            while !output.nextBytes(atMost: 1 << 12).isEmpty { sign.yield() }
             sign.finish()
         }
         thread.stackSize = 1 << 20

@@ -106,11 +106,7 @@ package final class ProgramProcess: Sendable {
         let thread = Thread {
             defer { try? descriptor.close() }
             var lines = LineBuffer(limit: limit, cutting: cutting)
-            while true {
-                let bytes = try? [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, filled in
-                    filled = try descriptor.read(into: .init(buffer))
-                }
-                guard let bytes, !bytes.isEmpty else { break }
+            while case let bytes = descriptor.nextBytes(atMost: 1 << 16), !bytes.isEmpty {
                 guard lines.take(bytes, onLine) else {
                     onEnd(true)
                     return

@@ -194,22 +194,15 @@ final class SFTPSession: Sendable {
 
     // MARK: - Receiving, on threads of their own
 
-    private static func read(_ descriptor: FileDescriptor) -> [UInt8] {
-        let bytes = try? [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, filled in
-            filled = try descriptor.read(into: .init(buffer))
-        }
-        return bytes ?? []
-    }
-
     private func collectErrors() {
-        while case let bytes = Self.read(pipes.errors), !bytes.isEmpty {
+        while case let bytes = pipes.errors.nextBytes(atMost: 1 << 18), !bytes.isEmpty {
             state.withLock { $0.errors = ($0.errors + bytes).suffix(4096) }
         }
     }
 
     private func receive() {
         var buffer = SFTPBuffer()
-        while case let bytes = Self.read(pipes.output), !bytes.isEmpty {
+        while case let bytes = pipes.output.nextBytes(atMost: 1 << 18), !bytes.isEmpty {
             buffer.append(bytes)
             state.withLock { $0.heardAt = .now }
             do {

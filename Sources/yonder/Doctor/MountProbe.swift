@@ -21,9 +21,7 @@ enum MountProbe {
         guard let end = await process.end(within: patience) else { return .hangs }
         guard end != .exited(0) else { return .answers }
         // It has ended, and a line fits into the pipe.
-        let bytes = try? [UInt8](unsafeUninitializedCapacity: 4096) { buffer, filled in
-            filled = try pipes.errors.read(into: .init(buffer))
-        }
-        return String(decoding: bytes ?? [], as: UTF8.self).contains("not connected") ? .isDead : .fails
+        let bytes = pipes.errors.nextBytes(atMost: 4096)
+        return String(decoding: bytes, as: UTF8.self).contains("not connected") ? .isDead : .fails
     }
 }
