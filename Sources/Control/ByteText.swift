@@ -1,4 +1,3 @@
-/// Formats and parses sizes in bytes.
 package enum ByteText {
     private static let units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
 

@@ -19,7 +19,6 @@ package struct CheckReport: Codable, Hashable, Sendable {
     }
 
     package var name: String
-    /// The number of items in the database.
     package var items = 0
     /// The number of directories compared with the remote.
     package var directories = 0

@@ -4,7 +4,6 @@ import Syscalls
 import SystemPackage
 
 package struct ControlClient: Sendable {
-    /// Receives a part of a long result.
     package typealias PartHandler = @Sendable (ControlResult) async throws -> Void
 
     private let path: String
@@ -62,7 +61,6 @@ package struct ControlClient: Sendable {
         }
     }
 
-    /// Whether a process listens on a socket.
     package static func answers(at path: String) async -> Bool { await refusal(at: path) == nil }
 
     /// The error of a connection attempt; nil if a process listens.

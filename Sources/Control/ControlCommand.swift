@@ -111,7 +111,6 @@ package enum ControlResult: Codable, Hashable, Sendable {
 /// Progress of a command, or an event of a domain.
 package struct ControlEvent: Codable, Hashable, Sendable {
     package var path: String
-    /// The number of completed items.
     package var items: Int
     /// The number of completed bytes.
     package var bytes: Int64

@@ -143,8 +143,6 @@ package final class ControlServer: Sendable {
         try? await listener.channel.close()
     }
 
-    // MARK: - Private
-
     private func serve(_ connection: Connection) async {
         do {
             let peer = try await ControlPeer(of: connection.channel)
@@ -173,7 +171,6 @@ package final class ControlServer: Sendable {
         }
     }
 
-    /// Executes one command and writes its messages.
     private func answer(
         _ command: Result<ControlCommand, any Error>, peer: ControlPeer, _ client: LastClient,
         _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>

@@ -13,7 +13,6 @@ package enum DaemonEnvironment {
         names.contains(name) || name.hasPrefix("LC_") || name.hasPrefix("YONDER_")
     }
 
-    /// The variables that the daemon keeps of an environment.
     package static func of(_ environment: [String: String]) -> [String: String] {
         environment.filter { keeps($0.key) }
     }

@@ -1,6 +1,5 @@
 /// A reference to a domain: its name, or a path in its mount.
 package struct DomainReference: Codable, Hashable, Sendable {
-    /// The argument of the command.
     package var text: String
     /// The argument as an absolute path.
     package var path: String

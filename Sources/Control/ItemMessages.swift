@@ -28,7 +28,6 @@ package enum ItemsCommand: Codable, Hashable, Sendable {
     }
 }
 
-/// The result of a command that changes items or the trash.
 package struct ItemsReport<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
     /// The changed items in their new state, without deleted ones. Items deleted from the trash have their last state.
     package var items: [Item] = []

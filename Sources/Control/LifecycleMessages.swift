@@ -1,4 +1,3 @@
-/// The data that is kept when a domain is removed.
 package enum KeptData: String, Codable, Hashable, Sendable, CaseIterable {
     case none
     /// Changes that have not been uploaded.
@@ -30,7 +29,6 @@ package struct RemoveReport: Codable, Hashable, Sendable {
     package var keep: KeptData
     /// The folder with the kept data; null if there is none.
     @ExplicitNull package var directory: String?
-    /// The number of kept files.
     package var files: Int
     package var bytes: Int64
     /// What could not be kept, and why, in words. Nil from an earlier daemon.

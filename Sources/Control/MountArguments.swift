@@ -7,9 +7,7 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var directory: String?
     /// The domain's name; nil for one derived from the directory.
     package var name: String?
-    /// The cache limit in bytes.
     package var cacheLimit: Given<Int64>?
-    /// The polling interval in seconds.
     package var pollSeconds: Given<Double>?
     /// Whether every change fails with EROFS.
     package var isReadOnly: Bool?
@@ -19,9 +17,7 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var waitsForRemote: Bool?
     /// Name patterns that are excluded from sync.
     package var ignoredNames: [String]?
-    /// Whether other users may access the mount.
     package var allowsOthers: Bool?
-    /// Whether device files in the mount can be opened.
     package var allowsDevices: Bool?
     /// Whether set-user-ID and set-group-ID bits and file capabilities in the mount are honoured.
     package var allowsSetID: Bool?

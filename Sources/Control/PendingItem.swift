@@ -28,7 +28,6 @@ package struct PendingItem: Codable, Hashable, Sendable {
 /// A conflict copy: content that was written here while the remote changed the same file.
 package struct ConflictCopy: Codable, Hashable, Sendable {
     package var path: String
-    /// The path of the original file.
     package var original: String
 
     package init(path: String, original: String) {

@@ -32,7 +32,6 @@ package struct UnmountReport: Codable, Hashable, Sendable {
     }
 }
 
-/// The state of the daemon and its mounted domains.
 package struct StatusReport: Codable, Hashable, Sendable {
     package var version = Version.current
     package var daemon: DaemonStatus
@@ -244,7 +243,6 @@ package struct TransferSummary: Codable, Hashable, Sendable {
     }
 }
 
-/// A path that failed.
 package struct Refusal: Codable, Hashable, Sendable {
     package var path: String
     /// The reason for scripts: `unsyncedEdits`, `nonEvictable`, `EBUSY`, `EMLINK`, or the code of a provider's error.

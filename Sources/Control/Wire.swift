@@ -19,7 +19,6 @@ enum AnswerMessage: Codable, Sendable {
 enum Wire {
     /// The protocol version, which must be equal on both sides.
     static let version = 1
-    /// The maximum length of a line in bytes.
     static let longestLine = 16 << 20
 
     static func encode(_ message: some Encodable) throws -> ByteBuffer {

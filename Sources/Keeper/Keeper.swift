@@ -24,7 +24,6 @@ package struct Keeper: ~Copyable {
     private var nextStart: Int?
     private var restarts = 0
     private var wasReady = false
-    /// Whether a signal has come that ends the keeper.
     private var isEnding = false
     /// Whether the service manager starts the next keeper at once, which takes the mounts over.
     private var isHandingOver = false

@@ -200,8 +200,6 @@ extension VolumeFileSystem {
         }
     }
 
-    // MARK: - Private
-
     private func make(
         mode: UInt32, device: UInt32, _ request: Request, parent: NodeID, name: FileName,
         reply: consuming EntryReply

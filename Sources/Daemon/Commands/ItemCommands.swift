@@ -96,8 +96,6 @@ struct ItemCommands: Sendable {
         }
     }
 
-    // MARK: - Private
-
     /// Runs `body` for each path, and collects the items in their new state and the failures.
     private func each(
         _ paths: [String], _ body: (String) async throws -> (DomainHost, ItemIdentifier?)

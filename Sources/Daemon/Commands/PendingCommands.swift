@@ -5,7 +5,6 @@ import Sync
 import Syscalls
 import SystemPackage
 
-/// Executes the commands that wait for pending changes or retry them.
 struct PendingCommands: Sendable {
     let domains: Domains
 

@@ -73,8 +73,6 @@ struct TrashCommands: Sendable {
         }
     }
 
-    // MARK: - Private
-
     /// Runs `body` for each request, and collects the items in their new state and the failures.
     private func each<Item>(
         _ requests: [Item], path: (Item) -> String, _ body: (Item, inout ItemBatch) async throws -> TrashedItem

@@ -138,8 +138,6 @@ extension DomainHost {
         try act(on: identifier) { changes in try changes.items.setTagData(data, of: identifier) }
     }
 
-    // MARK: - Private
-
     private var caller: LocalCaller {
         LocalCaller(
             user: Machine.userIdentifier, group: Machine.groupIdentifier,

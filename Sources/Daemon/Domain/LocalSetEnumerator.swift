@@ -50,8 +50,6 @@ struct LocalSetEnumerator: FileProviderEnumerator {
         }
     }
 
-    // MARK: - Private
-
     private func anchor(at moment: Int64) throws -> SyncAnchor {
         SyncAnchor("\(try name())\(moment)")
     }

@@ -112,8 +112,6 @@ struct PathResolver: Sendable {
         return ([mountpoint] + names).joined(separator: "/")
     }
 
-    // MARK: - Private
-
     private func root() throws -> InodeRecord {
         guard let root = try host.replica.database.inode(.root) else {
             throw ControlError(.failed, "the replica has no root", path: mountpoint)

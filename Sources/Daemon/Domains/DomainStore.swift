@@ -135,7 +135,6 @@ struct DomainStore: Sendable {
 
     // MARK: - Room
 
-    /// How many bytes are free on the disk with the state directory.
     var availableBytes: UInt64 {
         guard let statistics = try? FileSystemStatistics(of: stateDirectory) else { return 0 }
         let bytes = statistics.availableBlocks.multipliedReportingOverflow(by: statistics.blockSize)

@@ -249,8 +249,6 @@ actor Domains {
         await withCheckedContinuation { waitersForEnd.append($0) }
     }
 
-    // MARK: - Private
-
     private func takeOver(_ request: MountRequest, _ previous: PreviousMount) async throws -> DomainHost {
         let directory = store.directory(of: request.name)
         let (logger, policy, ignoredNames, catalog, metered) = (logger, policy, ignoredNames, catalog, metered)

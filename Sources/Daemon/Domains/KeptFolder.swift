@@ -59,8 +59,6 @@ final class KeptFolder {
     /// Removes what was not published.
     func discard() { try? Self.remove(work) }
 
-    // MARK: - Private
-
     private static let prefix = ".yonder-keeping-"
     private static let lockName = "lock"
     private static let names = ["files", "trash", "recovered", "manifest.json"]

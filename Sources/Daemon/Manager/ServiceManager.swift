@@ -122,7 +122,6 @@ package struct InheritedMount: Hashable, Sendable {
         ("device-\(number)", "handles-\(number)", "missed-\(number)")
     }
 
-    /// Removes what the service manager has stored of a mount.
     package static func remove(_ number: UInt32, from manager: ServiceManager) {
         let names = names(number)
         manager.remove(names.device)

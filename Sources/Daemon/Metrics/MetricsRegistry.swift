@@ -21,7 +21,6 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
 
     package init() {}
 
-    /// All families with their present values.
     var families: [MetricFamily] {
         let (counters, gauges, histograms) = state.withLock { ($0.counters, $0.gauges, $0.histograms) }
         var families: [String: MetricFamily] = [:]

@@ -65,7 +65,6 @@ final class ImageScaler: Sendable {
         self.logger = logger
     }
 
-    /// Whether the program is installed.
     var isAvailable: Bool { isInstalled(Self.program) }
 
     private func isInstalled(_ program: String) -> Bool {

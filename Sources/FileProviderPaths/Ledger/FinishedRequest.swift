@@ -16,7 +16,6 @@ package struct FinishedRequest: Sendable {
 }
 
 extension [FinishedRequest] {
-    /// What is known of a path.
     func latest(_ path: [UInt8]) -> FinishedRequest? {
         let index = position(of: path, by: \.path)
         return index < count && self[index].path == path ? self[index] : nil

@@ -143,7 +143,6 @@ package final class OperationLedger: Sendable {
 
     // MARK: - Moves
 
-    /// The moves that may have been made.
     package var moves: PossibleMoves { locked.withLock { $0.state.moves } }
 
     package func settle(_ move: LedgerState.Move, isMade: Bool) {

@@ -1,6 +1,5 @@
 import FileProvider
 
-/// A remote that makes thumbnails of its files.
 package protocol ThumbnailRemote: PathRemote {
     /// Whether it does, as far as is known now.
     var hasThumbnails: Bool { get }

@@ -11,7 +11,6 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
     }
 }
 
-/// Throws if a condition is false.
 func expect(_ condition: Bool, _ otherwise: @autoclosure () -> String) throws {
     if !condition { throw ConformanceFailure(otherwise()) }
 }

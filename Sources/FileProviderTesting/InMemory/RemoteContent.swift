@@ -26,8 +26,6 @@ public enum RemoteContent: Hashable, Sendable {
         }
     }
 
-    // MARK: - Private
-
     private static let block: Int64 = 4096
     /// 0, 1, … 255, 0, …: a block is a stretch of it, which is copied and not computed byte by byte.
     private static let ramp = (0..<block + 256).map { UInt8(truncatingIfNeeded: $0) }

@@ -102,8 +102,6 @@ extension RemoteTree {
             AppliedChange(kind: .delete, identifier: identifier, sentIdentifier: identifier, fields: [], size: nil))
     }
 
-    // MARK: - Private
-
     private func isInTrash(_ item: FileProviderItem) -> Bool {
         var parent = item.parentItemIdentifier
         while parent != .trashContainer {

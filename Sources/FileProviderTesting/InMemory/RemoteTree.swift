@@ -20,7 +20,6 @@ public struct RemoteTree: Sendable {
     private var life = 1
     /// The items created from templates: a repeated creation returns the same item.
     var made: [ItemIdentifier: ItemIdentifier] = [:]
-    /// Whether new items can be trashed.
     var hasTrash = false
     /// The changes that were made through a provider and applied, oldest first, without recognized items.
     public internal(set) var applied: [AppliedChange] = []
@@ -215,8 +214,6 @@ public struct RemoteTree: Sendable {
         let page = rest.prefix(max(1, size))
         return (page.map(\.item), page.count < rest.count ? page.last?.serial : nil)
     }
-
-    // MARK: - Private
 
     private func anchor(at position: Int) -> SyncAnchor { SyncAnchor("\(life).\(position)") }
 

@@ -31,7 +31,6 @@ struct ConcurrencyLimit: Sendable {
         var since: Instant
     }
 
-    /// The highest limit.
     let most: Double
     private var exact: Double
     /// Until the first overload, each quick response raises the limit by one, as in TCP's slow start.

@@ -68,7 +68,6 @@ struct UploadStream: AsyncSequence, Sendable {
     }
 }
 
-/// The local error that aborted an upload.
 final class UploadFailure: Sendable {
     private let first = Mutex<(any Error)?>(nil)
 

@@ -79,7 +79,6 @@ struct ItemChangeResult: Decodable, Sendable {
     var item: ProgramItem?
     var stillPending: [String]?
     var shouldFetchContent: Bool?
-    /// Why the remote refuses the item.
     var refused: String?
 }
 

@@ -9,7 +9,6 @@ extension ProgramFailure {
         .malformedResponse, .providerDomainTemporarilyUnavailable, .syncAnchorExpired,
     ]
 
-    /// The error for the system.
     func error() -> FileProviderError {
         guard let code, Self.codes.contains(code) else {
             let unknown = data?.code.map { " with '\($0)', which is no code for this call" } ?? ""

@@ -12,10 +12,8 @@ actor ProgramHost {
         var environment: @Sendable () -> [String: String]
         var parameters: @Sendable () -> InitializeParameters
         var inactivityLimit: Duration
-        /// The directory of content files.
         var directory: FilePath
         var logger: Logger
-        /// Called with what the program says on its own.
         var onNotice: @Sendable (ProgramNotice) -> Void = { _ in }
         /// Called with what the program declares at each start.
         var onStart: @Sendable (InitializeResult) throws -> Void = { _ in }

@@ -36,7 +36,6 @@ struct ProgramItem: Codable, Hashable, Sendable {
         "allowsEvicting": .allowsEvicting, "allowsExcludingFromSync": .allowsExcludingFromSync,
     ]
 
-    /// The item for the program.
     init(_ item: FileProviderItem) {
         itemIdentifier = item.itemIdentifier.rawValue
         parentItemIdentifier = item.parentItemIdentifier.rawValue

@@ -140,7 +140,6 @@ final class ProgramSession: Sendable {
         call.continuation.resume(throwing: FileProviderError(.userCancelled))
     }
 
-    /// Takes a line of the program's output.
     private func take(_ line: [UInt8]) {
         let header: ProgramHeader
         do {

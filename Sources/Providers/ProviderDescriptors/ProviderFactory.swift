@@ -1,7 +1,6 @@
 import FileProvider
 import Logging
 
-/// Makes the providers of one kind of remote.
 package protocol ProviderFactory: Sendable {
     var descriptor: ProviderDescriptor { get }
 

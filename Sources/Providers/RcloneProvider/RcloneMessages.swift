@@ -12,7 +12,6 @@ struct RcloneItem: Decodable, Sendable {
     var Size: Int64
     var ModTime: String?
     var IsDir: Bool
-    /// The backend's identifier.
     var ID: String?
     /// The identifier below a wrapper such as `crypt`.
     var OrigID: String?

@@ -146,7 +146,6 @@ extension SFTPReply {
         return names
     }
 
-    /// The numbers of an extended reply.
     func numbers(_ count: Int) throws -> [UInt64] {
         var reader = try reader(of: SFTPMessage.extendedReply)
         var numbers: [UInt64] = []

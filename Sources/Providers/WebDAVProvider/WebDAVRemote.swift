@@ -142,7 +142,6 @@ extension WebDAVRemote: ReportingRemote {
 }
 
 extension WebDAVRemote: TrashingRemote {
-    /// The trash of the connected server.
     private func trash() async throws -> TrashContents {
         try await server.connect()
         return server.trash

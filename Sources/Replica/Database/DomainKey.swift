@@ -5,7 +5,6 @@ import GRDB
 package enum DomainKey: String, Sendable, CaseIterable {
     /// Where the remote is, as the user named it.
     case source
-    /// Where the domain was mounted last.
     case mountpoint
     /// How the domain is mounted, as JSON.
     case options
@@ -26,7 +25,6 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case bootIdentifier
     /// Whether it was closed in order since.
     case wasClosed
-    /// Whether the provider can trash.
     case hasTrash
     /// Whether a provider follows the sets of materialized and pending items: their histories are kept from then on.
     case setsAreFollowed
@@ -40,7 +38,6 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case changesWritten
     /// The names that are never sent, separated by slashes, as they were applied last.
     case ignoredNames
-    /// Whether the domain was read-only when it was mounted last.
     case wasReadOnly
     /// Whether the provider's store was made: a missing file is damage from then on.
     case hasProviderStore

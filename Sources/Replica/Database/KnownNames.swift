@@ -30,7 +30,6 @@ struct KnownNames {
         directories[directory]?.era == era
     }
 
-    /// Whether a directory is known not to have a name.
     func lacks(_ name: [UInt8], in directory: InodeNumber, _ era: NameEra) -> Bool {
         guard let names = directories[directory], names.era == era, let all = names.all else { return false }
         return !all.contains(name)

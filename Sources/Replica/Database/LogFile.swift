@@ -5,7 +5,6 @@ import SystemPackage
 /// A file of records (``RecordWriter``) behind a header that says of which database it is.
 struct LogFile: Sendable {
     private let file: FileDescriptor
-    /// Where records begin.
     private let begin: Int64
     /// Bytes that are used.
     private(set) var size: Int64

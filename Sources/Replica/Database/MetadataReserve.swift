@@ -134,8 +134,6 @@ final class MetadataReserve: Sendable {
         }
     }
 
-    // MARK: - Private
-
     private func release() {
         isLow.store(true, ordering: .relaxed)
         isReleased.store(true, ordering: .releasing)

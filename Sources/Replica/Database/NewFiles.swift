@@ -32,7 +32,6 @@ final class NewFiles: Sendable {
     struct Ticket: Sendable {
         /// Where the check for the file's name begins.
         fileprivate let point: QueryPoint
-        /// The inode number that is reserved for the file.
         let number: InodeNumber
 
         var era: NameEra { point.era }

@@ -192,8 +192,6 @@ final class UncommittedChanges: Sendable {
         state.withLock { $0.isApplied = false }
     }
 
-    // MARK: - Private
-
     private func append(_ statements: [RecordedStatement]) throws {
         guard !statements.isEmpty else { return }
         try state.withLock { state in
@@ -204,7 +202,6 @@ final class UncommittedChanges: Sendable {
         }
     }
 
-    /// Takes the change back that has failed.
     private func takeBack(to size: Int64, hasChanged: Bool, hasSavepoint: Bool, in db: Database) {
         if db.isInsideTransaction {
             if hasSavepoint {

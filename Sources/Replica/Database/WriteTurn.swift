@@ -1,7 +1,6 @@
 import FileProvider
 import GRDB
 
-/// The changes that a writing transaction may make.
 enum WriteReach: Sendable {
     /// Anything.
     case everything

@@ -23,7 +23,6 @@ extension Replica {
 }
 
 extension ReplicaDatabase {
-    /// How many bytes of content are here.
     package func localBytes() throws -> Int64 {
         try readCommitted { db in
             try db.one(

@@ -74,8 +74,6 @@ package struct Keeping {
         return summary
     }
 
-    // MARK: - Private
-
     private mutating func keep(
         _ top: InodeNumber, at topPath: String, _ writer: ManifestWriter, _ progress: (KeptSummary) -> Void
     ) throws {

@@ -175,8 +175,6 @@ package struct ItemActions: LocalPart {
         return .root
     }
 
-    // MARK: - Private
-
     /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never
     ///   listed need not be.
     private func removeTree(

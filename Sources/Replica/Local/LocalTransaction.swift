@@ -57,7 +57,6 @@ final class LocalTransaction: ReplicaTransaction {
     }
 }
 
-/// Changes of one subject in a local transaction.
 protocol LocalPart: TransactionPart where Transaction == LocalTransaction {}
 
 extension LocalPart {

@@ -238,7 +238,6 @@ struct Recovery {
 
 /// The queries of an opening. Each reads an index of few rows. (``Schema``)
 extension Recovery {
-    /// Inodes that have names and a count of 0 links.
     static let namedWithoutLinks = """
         SELECT number FROM inode
         WHERE linkCount = 0 AND EXISTS (SELECT 1 FROM item WHERE item.inode = inode.number)

@@ -1,7 +1,6 @@
 /// Something that a check has found to be wrong.
 package struct CheckFinding: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable {
-        /// The database file itself.
         case database
         /// Rows that contradict each other: orphans, circles, names that come twice, wrong counts.
         case tree

@@ -43,7 +43,6 @@ package struct InodeRecord: Hashable, Sendable {
     package var contentVersion: [UInt8]
     /// Changes whenever the local content is begun anew, so that a transfer that lost its file cannot record anything.
     package var contentGeneration: Int64
-    /// How many bytes of content are here.
     package var localBytes: Int64
     /// For a file that may be being written: what its content file's stamp was when it was compared last.
     package var contentStamp: Int64?

@@ -28,7 +28,6 @@ package struct LocalAttributes: Hashable, Sendable {
     var changesWhatTheRemoteHas: Bool { permissions != nil || owner != nil || group != nil || modifiedAt != nil }
 }
 
-/// The process that makes a local change.
 package struct LocalCaller: Hashable, Sendable {
     package var user: UInt32
     package var group: UInt32

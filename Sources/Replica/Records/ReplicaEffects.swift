@@ -38,7 +38,6 @@ package enum KernelInvalidation: Hashable, Sendable {
     /// A name that a file had and has no more. The kernel lets the file go; after ``entry(parent:name:)`` it would keep it until the
     /// name is looked up, and with it the content of one that was removed elsewhere.
     case departedFile(parent: InodeNumber, name: String)
-    /// A name whose item was deleted.
     case deletion(parent: InodeNumber, child: InodeNumber, name: String)
     case attributes(InodeNumber)
     /// The attributes and the cached bytes, or cached listing, of an inode.

@@ -8,7 +8,6 @@ package enum Exclusion: Int, Hashable, Sendable {
     case name = 2
 }
 
-/// Why an inode has no name.
 enum NamelessReason: Int64, Sendable {
     /// Its name was removed here, or given to another inode, while it was in use and its content was not all here.
     case removed = 1

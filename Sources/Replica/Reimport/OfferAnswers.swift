@@ -116,8 +116,6 @@ package struct OfferAnswers: RemotePart {
         try ShownNames(transaction: transaction).restoreNames()
     }
 
-    // MARK: - Private
-
     private enum Verdict {
         /// It is the item, and newer there, or nothing of it is here.
         case theirs

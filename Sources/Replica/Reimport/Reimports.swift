@@ -9,7 +9,6 @@ package struct ReimportRequest: Hashable, Sendable {
     package var requestedAt: FileTimestamp
 }
 
-/// How far the reimports under way are.
 package struct ReimportProgress: Hashable, Sendable {
     /// How many items the provider has taken, or given up.
     package var done: Int

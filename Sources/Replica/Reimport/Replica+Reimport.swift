@@ -196,7 +196,6 @@ struct ReimportMarking {
 }
 
 extension Database {
-    /// The newest reimport that is not complete.
     func reimportRound() throws -> Int64? {
         try one("SELECT MAX(id) FROM reimport WHERE isComplete = 0", [], { $0[0] as Int64? }) ?? nil
     }

@@ -50,8 +50,6 @@ package struct Placement: RemotePart {
         "the remote has an item that cannot be shown: '\(item.filename)' (\(item.itemIdentifier)): \(reason)"
     }
 
-    // MARK: - Private
-
     private func insert(_ item: FileProviderItem, parent: InodeNumber?, as number: InodeNumber? = nil) throws {
         let isTrashed = try trash.isForTrash(item)
         let parent = isTrashed ? try trash.directory(for: nil) : parent

@@ -4,7 +4,6 @@ import GRDB
 
 /// The listings of directories: dataless, partial while it is under way, materialized; and what has to be compared.
 extension Database {
-    /// Begins the listing of a directory that is not materialized.
     func beginListing(of directory: InodeNumber) throws {
         try run("UPDATE inode SET content = \(content: .partial) WHERE number = ?", [directory.rawValue])
     }

@@ -2,7 +2,6 @@ import GRDB
 
 /// The place of a directory in relation to the trash.
 enum TrashArea: Hashable, Sendable {
-    /// Not in the trash.
     case outside
     /// Among the trash's own files, which stay on this machine.
     case local

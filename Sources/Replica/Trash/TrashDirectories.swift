@@ -134,8 +134,6 @@ struct TrashDirectories {
         return item.inode.linkCount <= 1 ? item.inode.number : nil
     }
 
-    // MARK: - Private
-
     private mutating func directory(
         _ name: String, in parent: InodeNumber, _ role: TrashRole, _ user: UInt32, _ group: UInt32
     ) throws -> InodeNumber {

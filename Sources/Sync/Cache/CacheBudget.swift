@@ -248,8 +248,6 @@ actor CacheBudget {
     private static let longestPauseOfWriters = Duration.seconds(30)
     private static let longestRest = Duration.seconds(1)
 
-    // MARK: - Private
-
     /// Frees the blocks of what was removed or evicted, which it has until that is on the disk.
     private func deleteRemoved() async {
         try? await BlockingWork.run { [replica] in try replica.database.deleteWithdrawnFiles() }

@@ -1,7 +1,6 @@
 import FileProvider
 import Replica
 
-/// Takes in batches of changes that a provider reports.
 struct ChangeBatches: SyncPart {
     let context: SyncContext
     let request: FileProviderRequest

@@ -49,7 +49,6 @@ final class ClosedFileChanges: SyncPart {
         await settle()
     }
 
-    /// Takes in what waits now.
     func settle() async {
         let closed = state.withLock { state in
             defer { (state.waiting, state.isScheduled, state.lastSettled) = ([], false, .now) }

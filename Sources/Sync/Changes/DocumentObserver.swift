@@ -52,8 +52,6 @@ actor DocumentObserver: SyncPart {
         observed = [:]
     }
 
-    // MARK: - Private
-
     /// Starts and ends observations.
     ///
     /// - Returns: whether any file is still open.

@@ -185,8 +185,6 @@ final class RefreshSchedule: Sendable {
         return Backoff(first: shortest, longest: max(shortest, pauseWhileBrowsing)).pause(after: count)
     }
 
-    // MARK: - Private
-
     /// A round that failed is repeated after a pause, whatever the polling and the failure: without a signal nothing else would ask
     /// again. While the remote is unreachable, the probe does. One that will hardly succeed is repeated less and less often, and takes no
     /// larger share of the time than polling. Polls wait for that, too.

@@ -4,7 +4,6 @@ import SystemPackage
 
 package struct RemoteCheckReport: Sendable {
     package var findings: [CheckFinding] = []
-    /// How many directories were compared.
     package var directories = 0
     /// How many files were compared byte by byte.
     package var files = 0

@@ -25,7 +25,6 @@ final class CallLanes: Sendable {
 
     private struct Waiter {
         var ticket: Ticket
-        /// The lane whose place the call gets.
         let place = OneShot<Lane>()
     }
 

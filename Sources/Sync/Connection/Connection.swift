@@ -16,7 +16,6 @@ package final class Connection: Sendable {
 
     /// Why no calls are made, whatever the remote is like.
     package enum Pause: Hashable, Sendable {
-        /// The user has paused the domain.
         case user
         /// The network connection of this machine is metered, and the domain waits for another.
         case metered

@@ -111,8 +111,6 @@ actor Listings: SyncPart {
         for listing in active.values { listing.task?.cancel() }
     }
 
-    // MARK: - Private
-
     private func wait(
         for number: InodeNumber, beyond: Int64?, isComparing: Bool = false, request: FileProviderRequest
     ) async throws {

@@ -4,7 +4,6 @@ import Replica
 /// Lists a directory and all directories below it that are not listed yet, several at once.
 struct RecursiveListing: Sendable {
     let replica: Replica
-    /// Lists a directory.
     let list: @Sendable (InodeNumber) async throws(FileProviderError) -> Void
 
     private static let atOnce = 8
@@ -26,7 +25,6 @@ struct RecursiveListing: Sendable {
         }
     }
 
-    /// Lists a directory.
     private func subdirectories(of directory: InodeNumber) async throws -> [InodeNumber] {
         do throws(FileProviderError) {
             try await list(directory)

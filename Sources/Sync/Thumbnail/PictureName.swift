@@ -4,7 +4,6 @@ package enum PictureName {
     private static let scaled: Set<String> = ["gif", "jpg", "jpeg", "jpe", "png", "webp"]
     private static let others: Set<String> = ["avif", "bmp", "heic", "jxl", "svg", "tif", "tiff"]
 
-    /// Whether it is a picture.
     package static func isPicture(_ name: String) -> Bool {
         suffix(name).map { withThumbnail.contains($0) || scaled.contains($0) || others.contains($0) } == true
     }

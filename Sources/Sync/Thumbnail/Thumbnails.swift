@@ -3,9 +3,7 @@ import Replica
 import Synchronization
 import Syscalls
 
-/// What was found for a file.
 package enum ThumbnailOutcome: Sendable {
-    /// An image file.
     case image([UInt8])
     /// This version of the file has no thumbnail.
     case none

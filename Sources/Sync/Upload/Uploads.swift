@@ -140,8 +140,6 @@ actor Uploads: SyncPart {
         await running[operation]?.value
     }
 
-    // MARK: - Private
-
     private static let checkInterval = Duration.milliseconds(5)
     private static let shortestPause = Duration.milliseconds(20)
     private static let planSize = 512

@@ -55,7 +55,6 @@ final class ForegroundMount: Sendable {
         }
     }
 
-    /// Whether a signal ends this process.
     var isInterrupted: Bool { reaction.withLock { $0 == .none } }
 
     /// Waits until the domain is unmounted, and unmounts it on a signal. Then ends the daemon.

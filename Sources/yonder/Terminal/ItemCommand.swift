@@ -10,7 +10,6 @@ protocol ItemCommand: AsyncParsableCommand {
     var output: OutputOptions { get }
 }
 
-/// An item command whose arguments are paths in mounts.
 protocol ItemListCommand: ItemCommand {
     var items: ItemArguments { get }
 }

@@ -41,7 +41,6 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
         Output.write(isEmpty ? "[]\n" : "\n]\n", to: .standardOutput)
     }
 
-    /// Whether no element was added.
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
 
     private func addTable(_ elements: [Element]) {

@@ -2,7 +2,6 @@ import ArgumentParser
 import Control
 import Syscalls
 
-/// The options of every command that prints.
 struct OutputOptions: ParsableArguments {
     @Flag(help: "Print JSON, for scripts.")
     var json = false

@@ -37,7 +37,6 @@ struct Output: Sendable {
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
-    /// Prints a diagnostic to standard error.
     static func complain(_ text: String) {
         write(diagnostic(text), to: .standardError)
     }

@@ -1,7 +1,6 @@
 import Control
 import Foundation
 
-/// A question that the user answers with yes or no.
 enum Question {
     /// Whether questions and answers go through a terminal.
     static var canBeAsked: Bool { Terminal.isStandardInput && Terminal.isStandardError }

@@ -55,7 +55,6 @@ struct SecretPrompt {
         case interrupted
     }
 
-    /// Reads a line that the user may correct.
     private func line() -> Answer {
         var bytes: [UInt8] = []
         while let byte = (try? terminal.read(upToCount: 1))?.first {

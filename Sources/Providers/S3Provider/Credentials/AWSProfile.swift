@@ -38,7 +38,6 @@ package struct AWSProfile: Sendable {
         return S3Credentials(accessKeyID: key, secretAccessKey: secret, sessionToken: settings["aws_session_token"])
     }
 
-    /// Whether the profile says with which credentials its role is assumed.
     var hasRoleSource: Bool { settings["source_profile"] != nil || settings["credential_source"] != nil }
 
     /// The settings of a section such as `[sso-session NAME]`; nil if there is none.

@@ -23,7 +23,6 @@ final class WebDAVClient: Sendable {
 
     var host: String { root.url.host }
 
-    /// A response with status 401.
     private struct Unauthorized: Error {
         var head: HTTPResponseHead
     }

@@ -1,4 +1,3 @@
-/// A user name and a password.
 package struct WebDAVCredentials: Hashable, Sendable, CustomStringConvertible {
     package var user: String
     package var password: String
