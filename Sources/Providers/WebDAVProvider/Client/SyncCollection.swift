@@ -35,12 +35,13 @@ struct SyncCollection: Sendable {
     let token: String
 
     private var body: [UInt8] {
-        let escaped = token.reduce(into: "") { text, character in
-            switch character {
+        // By scalars: `&` with a combining mark is one character.
+        let escaped = token.unicodeScalars.reduce(into: "") { text, scalar in
+            switch scalar {
             case "&": text += "&amp;"
             case "<": text += "&lt;"
             case ">": text += "&gt;"
-            default: text.append(character)
+            default: text.unicodeScalars.append(scalar)
             }
         }
         return Array(
