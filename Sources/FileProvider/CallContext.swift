@@ -26,7 +26,8 @@ package final class CallContext: Sendable {
     /// Whether a process waits for the call; may change during the call.
     package var isUrgent: Bool { urgency() }
 
-    /// The call waits for a connection, or for what another call does; meanwhile it is not expected to make progress.
+    /// The call waits for a connection, for what another call does, or for a server that stores a large upload; meanwhile it is not
+    /// expected to make progress.
     package func beginWaiting() { wait(true) }
 
     package func endWaiting() { wait(false) }
@@ -40,6 +41,7 @@ package final class CallContext: Sendable {
         return try await body()
     }
 
-    /// The remote has answered a request. A call may make many of them, so a slow server is not one that makes no progress.
+    /// The remote has answered a request, or takes more of one. A call may make many of them, so a slow server is not one that makes
+    /// no progress.
     package func noteAnswer() { answered() }
 }

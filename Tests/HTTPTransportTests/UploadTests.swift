@@ -64,6 +64,37 @@ import TestSupport
         }
     }
 
+    private final class Waits: Sendable {
+        let all = Mutex<[Bool]>([])
+    }
+
+    @Test("HTTP-1: a server has time to store large content before it responds, and the call is not watched meanwhile")
+    func storingIsNoStall() async throws {
+        let waits = Waits()
+        let context = CallContext(
+            isUrgent: { true }, wait: { isWaiting in waits.all.withLock { $0.append(isWaiting) } })
+        try await withServer({ _, configuration in
+            configuration.stallTimeout = .milliseconds(600)
+            configuration.storageRate = 50_000
+        }) { server, transport in
+            try await withSource(500_000) { source in
+                var request = HTTPRequest("PUT", try server.at("/think?seconds=2"))
+                request.body = .content(source)
+                let large = request
+                let status = try await CallContext.$current.withValue(context) {
+                    try await transport.send(large).status
+                }
+                #expect(status == 200)
+                request.url = try server.at("/think?seconds=20")
+                request.body = .content(source, 0..<20_000)
+                let small = request
+                #expect(await failureCode { _ = try await transport.send(small) } == .timedOut)
+            }
+        }
+        let seen = waits.all.withLock { $0 }
+        #expect(seen == [true, false])
+    }
+
     @Test func anEarlyRefusalIsRead() async throws {
         try await withServer { server, transport in
             try await withSource(1_000_000) { source in

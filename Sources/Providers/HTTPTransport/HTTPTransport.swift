@@ -21,6 +21,9 @@ package final class HTTPTransport: Sendable {
         package var connectTimeout: Duration = .seconds(10)
         /// The time without a moved byte in either direction after which a request fails.
         package var stallTimeout: Duration = .seconds(30)
+        /// The number of bytes of a body that a server stores in a second, at least. A server, or a proxy in front of it, may copy all
+        /// that it has received before it responds; it has at least ``stallTimeout`` for that, and at most ten minutes.
+        package var storageRate: Int64 = 5_000_000
         package var retries = Retries()
         package var redirects = 5
         package var userAgent = "yonder"
@@ -129,26 +132,33 @@ package final class HTTPTransport: Sendable {
         _ request: HTTPRequest, from origin: HTTPURL, _ attempt: Int, redirects: Int, _ pass: CallGate.Pass,
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
     ) async throws -> Outcome<Value> {
-        let movement = Movement()
-        let limit = request.patience ?? configuration.stallTimeout
-        return try await withThrowingTaskGroup(of: Outcome<Value>?.self) { group in
+        let movement = Movement(
+            limit: request.patience ?? configuration.stallTimeout, storageRate: configuration.storageRate)
+        return try await withThrowingTaskGroup(of: Outcome<Value>.self) { group in
             group.addTask {
                 try await self.perform(
                     request, from: origin, attempt, redirects: redirects, movement, pass, receiving: receive)
             }
             group.addTask {
-                try await movement.waitForStall(of: limit)
-                return nil
+                let time = try await movement.waitForStall()
+                throw Stall(time: time)
             }
             defer { group.cancelAll() }
-            guard let first = try await group.next(), let outcome = first else {
+            do {
+                guard let outcome = try await group.next() else { throw CancellationError() }
+                return outcome
+            } catch let stall as Stall {
                 pass.noteOverload()
                 throw TransportFailure(
-                    FileProviderError(.timedOut, "\(request.url.host) makes no progress: nothing moved for \(limit)"),
+                    FileProviderError(
+                        .timedOut, "\(request.url.host) makes no progress: nothing moved for \(stall.time)"),
                     isBroken: false)
             }
-            return outcome
         }
+    }
+
+    private struct Stall: Error {
+        var time: Duration
     }
 
     private func perform<Value: Sendable>(
@@ -161,6 +171,7 @@ package final class HTTPTransport: Sendable {
         let upload = UploadFailure()
         let response: HTTPClientResponse
         do {
+            defer { movement.endStorage() }
             response = try await clients.client(for: request.url)
                 .execute(outgoing(request, movement, upload), deadline: .distantFuture)
         } catch {
@@ -170,7 +181,6 @@ package final class HTTPTransport: Sendable {
             if failure.error.code == .serverUnreachable { pass.noteOverload() }
             throw failure
         }
-        movement.note()
         var fields = HTTPFields()
         for (name, value) in response.headers { fields.add(name, value) }
         let head = HTTPResponseHead(status: Int(response.status.code), fields: fields, url: request.url)

@@ -40,7 +40,10 @@ struct UploadStream: AsyncSequence, Sendable {
             stream.movement.pause()
             defer { stream.movement.resume() }
             do {
-                guard let bytes = try await piece() else { return nil }
+                guard let bytes = try await piece() else {
+                    stream.movement.noteSent(count)
+                    return nil
+                }
                 count += Int64(bytes.count)
                 return ByteBuffer(bytes: bytes)
             } catch {
