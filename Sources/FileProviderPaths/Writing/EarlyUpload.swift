@@ -28,6 +28,8 @@ package final class EarlyUpload: Sendable {
     /// In bytes.
     private let piece: Int
     private let digest: @Sendable ([UInt8]) -> [UInt8]
+    /// The call that sends it.
+    private let context = CallContext.current
     private let state = Mutex(State())
     private let response = OneShot<Bool>()
     /// The upload is aborted when there is no new content for this time.
@@ -93,6 +95,8 @@ package final class EarlyUpload: Sendable {
         // Reading the end confirms that the content, also the compared pieces, is of one generation.
         let bytes = try await BlockingWork.run { try source.read(at: position, count: Int(count)) }
         try await source.pace(count)
+        // Reading the source is progress of the call that completes the upload only.
+        context?.noteAnswer()
         state.withLock { $0.position += count }
         return bytes
     }
@@ -177,7 +181,9 @@ extension ContentSource {
             growing?.giveUp()
             return nil
         }
-        if await upload.finish(with: self) { return upload.hidden }
+        // The call that sends it is watched.
+        let isSent = await CallContext.waiting { await upload.finish(with: self) }
+        if isSent { return upload.hidden }
         try Task.checkCancellation()
         // Content that was written meanwhile is not sent at all.
         try confirm()
