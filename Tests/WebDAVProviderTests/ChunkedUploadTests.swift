@@ -67,6 +67,21 @@ struct ChunkedUploadTests {
         }
     }
 
+    @Test("DAV-24: a file with a date that the server refuses is uploaded, and the date stays here")
+    func earlyDates() async throws {
+        try await run { remote, session, directory in
+            for (name, content) in [("small", [1, 2]), ("large", bytes)] as [(String, [UInt8])] {
+                for seconds in [-5, 86_400] as [Int64] {
+                    var template = ProviderSession.template("\(name) \(seconds)")
+                    template.contentModificationDate = FileTimestamp(seconds: seconds)
+                    let made = try await session.create(template, content: content, fields: .contentModificationDate)
+                    #expect(made.stillPending == [.contentModificationDate])
+                    #expect(try await remote.content(of: "\(name) \(seconds)") == Data(content))
+                }
+            }
+        }
+    }
+
     @Test("DAV-17: one that was broken off goes on with the chunk at which it was, also in the next daemon")
     func goesOn() async throws {
         try await run { remote, session, directory in

@@ -267,10 +267,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 405
         if root.size() + len(content) > QUOTA:
             return 507
+        if self.is_too_early():
+            return 500
         node = nodes[-1] if nodes else parents[-1].children.setdefault(names[-1], Node())
         node.content, node.modified = content, int(self.headers.get("X-OC-MTime", time.time()))
         self.touch(parents + [node])
         return 204 if nodes else 201
+
+    def is_too_early(self):
+        """Whether Nextcloud's MtimeSanitizer refuses the date."""
+        return int(self.headers.get("X-OC-MTime", time.time())) <= 24 * 60 * 60
 
     def is_hit(self, fault):
         """Whether a fault is meant for this request, and from then on for no other."""
@@ -436,6 +442,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.answer(412)
             if root.size() + len(content) > QUOTA:
                 return self.answer(507)
+            if self.is_too_early():
+                return self.answer(500)
             node = nodes[-1] if nodes else parents[-1].children.setdefault(names[-1], Node())
             node.content, node.modified = content, int(time.time())
             fields = {}

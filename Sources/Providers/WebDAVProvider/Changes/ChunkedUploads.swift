@@ -73,7 +73,7 @@ final class ChunkedUploads: Sendable {
             "Destination": target.description, "OC-Total-Length": String(contents.size),
             "Overwrite": condition == .absent ? "F" : "T",
         ]
-        if let date = attributes.contentModificationDate { fields["X-OC-Mtime"] = String(date.seconds) }
+        fields["X-OC-MTime"] = attributes.secondsWithContent.map { String($0) }
         let earlierEnd = upload.record.isMovedUntil
         func takeBack() throws {
             upload.record.isMovedUntil = earlierEnd
@@ -253,6 +253,15 @@ final class ChunkedUploads: Sendable {
         for record in journal.records where ChunkJournal.now - record.begun > Self.lifetime {
             await abandon(record, in: uploads)
         }
+    }
+}
+
+extension RemoteAttributes {
+    /// The date that ownCloud and Nextcloud take with the content, in seconds since 1970. Nextcloud answers 500 for a date of the first
+    /// day of 1970 or before (`MtimeSanitizer`): such a date stays here.
+    var secondsWithContent: Int64? {
+        guard let seconds = contentModificationDate?.seconds, seconds > 86_400 else { return nil }
+        return seconds
     }
 }
 

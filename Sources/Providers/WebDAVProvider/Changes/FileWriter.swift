@@ -150,14 +150,13 @@ struct FileWriter: Sendable {
             fields = ETag.condition(.match, etag, of: client.root.url(of: path))
         }
         if contents.size < ChunkedUploads.smallest { await chunkedUploads.abandon(uploadTo: path) }
-        // These servers take the date with the content, in seconds.
-        if let date = attributes.contentModificationDate { fields["X-OC-MTime"] = String(date.seconds) }
+        fields["X-OC-MTime"] = attributes.secondsWithContent.map { String($0) }
         // Another client may have written as many bytes in the same second.
         let bytes = contents.size <= LostUploads.mostBytes ? try await Self.bytes(of: contents) : nil
         let recheck = fields.isEmpty ? changes.recheck(condition, at: path, toSend: contents, bytes) : nil
         let mark =
             bytes.map { LostUploads.digest(of: $0) }
-            ?? attributes.contentModificationDate.map { SentContents.Mark.seconds($0.seconds) }
+            ?? attributes.secondsWithContent.map { SentContents.Mark.seconds($0) }
         return try await recordingOutcome(of: contents, mark, at: path, attributes) {
             let etag: String?
             if let bytes {
