@@ -23,7 +23,7 @@ extension RcloneRemote {
         return options
     }
 
-    /// The time for which rclone may copy or move without a response; its own timeouts end a broken transfer.
+    /// The time for which rclone may copy, move or list without a response; its own timeouts end a broken transfer.
     static let patience: Duration = .seconds(6 * 3600)
 
     // MARK: - Files

@@ -17,6 +17,8 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     /// Whether the user was told of files that are not shown.
     private let hasReportedUnsized = Mutex(false)
     private let report: @Sendable (String) -> Void
+    /// The time after which the backend is asked whether it still answers while a directory is listed, again and again.
+    private let checkInterval: Duration
     private let lookups = RcloneLookups()
     private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
     private static let mostListings = 64
@@ -28,8 +30,10 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     /// - Parameter report: tells the user of something.
     init(
         host: RcloneHost, source: RcloneSource, files: TransferFiles, features: RcloneFeatures?,
-        report: @escaping @Sendable (String) -> Void, onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
+        checkInterval: Duration = .seconds(10), report: @escaping @Sendable (String) -> Void,
+        onFeatures: @escaping @Sendable (RcloneFeatures) -> Void
     ) {
+        self.checkInterval = checkInterval
         (self.host, self.source, self.files, self.onFeatures) = (host, source, files, onFeatures)
         self.report = report
         known = Mutex(features)
@@ -192,11 +196,34 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     private func listing(
         of path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession
     ) async throws -> [RcloneItem] {
-        let listing = try await session.call(
-            "operations/list",
-            RcloneCall(fs: source.root, remote: RcloneName.text(path), opt: options(features)),
-            returning: RcloneListing.self)
-        return listing.list ?? []
+        let parameters = RcloneCall(fs: source.root, remote: RcloneName.text(path), opt: options(features))
+        return try await withThrowingTaskGroup(of: [RcloneItem]?.self) { group in
+            group.addTask {
+                let listing = try await session.call(
+                    "operations/list", parameters, returning: RcloneListing.self, patience: Self.patience)
+                return listing.list ?? []
+            }
+            group.addTask {
+                await self.checkBackend(in: path, features, session)
+                return nil
+            }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let items = result { return items }
+            }
+            throw CancellationError()
+        }
+    }
+
+    /// Looks one name up from time to time until the task is cancelled. rclone answers with a whole directory at once: meanwhile only
+    /// such answers tell a large directory from a backend that has stopped answering. They are progress of the call.
+    private func checkBackend(in path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession) async {
+        let parameters = RcloneCall(
+            fs: source.root, remote: RcloneName.text(path.appending(Self.marker)),
+            opt: options(features, isFile: true))
+        while (try? await Task.sleep(for: checkInterval)) != nil {
+            _ = try? await session.call("operations/stat", parameters, returning: RcloneNothing.self)
+        }
     }
 
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {

@@ -18,6 +18,8 @@ final class RcloneSession: Sendable {
         /// The remote's name with its colon, for messages.
         var remote: String
         var logger: Logger
+        /// The time without a response after which a call fails that has no time of its own.
+        var stallTimeout: Duration = .seconds(120)
     }
 
     static let oldest = [1, 60]
@@ -44,14 +46,14 @@ final class RcloneSession: Sendable {
 
     private init(
         _ process: ProgramProcess, _ output: RcloneOutput, at base: HTTPURL, _ authorizer: BasicAuthorizer,
-        logger: Logger
+        _ launch: Launch
     ) {
         (self.process, self.output, self.base, self.authorizer) = (process, output, base, authorizer)
         var configuration = HTTPTransport.Configuration()
         // No proxy is on the way to this machine.
         configuration.environment = [:]
-        configuration.stallTimeout = .seconds(120)
-        transport = HTTPTransport(configuration, logger: logger)
+        configuration.stallTimeout = launch.stallTimeout
+        transport = HTTPTransport(configuration, logger: launch.logger)
     }
 
     /// Why it has ended; nil while it runs.
@@ -93,7 +95,7 @@ final class RcloneSession: Sendable {
                 base = HTTPURL(isSecure: false, host: "127.0.0.1", port: port)
             }
             let session = RcloneSession(
-                process, output, at: base, BasicAuthorizer(user: user, password: password), logger: launch.logger)
+                process, output, at: base, BasicAuthorizer(user: user, password: password), launch)
             try await session.waitUntilReady()
             return session
         } catch {

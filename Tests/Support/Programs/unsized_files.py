@@ -1,6 +1,7 @@
 """A web server on loopback whose index has two files, and that tells the size of one of them only.
 
-usage: unsized_files.py PORTFILE
+usage: unsized_files.py PORTFILE [SECONDS]
+SECONDS is how long the index takes.
 """
 
 import http.server
@@ -17,6 +18,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         index = b'<html><body><a href="sized">sized</a> <a href="unsized">unsized</a></body></html>'
         body = index if self.path == "/" else b"content"
+        if self.path == "/" and len(sys.argv) > 2:
+            time.sleep(float(sys.argv[2]))
         self.send_response(200)
         self.send_header("Content-Type", "text/html" if self.path == "/" else "text/plain")
         if self.path != "/unsized":
