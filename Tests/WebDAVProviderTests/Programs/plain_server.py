@@ -20,6 +20,7 @@ HABITs:
   newtags     each PUT makes another ETag, also of the same content
   puttags     the answer to PUT has the ETag
   sizetags    likewise, and the ETag depends on the path and the length alone (lighttpd, within a second)
+  checks      refuses a DELETE or MOVE with an If about an ETag that the file in that place has not
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
 server in Go does it: what has the target's name is removed first, and then the source may be missing. With 0 for MS it is done
@@ -42,6 +43,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -364,9 +366,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             files[self.place] = None
         self.answer(201)
 
+    def is_unmet(self, place):
+        wanted = re.search(r'\(\[("[^"]*")\]\)', self.headers.get("If", ""))
+        if "checks" not in habits or not wanted:
+            return False
+        return files.get(place) is None or self.tag(place) != wanted[1]
+
     def do_DELETE(self):
         self.body()
         with lock:
+            if self.is_unmet(self.place):
+                return self.answer(412)
             gone = [one for one in files if one == self.place or one.startswith(self.place + "/")]
             for one in gone:
                 del files[one]
@@ -384,6 +394,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if self.place not in files:
                     return self.answer(404)
                 if target in files and self.headers.get("Overwrite") == "F":
+                    return self.answer(412)
+                if self.is_unmet(target):
                     return self.answer(412)
                 is_new = target not in files
                 self.move(self.place, target)

@@ -67,6 +67,12 @@ struct FileWriter: Sendable {
             // Not every server reports that it has lost a part. Where a move keeps the tag, this look-up replaces the one
             // after the move. Where it does not, large content is recognized by the date that it has now.
             let isLookedUp = bytes == nil || capabilities.keepsAttributes || !capabilities.showsOnlyWhole
+            // The server compares the ETag that the file had when the write began.
+            let known = capabilities.movesConditionally ? server.lastETag(at: path, condition) : nil
+            let isChecked = isCheckedByMove || known != nil
+            // At once with the hidden file where no request comes between that look-up and the move.
+            let isEarly = !isChecked && !capabilities.keepsAttributes
+            async let early = present(at: path, condition, isWanted: isEarly)
             if isLookedUp { sent = try await server.propfind(hidden) }
             guard !isLookedUp || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken all of '\(name)'")
@@ -79,8 +85,9 @@ struct FileWriter: Sendable {
                     capabilities.tagsSurviveMoves
                     ? .tag(sent.entry.tag) : sent.resource.modifiedAt.map { SentContents.Mark.seconds($0) }
             }
-            let there = isCheckedByMove ? nil : try await server.require(condition, at: path)
-            etag = capabilities.movesConditionally ? there?.etag : nil
+            var there = try await early
+            if !isChecked, !isEarly { there = try await server.require(condition, at: path) }
+            etag = known ?? (capabilities.movesConditionally ? there?.etag : nil)
             // A move that was cancelled may have been made. One that has not begun was not.
             try Task.checkCancellation()
         } catch {
@@ -146,8 +153,8 @@ struct FileWriter: Sendable {
         var fields: HTTPFields = [:]
         if condition == .absent {
             fields["If-None-Match"] = "*"
-        } else if let etag = try await server.require(condition, at: path)?.etag {
-            fields = ETag.condition(.match, etag, of: client.root.url(of: path))
+        } else {
+            fields = try await changes.fields(checking: condition, at: path, by: .match)
         }
         if contents.size < ChunkedUploads.smallest { await chunkedUploads.abandon(uploadTo: path) }
         fields["X-OC-MTime"] = attributes.secondsWithContent.map { String($0) }
@@ -193,6 +200,14 @@ struct FileWriter: Sendable {
     }
 
     // MARK: - Parts
+
+    /// - Returns: the file whose tag was compared; nil also where the condition is not to be checked.
+    /// - Throws: ``RemoteConditionFailure``.
+    private func present(
+        at path: RemotePath, _ condition: RemoteCondition, isWanted: Bool
+    ) async throws -> WebDAVServer.Found? {
+        isWanted ? try await server.require(condition, at: path) : nil
+    }
 
     /// All bytes of small content. Reading the end confirms that they are of one generation.
     private static func bytes(of contents: ContentSource) async throws -> [UInt8] {

@@ -82,11 +82,13 @@ struct ItemChanges: Sendable {
     /// - Parameter isKept: the item has to be in the server's trash bin afterwards.
     private func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition, isKept: Bool) async throws {
         var fields: HTTPFields = [:]
-        if case .unchanged(let tag) = condition {
+        if case .unchanged = condition {
             let conditions = try await prober.capabilities(probingIn: path.parent).deletions
-            guard let there = try await server.propfind(path) else { return }
-            guard there.entry.tag == tag else { throw RemoteConditionFailure(present: there.entry) }
-            fields = there.etag.map { ETag.condition(conditions, $0, of: server.client.root.url(of: path)) } ?? [:]
+            do {
+                fields = try await changes.fields(checking: condition, at: path, by: conditions)
+            } catch let failure as RemoteConditionFailure where failure.present == nil {
+                return
+            }
         }
         let recheck = changes.recheck(condition, at: path)
         try await deletionTimes.run(path.name ?? "/", isKept: isKept) { [fields] in

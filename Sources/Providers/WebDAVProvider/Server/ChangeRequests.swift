@@ -25,6 +25,23 @@ struct ChangeRequests: Sendable {
         return WebDAVClient.failure(response, of: what ?? path.name ?? "/", isChange: true)
     }
 
+    /// The header fields by which the server checks a condition of a file. The file is looked up only where it was not just before, or
+    /// where the server does not check its ETag.
+    ///
+    /// - Returns: none where the server does not check the condition, which then holds at present.
+    /// - Throws: ``RemoteConditionFailure``.
+    func fields(
+        checking condition: RemoteCondition, at path: RemotePath, by conditions: ServerCapabilities.Conditions
+    ) async throws -> HTTPFields {
+        let url = client.root.url(of: path)
+        if let etag = server.lastETag(at: path, condition) {
+            let fields = ETag.condition(conditions, etag, of: url)
+            if !fields.isEmpty { return fields }
+        }
+        let there = try await server.require(condition, at: path)
+        return there?.etag.map { ETag.condition(conditions, $0, of: url) } ?? [:]
+    }
+
     /// The check before a change is repeated whose condition the server does not check.
     ///
     /// - Returns: nil where there is no condition.

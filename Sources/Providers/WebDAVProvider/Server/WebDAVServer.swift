@@ -22,6 +22,8 @@ final class WebDAVServer: Sendable {
         var hasETags = true
         /// The first response about the root, until ``quota()`` has used it.
         var root: DAVResource?
+        /// The files that were looked up last: their tags, and their ETags as the server writes them.
+        var lastFound: [RemotePath: (tag: [UInt8], etag: String)] = [:]
         var connecting: Task<Void, any Error>?
     }
 
@@ -34,6 +36,7 @@ final class WebDAVServer: Sendable {
     let isReadOnly: Bool
     private let state = Mutex(State())
     static let concurrentCalls = 64
+    private static let mostFound = 256
 
     init(
         _ client: WebDAVClient, in store: ReportingStore, isReadOnly: Bool,
@@ -135,7 +138,21 @@ final class WebDAVServer: Sendable {
     func propfind(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {
         guard var found = try await lookUp(path, isDirectory: isDirectory) else { return nil }
         found.entry = try await lostUploads.recognized(found.entry, at: path)
+        if found.entry.kind == .file, let etag = found.etag {
+            state.withLock { [tag = found.entry.tag] state in
+                if state.lastFound.count >= Self.mostFound { state.lastFound = [:] }
+                state.lastFound[path] = (tag, etag)
+            }
+        }
         return found
+    }
+
+    /// The ETag of a file as the server writes it.
+    ///
+    /// - Returns: nil unless the file met the condition, to have a tag, when it was looked up last.
+    func lastETag(at path: RemotePath, _ condition: RemoteCondition) -> String? {
+        guard let found = state.withLock({ $0.lastFound[path] }), condition.isOf(found.tag) else { return nil }
+        return found.etag
     }
 
     /// - Returns: nil when nothing is at the path.
