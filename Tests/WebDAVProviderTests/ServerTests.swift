@@ -161,6 +161,22 @@ struct ServerTests {
     }
 
     @Test(
+        "DAV-11: a small new file with a long name is moved to its place",
+        .enabled(if: DAVServer.Kind.lighttpd.program != nil))
+    func longNames() async throws {
+        try await ServedFolder.run(on: .lighttpd) { folder, session async throws in
+            for count in [200, 240, 255] {
+                let name = String(repeating: "n", count: count)
+                let made = try await session.create(ProviderSession.template(name), content: [1]).item
+                #expect(try Data(contentsOf: URL(fileURLWithPath: folder[name])) == Data([1]))
+                let changed = try await session.modify(made, .contents, content: [2, 3]).item
+                #expect(try Data(contentsOf: URL(fileURLWithPath: folder[name])) == Data([2, 3]))
+                try await session.delete(changed)
+            }
+        }
+    }
+
+    @Test(
         "PATH-5: another content of the same length within the second is seen in the end",
         arguments: DAVServer.Kind.installed)
     func sameSecond(on kind: DAVServer.Kind) async throws {
@@ -383,6 +399,6 @@ struct CredentialTests {
 }
 
 extension DAVServer.Kind {
-    /// rclone and lighttpd take no control characters, lighttpd no names of 255 bytes.
+    /// They take no control characters.
     fileprivate var refusesSomeNames: Bool { self == .rclone || self == .lighttpd }
 }

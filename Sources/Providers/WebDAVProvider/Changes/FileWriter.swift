@@ -10,6 +10,9 @@ struct FileWriter: Sendable {
     let chunkedUploads: ChunkedUploads
     /// Content up to this size is held in memory and sent in one piece.
     private static let mostInPlace: Int64 = 8 << 20
+    /// A file with a longer name, in bytes, is not created directly: lighttpd writes content to a file with a suffix on that name first,
+    /// and answers 500 where that is too long.
+    private static let longestDirectName = 200
 
     private var changes: ChangeRequests { prober.changes }
     private var server: WebDAVServer { changes.server }
@@ -30,7 +33,7 @@ struct FileWriter: Sendable {
             return try await writeInPlace(contents, to: path, if: condition, capabilities)
         }
         if condition == .absent, contents.size <= LostUploads.mostBytes, capabilities.showsOnlyWhole,
-            capabilities.refusesReplacing
+            capabilities.refusesReplacing, path.name?.utf8.count ?? 0 <= Self.longestDirectName
         {
             contents.growing?.giveUp()
             return try await create(contents, at: path, attributes, capabilities)
