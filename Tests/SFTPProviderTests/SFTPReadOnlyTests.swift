@@ -164,6 +164,26 @@ struct SFTPReadOnlyTests {
         }
     }
 
+    @Test("SFTP-7: a directory has its own mode again after a change that fails because another directory is missing")
+    func missing() async throws {
+        try await withFolder { folder, remote in
+            let (directory, other) = (RemotePath(["directory"]), RemotePath(["other"]))
+            for path in [directory, other] {
+                _ = try await remote.makeDirectory(at: path, attributes: RemoteAttributes(permissions: 0o700))
+            }
+            _ = try await write("one", to: directory.appending("file"), if: .absent, remote)
+            _ = try await remote.set(RemoteAttributes(permissions: 0o600), of: directory, kind: .directory)
+            await #expect(throws: FileProviderError.self) {
+                let target = other.appending("missing").appending("file")
+                _ = try await remote.move(directory.appending("file"), to: target, kind: .file)
+            }
+            #expect(try mode(folder, "directory") == 0o600)
+            // A mode that is set later is stored as it is.
+            _ = try await remote.set(RemoteAttributes(permissions: 0o400), of: directory, kind: .directory)
+            #expect(try mode(folder, "directory") == 0o400)
+        }
+    }
+
     @Test(
         "SFTP-7: a directory of another user stays as it is, and the change is refused",
         .enabled("only root can make one") { geteuid() == 0 })

@@ -18,14 +18,15 @@ extension SFTPRemote {
         do {
             return if let first { try await first() } else { try await body() }
         } catch  where Self.isDenial(error) {
+            let denial = error
             var begun: [RemotePath] = []
             // What is below another one is found once that can be searched.
             let above = directories.flatMap { path in path.names.indices.map { RemotePath(Array(path.names[..<$0])) } }
-            for path in directories.union(above).sorted(by: { $0.names.count < $1.names.count })
-            where try await begin(path, isWritten: directories.contains(path), session) { begun.append(path) }
-            guard !begun.isEmpty else { throw error }
             let result: Result<Value, any Error>
             do {
+                for path in directories.union(above).sorted(by: { $0.names.count < $1.names.count })
+                where try await begin(path, isWritten: directories.contains(path), session) { begun.append(path) }
+                guard !begun.isEmpty else { throw denial }
                 result = .success(try await body())
                 if let moved, let index = begun.firstIndex(of: moved.from) {
                     readOnlyDirectories.move(moved.from, to: moved.to)
@@ -34,7 +35,7 @@ extension SFTPRemote {
             } catch {
                 result = .failure(error)
             }
-            // Also when the caller was cancelled.
+            // Also when the caller was cancelled, or one of the directories could not be looked up.
             let deepestFirst = Array(begun.reversed())
             await Task { for path in deepestFirst { await endWriting(to: path, session) } }.value
             return try result.get()
@@ -75,6 +76,10 @@ extension SFTPRemote {
                 // It is another user's.
                 _ = readOnlyDirectories.end(path, nil) { store($0, at: path, session) }
                 return false
+            } catch {
+                // Whether the server has stored it is not known, for example because the caller was cancelled.
+                await Task { await endWriting(to: path, session) }.value
+                throw error
             }
         }
     }
