@@ -116,7 +116,7 @@ extension RcloneRemote {
             "operations/movefile",
             RcloneCall(
                 srcFs: source.root, srcRemote: RcloneName.text(path), dstFs: source.root,
-                dstRemote: RcloneName.text(newPath), config: try await options(isNew: isNew)))
+                dstRemote: RcloneName.text(newPath), config: try await options(isNew: isNew)), isLong: true)
     }
 
     /// - Parameter isNew: there is nothing at the path, and rclone need not look.
@@ -127,7 +127,8 @@ extension RcloneRemote {
             "operations/copyfile",
             RcloneCall(
                 srcFs: files.directory.string, srcRemote: FilePath(copy).lastComponent?.string ?? "",
-                dstFs: source.root, dstRemote: RcloneName.text(path), config: try await options(isNew: isNew)))
+                dstFs: source.root, dstRemote: RcloneName.text(path), config: try await options(isNew: isNew)),
+            isLong: true)
     }
 
     /// A file that was just uploaded, or another one of its size.
@@ -161,8 +162,13 @@ extension RcloneRemote {
         }
     }
 
-    func call(_ method: String, _ parameters: RcloneCall) async throws {
-        _ = try await host.running().call(method, parameters, returning: RcloneNothing.self, patience: Self.patience)
+    /// - Parameter isLong: rclone sends, copies or removes much. It tells of no progress, and ends broken transfers itself.
+    func call(_ method: String, _ parameters: RcloneCall, isLong: Bool = false) async throws {
+        let session = try await host.running()
+        func send() async throws {
+            _ = try await session.call(method, parameters, returning: RcloneNothing.self, patience: Self.patience)
+        }
+        if isLong { try await CallContext.waiting { try await send() } } else { try await send() }
     }
 
     // MARK: - Directories and names
@@ -265,7 +271,7 @@ extension RcloneRemote {
         _ path: RemotePath, if condition: RemoteCondition
     ) async throws {
         let parameters = RcloneCall(fs: source.root, remote: RcloneName.text(path))
-        if condition == .always { return try await call("operations/purge", parameters) }
+        if condition == .always { return try await call("operations/purge", parameters, isLong: true) }
         var hidden: [RemoteEntry] = []
         do {
             try await visitListing(of: path) { part in
@@ -282,7 +288,7 @@ extension RcloneRemote {
             let child = RcloneName.text(path.appending(entry.name))
             try await call(
                 entry.kind == .directory ? "operations/purge" : "operations/deletefile",
-                RcloneCall(fs: source.root, remote: child))
+                RcloneCall(fs: source.root, remote: child), isLong: true)
         }
         do {
             try await call("operations/rmdir", parameters)

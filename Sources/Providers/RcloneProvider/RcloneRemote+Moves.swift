@@ -75,14 +75,11 @@ extension RcloneRemote: PartwiseRemote {
         }
         let options = config
         let filter = others.isEmpty ? nil : ["ExcludeRule": RcloneValue.list(RcloneRules.excluding(others))]
-        // rclone tells of no progress, and ends broken transfers itself.
-        try await CallContext.waiting {
-            try await call(
-                "sync/move",
-                RcloneCall(
-                    srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
-                    deleteEmptySrcDirs: true, config: options, filter: filter))
-        }
+        try await call(
+            "sync/move",
+            RcloneCall(
+                srcFs: source.directory(path), dstFs: source.directory(newPath), createEmptySrcDirs: true,
+                deleteEmptySrcDirs: true, config: options, filter: filter), isLong: true)
         guard !features.movesDirectories else { return }
         // rclone keeps the directory itself.
         do {

@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderPaths
+import FileProviderTesting
 import Logging
 import Synchronization
 import SystemPackage
@@ -8,9 +9,14 @@ import Testing
 
 @testable import RcloneProvider
 
-@Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneLargeListingTests {
+@Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneLongCallTests {
     private final class Answers: Sendable {
         let count = Mutex(0)
+    }
+
+    private final class Waits: Sendable {
+        let count = Mutex(0)
+        var all: Int { count.withLock { $0 } }
     }
 
     @Test("RCLONE-12: a directory is listed however long that takes, as long as the backend answers for another name")
@@ -43,6 +49,34 @@ import Testing
             // One is that of the listing.
             let seen = answers.count.withLock { $0 }
             #expect(seen > 2)
+        }
+    }
+    @Test("RCLONE-12: an upload and the removal of a directory are not given up because rclone tells of no progress")
+    func changes() async throws {
+        let folder = try await RcloneFolder()
+        let remote = try folder.remote()
+        let waits = Waits()
+        let context = CallContext(
+            isUrgent: { true }, wait: { isWaiting in waits.count.withLock { $0 += isWaiting ? 1 : 0 } })
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            let directory = RemotePath(["directory"])
+            _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes())
+            try await CallContext.$current.withValue(context) {
+                _ = try await withContent(Array("mine".utf8)) {
+                    try await remote.write(
+                        $0, to: directory.appending("file"), attributes: RemoteAttributes(), if: .absent)
+                }
+            }
+            // It is sent under a hidden name, and moved.
+            let first = waits.all
+            #expect(first >= 2)
+            try await CallContext.$current.withValue(context) {
+                try await remote.delete(directory, kind: .directory, if: .always)
+            }
+            #expect(waits.all > first)
         }
     }
 }
