@@ -145,6 +145,29 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-1: an object that is called like a symbolic link and cannot be read is shown as a file, and stays",
+        arguments: ["plain", "ignores"])
+    func unreadableLinks(on server: String) async throws {
+        try await StrictStoreProgram.withRemote([server, "archived=top/x.rclonelink"]) { store, remote, _ in
+            for name in ["x", "y"] { try await store.put("target", to: "top/\(name).rclonelink") }
+            let listed = try await remote.entries(in: .root, from: nil, limit: 10).entries
+            #expect(listed.map(\.name) == ["x.rclonelink", "y"])
+            #expect(listed.map(\.kind) == [.file, .symbolicLink])
+            let walked = try await remote.tree(below: .root, from: nil, limit: 10).entries
+            #expect(walked.map { $0.entry.name } == ["x.rclonelink", "y"])
+            #expect(try await remote.entry(at: RemotePath("x.rclonelink")).kind == .file)
+            let missing = await failure { _ = try await remote.entry(at: RemotePath("x")) }
+            #expect(missing?.code == .noSuchItem)
+            let refused = await failure {
+                _ = try await remote.makeSymbolicLink(
+                    at: RemotePath("x"), to: "ours", attributes: RemoteAttributes())
+            }
+            #expect(refused?.code == .cannotSynchronize)
+            #expect(try await store.log().filter { $0 == "PUT top/x.rclonelink" }.count == 1)
+        }
+    }
+
     @Test func directoriesStayWhenTheyAreEmptiedHere() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "implicit/one", "1")

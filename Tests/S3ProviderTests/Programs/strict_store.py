@@ -23,6 +23,7 @@ slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
+archived=KEY: its content cannot be read.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
@@ -207,6 +208,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "<ETag>tag</ETag></Part></ListPartsResult>").encode())
         if key not in objects:
             return self.refuse(404, "NoSuchKey")
+        if options.get("archived") == key and self.command == "GET":
+            return self.refuse(403, "InvalidObjectState")
         if options.get("portal") == key and self.command == "GET":
             return self.answer(200, b"<html>".ljust(len(objects[key][0]))[:len(objects[key][0])])
         wanted = self.headers.get("If-Match")

@@ -189,11 +189,12 @@ struct ObjectWriter: Sendable {
 
     /// Makes the object that is a symbolic link, where nothing has the name.
     func makeLink(at path: RemotePath, to target: String, _ attributes: RemoteAttributes) async throws -> RemoteEntry {
-        await preconditions.support()
+        let support = await preconditions.support()
         try await tree.requireDirectory(path.parent)
         // No precondition says that there is no file of this name, and that nothing lies below it.
         try await tree.requireNothing(at: path)
         let (key, bytes) = (tree.key(of: path, .symbolicLink), FileNameText.bytes(of: target))
+        if !support.honours(.absent) { try await requireNoObject(key, of: path) }
         let recheck: @Sendable () async throws -> Void = { [tree] in try await tree.requireNothing(at: path) }
         do {
             try await sending(.absent, ObjectMetadata.fields(attributes), at: path) { fields, isChecked in
@@ -205,7 +206,9 @@ struct ObjectWriter: Sendable {
             }
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace {
             let error = try await refusal(failure, .absent, at: path)
-            guard Self.isLink((error as? RemoteConditionFailure)?.present, to: target) else { throw error }
+            let present = (error as? RemoteConditionFailure)?.present
+            if present == nil { try await requireNoObject(key, of: path) }
+            guard Self.isLink(present, to: target) else { throw error }
         } catch let failure as RemoteConditionFailure where Self.isLink(failure.present, to: target) {
         }
         if attributes.contentModificationDate != nil, let made = try await client.listed(key) {
@@ -213,6 +216,17 @@ struct ObjectWriter: Sendable {
         }
         guard let entry = try await tree.entry(at: path) else { throw S3Tree.missing(path) }
         return entry
+    }
+
+    /// The key of a link may be taken although nothing has the link's name: a listing may not show the object yet, and an object that
+    /// is no link is shown as a file.
+    private func requireNoObject(_ key: String, of path: RemotePath) async throws {
+        guard let object = try await client.object(key) else { return }
+        let name = path.name ?? ""
+        if case .link(let link) = try await tree.links.kind(of: object, name: name) {
+            throw RemoteConditionFailure(present: link)
+        }
+        throw FileProviderError(.cannotSynchronize, "'\(name)\(LinkNames.suffix)' is in the way: it is no link")
     }
 
     /// Whether an entry is the link that an attempt without a response may have made.

@@ -112,7 +112,7 @@ final class S3Tree: Sendable {
             if link == nil { link = try await client.listed(key + LinkNames.suffix) }
             if !hasKeysBelow { hasKeysBelow = try await isDirectory(path) }
         }
-        if let link, let entry = try await links.link(link, name: name) { return entry }
+        if let link, case .link(let entry) = try await links.kind(of: link, name: name) { return entry }
         return hasKeysBelow ? Self.directory(name) : nil
     }
 

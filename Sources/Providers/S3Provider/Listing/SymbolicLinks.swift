@@ -6,6 +6,14 @@ import Synchronization
 
 /// Symbolic links: objects whose key says what they are, so that a listing shows it.
 final class SymbolicLinks: Sendable {
+    /// What an object with the key of a link is shown as.
+    enum Kind {
+        case link(RemoteEntry)
+        /// Its content cannot be a target, or cannot be read.
+        case file
+        case removed
+    }
+
     private let client: S3Client
     private let records: ObjectRecords
     /// The targets of links that were read lately, with the ETags of the objects.
@@ -35,22 +43,33 @@ final class SymbolicLinks: Sendable {
             let object = S3Object(
                 key: key, tag: records.tag(of: entry.tag, at: key), size: size,
                 modified: entry.attributes.contentModificationDate)
-            if let link = try await link(object, name: name) { shown.append(link) }
+            switch try await kind(of: object, name: name) {
+            case .link(let link): shown.append(link)
+            case .file: shown.append(entry)
+            case .removed: break
+            }
         }
         return shown
     }
 
-    /// The link that an object is.
-    ///
-    /// - Returns: nil when it was removed, or cannot be a link.
-    func link(_ object: S3Object, name: String) async throws -> RemoteEntry? {
-        guard LinkNames.canBeTarget(object.size), let target = try await target(of: object) else { return nil }
-        return RemoteEntry(
-            name: name, kind: .symbolicLink, tag: Array(object.tag.utf8), isTagStrong: true,
-            attributes: RemoteAttributes(
-                contentModificationDate: records.date(of: object), symbolicLinkTarget: target))
+    /// - Parameter name: of the link.
+    /// - Throws: an error that is not about this object alone.
+    func kind(of object: S3Object, name: String) async throws -> Kind {
+        guard LinkNames.canBeTarget(object.size) else { return .file }
+        do {
+            guard let target = try await target(of: object) else { return .removed }
+            return .link(
+                RemoteEntry(
+                    name: name, kind: .symbolicLink, tag: Array(object.tag.utf8), isTagStrong: true,
+                    attributes: RemoteAttributes(
+                        contentModificationDate: records.date(of: object), symbolicLinkTarget: target)))
+        } catch let failure as S3Failure where failure.isAboutOneObject {
+            // Else one such object would make its directory impossible to list.
+            return .file
+        }
     }
 
+    /// - Returns: nil when the object was removed.
     private func target(of object: S3Object) async throws -> String? {
         let key = KeyBytes(object.key)
         if let known = targets.withLock({ $0[key] }), known.tag == object.tag { return known.target }

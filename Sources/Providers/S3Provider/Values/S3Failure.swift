@@ -39,6 +39,12 @@ struct S3Failure: Error {
     /// Two conditional writes at once.
     var isRace: Bool { status == 409 && ["ConditionalRequestConflict", "OperationAborted"].contains(code) }
 
+    /// Whether the server may refuse to give out this object, and give out others: the object is archived, encrypted with a key of its
+    /// own, or a policy forbids to read it.
+    var isAboutOneObject: Bool {
+        [400, 403].contains(status) && [.fileReadNoPermission, .malformedResponse].contains(error.code)
+    }
+
     /// Whether an error says that an object has changed.
     static func isAboutVersion(_ error: any Error) -> Bool {
         if let failure = error as? S3Failure { return failure.isUnmetCondition }
