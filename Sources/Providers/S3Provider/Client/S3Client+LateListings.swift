@@ -94,9 +94,4 @@ extension S3Listing {
     fileprivate mutating func insert(_ entry: Entry) {
         entries.insert(entry, at: entries.position(of: entry.key.utf8, by: \.key.utf8))
     }
-
-    fileprivate func index(of key: String) -> Int? {
-        let position = entries.position(of: key.utf8, by: \.key.utf8)
-        return position < entries.count && entries[position].key.utf8.elementsEqual(key.utf8) ? position : nil
-    }
 }

@@ -1,4 +1,5 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Synchronization
 
@@ -14,6 +15,11 @@ struct S3Listing: Sendable {
     var next: String?
     /// How many objects and prefixes are left out: their key is not UTF-8, or an object has no valid size or no ETag.
     var unreadable = 0
+
+    func index(of key: String) -> Int? {
+        let position = entries.position(of: key.utf8, by: \.key.utf8)
+        return position < entries.count && entries[position].key.utf8.elementsEqual(key.utf8) ? position : nil
+    }
 }
 
 /// Makes entries of the children of `ListBucketResult`.

@@ -4,7 +4,7 @@ import Foundation
 /// Where a listing goes on, and what its next part depends on.
 struct ListingToken: Codable {
     var next: String
-    /// The objects that a directory to come may share its name with.
+    /// The objects that a directory or a link to come may share its name with.
     var objects: [String]
     /// The directories that the last key lay in, in the listing of a tree.
     var open: [TreeWalker.Open]

@@ -108,12 +108,12 @@ final class S3Tree: Sendable {
             case .prefix(let below): hasKeysBelow = hasKeysBelow || below.utf8.elementsEqual((key + "/").utf8)
             }
         }
-        if listing.next != nil {
-            if link == nil { link = try await client.listed(key + LinkNames.suffix) }
-            if !hasKeysBelow { hasKeysBelow = try await isDirectory(path) }
-        }
+        if listing.next != nil, !hasKeysBelow { hasKeysBelow = try await isDirectory(path) }
+        // As in a listing, where the link's object is a file then.
+        if hasKeysBelow { return Self.directory(name) }
+        if listing.next != nil, link == nil { link = try await client.listed(key + LinkNames.suffix) }
         if let link, case .link(let entry) = try await links.kind(of: link, name: name) { return entry }
-        return hasKeysBelow ? Self.directory(name) : nil
+        return nil
     }
 
     /// An object as an entry in the directory with a prefix; nil for the directory's own object.
@@ -177,8 +177,9 @@ final class S3Tree: Sendable {
 
     // MARK: - Directories
 
-    private func isDirectory(_ path: RemotePath) async throws -> Bool {
-        let prefix = prefix(of: path)
+    private func isDirectory(_ path: RemotePath) async throws -> Bool { try await hasKeys(below: prefix(of: path)) }
+
+    func hasKeys(below prefix: String) async throws -> Bool {
         let listing = try await client.list(prefix: prefix, isFlat: true, limit: 1)
         if case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(prefix.utf8) {
             note(marked: prefix)

@@ -24,34 +24,6 @@ final class SymbolicLinks: Sendable {
         self.records = records
     }
 
-    /// Entries with links in place of the objects that are links.
-    ///
-    /// - Parameter key: the key of an entry's name.
-    func resolving(_ entries: [RemoteEntry], key: (String) -> String) async throws -> [RemoteEntry] {
-        guard entries.contains(where: { $0.kind == .file && LinkNames.isOne($0.name) }) else { return entries }
-        let names = Set(entries.map { Array($0.name.utf8) })
-        var shown: [RemoteEntry] = []
-        for entry in entries {
-            let name = String(entry.name.dropLast(LinkNames.suffix.count))
-            guard entry.kind == .file, LinkNames.isOne(entry.name), !names.contains(Array(name.utf8)),
-                let size = entry.size, LinkNames.canBeTarget(size)
-            else {
-                shown.append(entry)
-                continue
-            }
-            let key = key(entry.name)
-            let object = S3Object(
-                key: key, tag: records.tag(of: entry.tag, at: key), size: size,
-                modified: entry.attributes.contentModificationDate)
-            switch try await kind(of: object, name: name) {
-            case .link(let link): shown.append(link)
-            case .file: shown.append(entry)
-            case .removed: break
-            }
-        }
-        return shown
-    }
-
     /// - Parameter name: of the link.
     /// - Throws: an error that is not about this object alone.
     func kind(of object: S3Object, name: String) async throws -> Kind {

@@ -203,15 +203,16 @@ final class S3Remote: PathRemote {
             }
             var namer = EntryNamer(objects: token?.objects ?? [])
             let entries = listing.entries.compactMap { entry -> RemoteEntry? in
-                if moves.hides(entry.key) { return nil }
                 switch entry {
                 case .prefix(let below):
                     return S3Tree.directory(namer.directory(String(below.dropping(prefix).dropLast()), key: below))
                 case .object(let object): return tree.entry(object, in: prefix, &namer)
                 }
             }
+            let shown = try await tree.resolvingLinks(
+                entries.map { (parent: path, entry: $0) }, of: listing, after: token?.objects ?? [])
             return RemoteListing(
-                entries: try await tree.links.resolving(entries) { tree.key(of: path.appending($0)) },
+                entries: shown.map { $0.entry },
                 next: try ListingToken.bytes(listing.next, objects: namer.objects))
         }
     }
@@ -220,16 +221,11 @@ final class S3Remote: PathRemote {
         try await listing(path, try token.map(ListingToken.init), isFlat: true, limit) {
             [self] listing, token, prefix in
             var walker = TreeWalker(root: path, open: token?.open ?? [], objects: token?.objects ?? [])
-            for case .object(let object) in listing.entries where !moves.hides(object.key) {
+            for case .object(let object) in listing.entries {
                 walker.take(object, below: prefix) { tree.entry($0, in: $1, &$2) }
             }
-            var entries: [(parent: RemotePath, entry: RemoteEntry)] = []
-            for (parent, entry) in walker.found {
-                let resolved = try await tree.links.resolving([entry]) { tree.key(of: parent.appending($0)) }
-                entries += resolved.map { (parent, $0) }
-            }
             return RemoteTreeListing(
-                entries: entries,
+                entries: try await tree.resolvingLinks(walker.found, of: listing, after: token?.objects ?? []),
                 next: try ListingToken.bytes(listing.next, objects: walker.objects, open: walker.open))
         }
     }
@@ -242,10 +238,11 @@ final class S3Remote: PathRemote {
         return try await S3Failure.translating { [self] in
             let prefix = tree.prefix(of: path)
             if token == nil { try await client.settleDoubts(over: [isFlat ? .below(prefix) : .within(prefix)]) }
-            let listing = try await client.list(prefix: prefix, isFlat: isFlat, from: token?.next, limit: limit)
+            var listing = try await client.list(prefix: prefix, isFlat: isFlat, from: token?.next, limit: limit)
             if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
                 throw S3Tree.missing(path)
             }
+            listing.entries.removeAll { moves.hides($0.key) }
             return try await body(listing, token, prefix)
         }
     }

@@ -1,7 +1,7 @@
 /// Names entries in the order of their keys, so that an object `a` and keys below `a/` get two names. Between the two, any
 /// number of keys that begin with `a` may come, as `a-b` and `a.c`.
 struct EntryNamer {
-    /// The keys of the objects that a directory to come may share its name with.
+    /// The keys of the objects that a directory or a link to come may share its name with.
     private(set) var objects: [String]
 
     mutating func file(_ part: String, key: String) -> String {

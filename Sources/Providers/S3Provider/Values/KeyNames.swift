@@ -7,7 +7,7 @@
 /// | `.` and `..` | `%yonder-dot`, `%yonder-dotdot` |
 /// | keys below `a/` where there is an object `a` too | the directory `a%yonder-directory` |
 /// | content in an object whose key ends with a slash | the file `%yonder-content` in that directory |
-/// | a symbolic link's object where there is an object of that name too, or that cannot be read | the file `a.rclonelink` |
+/// | a symbolic link's object that cannot be read, or where there is an object `a` or are keys below `a/` | the file `a.rclonelink` |
 /// | a part that has `%yonder-` in it itself | with `%yonder-name-` before it |
 /// | keys below such a part where there is an object of that name too | with `%yonder-directory-name-` before it |
 enum KeyNames {
