@@ -34,12 +34,14 @@ import Testing
             try await remote.deleter.delete(["d/gone", "d/old/only", "d/some/one"].map { bucket.prefix + $0 })
             let now = try await client.list(prefix: prefix, isFlat: isFlat)
             #expect(shown(now) != shown(old))
-            let right = try await client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
+            let right = try await client.current(
+                old, prefix: prefix, isFlat: isFlat, isFirst: true, requestedAt: client.ledger.now)
             #expect(shown(right) == shown(now))
             #expect(client.listsLate)
             // Nothing is said of what another part of the listing is about.
             var part = S3Listing(entries: Array(old.entries.prefix(1)), next: "more", unreadable: 0)
-            part = try await client.current(part, prefix: prefix, isFlat: isFlat, isFirst: true)
+            part = try await client.current(
+                part, prefix: prefix, isFlat: isFlat, isFirst: true, requestedAt: client.ledger.now)
             #expect(shown(part) == Array(shown(now).prefix(1)))
         }
     }
@@ -60,7 +62,8 @@ import Testing
                 client.ledger.end(request, .unknown(.deleted))
             }
             func current() async throws -> S3Listing {
-                try await client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
+                try await client.current(
+                    old, prefix: prefix, isFlat: isFlat, isFirst: true, requestedAt: client.ledger.now)
             }
             #expect(try await current().entries.isEmpty)
             // The doubt is over: a look decides, and a listing that agrees with it costs no further request.
@@ -89,7 +92,8 @@ import Testing
             remote.client.ledger.close()
 
             let next = try bucket.remote()
-            let right = try await next.client.current(old, prefix: prefix, isFlat: isFlat, isFirst: true)
+            let right = try await next.client.current(
+                old, prefix: prefix, isFlat: isFlat, isFirst: true, requestedAt: next.client.ledger.now)
             #expect(shown(right) == shown(now))
             // That its listings are late is known from then on.
             let last = try bucket.remote()
@@ -113,6 +117,27 @@ import Testing
             #expect(!client.listsLate)
             // Nor is that asked for again.
             #expect(client.ledger.recentChanges(below: bucket.prefix).isEmpty)
+        }
+    }
+
+    @Test("S3-10: a listing that was requested before a write or a deletion ended is corrected, and is not late")
+    func overlappingListing() async throws {
+        try await StrictStoreProgram.withRemote(["plain", "awaits=top/d/new"]) { store, remote, _ in
+            let client = remote.client
+            for name in ["changed", "gone", "sub/gone"] { try await store.put("theirs", to: "top/d/\(name)") }
+            let before = try await store.log().count
+            async let listing = client.list(prefix: "top/d/", isFlat: false)
+            // The store has made the listing, and keeps it until the last of these is written.
+            #expect(try await eventually { try await store.log().dropFirst(before).contains("GET") })
+            try await remote.deleter.delete(["top/d/gone", "top/d/sub/gone"])
+            for key in ["top/d/changed", "top/d/other/new", "top/d/new"] {
+                _ = try await client.send { client.request("PUT", key, body: .bytes([1])) }
+            }
+            let names = try await listing.entries.map(\.key)
+            #expect(names == ["changed", "new", "other/", "sub/"].map { "top/d/" + $0 })
+            #expect(!client.listsLate)
+            let next = try await client.list(prefix: "top/d/", isFlat: false)
+            #expect(next.entries.map(\.key) == Array(names.dropLast()))
         }
     }
 }

@@ -22,7 +22,7 @@ extension S3Client {
             let parser = ListingParser(host: self.location.endpoint?.host ?? "S3")
             let bucket = self.location.bucket
             let request = self.request("GET", nil, query: query)
-            let start = ContinuousClock.now
+            let (start, tick) = (ContinuousClock.now, self.ledger.now)
             _ = try await self.transport.sendForXML(
                 request, limits: Self.limitsOfPart, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
                 discard: parser.discard,
@@ -33,7 +33,8 @@ extension S3Client {
                 throw FileProviderError(.malformedResponse, "the listing of '\(prefix)' has keys of other places")
             }
             if isRaw { return listing }
-            return try await self.current(listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil)
+            return try await self.current(
+                listing, prefix: prefix, isFlat: isFlat, isFirst: token == nil, requestedAt: tick)
         }
     }
 
