@@ -90,6 +90,19 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-4: a date is written in the digits that other tools read, also one before 1970",
+        arguments: [
+            (1_500_000_000, "1.500000000"), (1, "0.000000001"), (0, "0"), (-500_000_000, "-0.500000000"),
+            (-1_500_000_000, "-1.500000000"), (-2_000_000_000, "-2"),
+        ] as [(Int64, String)])
+    func dates(nanoseconds: Int64, text: String) {
+        let date = FileTimestamp(nanosecondsSince1970: nanoseconds)
+        let fields = ObjectMetadata.fields(RemoteAttributes(contentModificationDate: date))
+        #expect(fields["x-amz-meta-mtime"] == text)
+        #expect(ObjectMetadata.date(fields) == date)
+    }
+
     @Test func aCopyOnItsWayElsewhereChangesNoDate() async throws {
         try await withBucket { _, remote in
             let (date, other) = (FileTimestamp(seconds: 1_234_567_890), FileTimestamp(seconds: 1_300_000_000))
