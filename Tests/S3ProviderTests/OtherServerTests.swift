@@ -185,6 +185,23 @@ import Testing
         }
     }
 
+    @Test("S3-3: a name with control characters that the server refuses is not tried again and again")
+    func controlCharacters() async throws {
+        try await withStore("controls=refused") { remote, _ in
+            let file = try await write("one", remote, if: .absent)
+            let failed = await failure { _ = try await write("two", remote, if: .absent, to: "a\u{1}b") }
+            #expect(failed?.code == .cannotSynchronize)
+            let stayed = await failure {
+                _ = try await remote.move(RemotePath("file"), to: RemotePath("a\u{7F}b"), kind: .file)
+            }
+            #expect(stayed?.code == .cannotSynchronize)
+            #expect(try await remote.entry(at: RemotePath("file")).tag == file.tag)
+            // Some servers need a minute to refuse it, longer than other requests may take.
+            #expect(remote.client.request("PUT", "top/a\u{1}b").patience == .seconds(120))
+            #expect(remote.client.request("PUT", "top/ab").patience == nil)
+        }
+    }
+
     @Test("NAME-8: a part of a listing that does not end is refused", .timeLimit(.minutes(1)))
     func endlessPart() async throws {
         let server = try await ScriptedServer(program: "EndToEnd/Programs/hostile/store.py")

@@ -23,6 +23,7 @@ slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
+controls=refused: a key with control characters cannot be written.
 archived=KEY: its content cannot be read.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
@@ -120,6 +121,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = handle_any
 
     def do_put_object(self, key, query, body):
+        if "controls" in options and re.search("[\x00-\x1f\x7f]", key):
+            return self.refuse(400, "InvalidArgument")
         self.let_arrive(key)
         there = objects.get(key)
         source = self.headers.get("x-amz-copy-source")

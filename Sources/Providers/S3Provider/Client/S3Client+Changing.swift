@@ -28,7 +28,7 @@ extension S3Client {
             let answer = try await attempt(request)
             let document = try? XMLReader.document(answer.body)
             guard answer.head.isSuccess, document?.name.local != "Error" else {
-                throw S3Failure(answer, bucket: location.bucket)
+                throw failure(answer, of: request)
             }
             guard let document, document.name.local.hasSuffix("Result") else {
                 noteUnknown(request)

@@ -96,7 +96,11 @@ final class S3Client: Sendable {
         }
         request.followsRedirects = false
         let changes = keys ?? Self.changed(by: method, key, query)
-        request.authorizer = Signer(client: self, payloadHash: payloadHash, changes: changes, attempts: Attempts())
+        let mayRefuseName = ["PUT", "POST"].contains(method) && key.map(KeyNames.hasControlCharacters) ?? false
+        if mayRefuseName { request.patience = Self.patienceForNames }
+        request.authorizer = Signer(
+            client: self, payloadHash: payloadHash, changes: changes, mayRefuseName: mayRefuseName,
+            attempts: Attempts())
         if let recheck {
             let tag = request.tagOfWritten
             request.beforeRepetition = { [ledger] in
@@ -107,6 +111,9 @@ final class S3Client: Sendable {
         }
         return request
     }
+
+    /// Some servers need a minute to refuse a key with control characters.
+    private static let patienceForNames = Duration.seconds(120)
 
     /// The keys that a request changes; none for a request whose effect no other client sees.
     private static func changed(by method: String, _ key: String?, _ query: [(String, String)]) -> [String] {
@@ -164,9 +171,15 @@ final class S3Client: Sendable {
             if isAgain { try await request.beforeRepetition?() }
             isAgain = true
             let answer = try await self.attempt(request)
-            guard answer.head.isSuccess else { throw S3Failure(answer, bucket: self.location.bucket) }
+            guard answer.head.isSuccess else { throw self.failure(answer, of: request) }
             return answer
         }
+    }
+
+    func failure(_ answer: HTTPResponse, of request: HTTPRequest) -> S3Failure {
+        var failure = S3Failure(answer, bucket: location.bucket)
+        failure.mayBeAboutName = (request.authorizer as? Signer)?.mayRefuseName == true
+        return failure
     }
 
     /// Repeats a body with another clock, other credentials or another region where the first was wrong.
@@ -237,6 +250,8 @@ final class S3Client: Sendable {
         let payloadHash: String?
         /// As ``S3Client/changed(by:_:_:)`` says.
         let changes: [String]
+        /// Whether the request writes a key with control characters.
+        let mayRefuseName: Bool
         let attempts: Attempts
 
         func authorize(_ request: inout HTTPRequest) async throws {

@@ -54,6 +54,8 @@ enum KeyNames {
             || !name.hasPrefix(literal) && name.utf8.count > directory.utf8.count && name.hasSuffix(directory)
     }
 
+    static func hasControlCharacters(_ key: String) -> Bool { key.utf8.contains { $0 < 0x20 || $0 == 0x7F } }
+
     /// Whether a new item may have this name: a name with a meaning of its own may not be made.
     static func canBeMade(_ name: String) -> Bool { !name.contains(mark) }
 }

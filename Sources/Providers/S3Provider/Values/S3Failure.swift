@@ -10,6 +10,8 @@ struct S3Failure: Error {
     var message: String
     var region: String?
     var date: Int64?
+    /// Whether the key has characters that not every server takes.
+    var mayBeAboutName = false
     private let bucket: String
 
     init(_ response: HTTPResponse, bucket: String) {
@@ -105,6 +107,9 @@ struct S3Failure: Error {
         case (300..<400, _):
             return FileProviderError(
                 .serverUnreachable, "'\(bucket)' is elsewhere (\(serverMessage)): name its --region or --endpoint")
+        case (400, _) where mayBeAboutName && code != "RequestTimeout":
+            return FileProviderError(
+                .cannotSynchronize, "the server does not take control characters in names (\(serverMessage))")
         default: return FileProviderError(.malformedResponse, "the server refuses what was asked (\(serverMessage))")
         }
     }
