@@ -202,6 +202,24 @@ import Testing
         }
     }
 
+    @Test("S3-5: what OpenStack Swift says of an object costs no connection of its own, unless the object is empty")
+    func objectsOnSwift() async throws {
+        try await withStore("swift") { remote, store in
+            let client = remote.client
+            for (key, bytes) in [("top/file", [1, 2, 3]), ("top/empty", [])] as [(String, [UInt8])] {
+                _ = try await client.send { client.request("PUT", key, body: .bytes(bytes)) }
+            }
+            let before = try await store.log().count
+            let file = try await client.object("top/file")
+            let listed = try await client.listed("top/file")
+            #expect(file?.size == 3 && file?.tag == listed?.tag)
+            #expect(try await client.object("top/missing") == nil)
+            #expect(try await client.object("top/empty")?.size == 0)
+            let asked = try await store.log().dropFirst(before)
+            #expect(asked == ["GET top/file", "GET", "GET top/missing", "GET top/empty", "HEAD top/empty"])
+        }
+    }
+
     @Test("NAME-8: a part of a listing that does not end is refused", .timeLimit(.minutes(1)))
     func endlessPart() async throws {
         let server = try await ScriptedServer(program: "EndToEnd/Programs/hostile/store.py")

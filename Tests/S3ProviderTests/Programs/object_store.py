@@ -12,6 +12,7 @@ eventlet.patcher.monkey_patch(all=False, socket=True, select=True, thread=True)
 import json
 import logging
 import os
+import socket
 import sys
 import time
 
@@ -77,7 +78,10 @@ def cached(app, cache):
 
 
 def listen():
-    return eventlet.listen(("127.0.0.1", 0), backlog=256)
+    listener = eventlet.listen(("127.0.0.1", 0), backlog=256)
+    # As Swift's own servers do: else the end of each chunked body waits for the acknowledgement of its beginning.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def serve(name, socket, text):

@@ -23,6 +23,7 @@ slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
+swift: answers say that it is OpenStack Swift.
 controls=refused: a key with control characters cannot be written.
 archived=KEY: its content cannot be read.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
@@ -66,6 +67,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in fields.items():
             self.send_header(name.replace("_", "-"), value)
+        if "swift" in options:
+            self.send_header("X-Openstack-Request-Id", "one")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
@@ -221,6 +224,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(412, "PreconditionFailed")
         date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT" if objects[key] == listed(key) else
                 "Thu, 02 Jan 2020 00:00:00 GMT"}
+        if self.headers.get("Range") == "bytes=0-0":
+            if not objects[key][0]:
+                return self.refuse(416, "InvalidRange")
+            date["Content-Range"] = f"bytes 0-0/{len(objects[key][0])}"
+            return self.answer(206, objects[key][0][:1], ETag=tag(objects[key]), **date, **objects[key][2])
         self.answer(200, objects[key][0], ETag=tag(objects[key]), **date, **objects[key][2])
 
     def list(self, query):

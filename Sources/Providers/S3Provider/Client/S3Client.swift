@@ -60,11 +60,16 @@ final class S3Client: Sendable {
 
     func noteLateListing() { noteHabit(\.listsLate) }
 
-    /// The response to a HEAD, for which the connection is closed where that is OpenStack Swift: of a missing object it sends the end of
-    /// a body, which the next request on the connection would get as its response.
+    /// What the server says of an object. OpenStack Swift is asked for the first byte: to a HEAD of a missing object it sends the end of a
+    /// body, which the next request on the connection would get as its response, and a connection for each object is slow.
     func head(_ key: String) async throws -> HTTPResponseHead {
-        let fields: HTTPFields = state.withLock { $0.isSwift } ? ["Connection": "close"] : [:]
-        return try await send { self.request("HEAD", key, fields: fields) }.head
+        guard state.withLock({ $0.isSwift }) else { return try await send { self.request("HEAD", key) }.head }
+        do {
+            return try await send { self.request("GET", key, fields: ["Range": "bytes=0-0"]) }.head
+        } catch let failure as S3Failure where failure.status == 416 {
+            // An empty object has no first byte.
+            return try await send { self.request("HEAD", key, fields: ["Connection": "close"]) }.head
+        }
     }
 
     private static let habitsKey = Array("server".utf8)
