@@ -1,4 +1,6 @@
+import FileProviderPaths
 import FileProviderTesting
+import HTTPTransport
 import Synchronization
 import TestSupport
 import Testing
@@ -6,7 +8,7 @@ import Testing
 @testable import S3Provider
 
 /// Whether names are free, asked for one file or for many at once.
-@Suite struct FreeNamesTests {
+@Suite(.tags(.server)) struct FreeNamesTests {
     private final class Directory: Sendable {
         let names = FreeNames()
         let gate = Gate()
@@ -69,5 +71,33 @@ import Testing
         let keys = (0..<20).map { "d/\($0)" }
         #expect(try await directory.askForMany(keys).allSatisfy(\.value))
         #expect(directory.lookUps.withLock { $0.count } == 21)
+    }
+
+    @Test("what was written here lately is not requested again for each listing of its directory that names share")
+    func recentlyWritten() async throws {
+        try await StrictStoreProgram.withRemote(["delay=0.05", "unlisted=top/d/old"]) { store, remote, _ in
+            let client = remote.client
+            _ = try await client.send { client.request("PUT", "top/d/old", body: .bytes([1])) }
+            @Sendable func isFree(_ name: String) async throws -> Bool {
+                do {
+                    try await remote.tree.requireNothing(at: RemotePath(["d", name]))
+                    return true
+                } catch is RemoteConditionFailure {
+                    return false
+                }
+            }
+            func free(_ names: [String]) async throws -> Set<String> {
+                try await withThrowingTaskGroup(of: String?.self) { group in
+                    for name in names { group.addTask { try await isFree(name) ? name : nil } }
+                    var found: Set<String> = []
+                    for try await name in group { if let name { found.insert(name) } }
+                    return found
+                }
+            }
+            let names = (1...8).map { "\($0)" }
+            #expect(try await free(names) == Set(names))
+            #expect(try await !store.log().contains { $0.hasPrefix("HEAD") })
+            #expect(try await free(["9", "old"]) == ["9"])
+        }
     }
 }

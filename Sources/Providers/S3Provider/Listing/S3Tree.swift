@@ -139,8 +139,15 @@ final class S3Tree: Sendable {
             [ItemKind.file, .directory, .symbolicLink].map { key(of: path, $0) }, in: prefix
         ) {
             [client] in
-            let listing = try await client.list(prefix: prefix, isFlat: false)
-            return listing.next == nil && listing.unreadable == 0 ? Set(listing.entries.map { KeyBytes($0.key) }) : nil
+            let listing = try await client.list(prefix: prefix, isFlat: false, isRaw: true)
+            guard listing.next == nil, listing.unreadable == 0 else { return nil }
+            // A listing may be older than these. None of them is requested: their names are looked up when they are asked for.
+            let recent = client.ledger.recentChanges(below: prefix).map { change in
+                let rest = change.path.dropFirst(prefix.utf8.count)
+                let part = rest.firstIndex(of: UInt8(ascii: "/")).map { rest[...$0] } ?? rest
+                return prefix + String(decoding: Array(part), as: UTF8.self)
+            }
+            return Set((listing.entries.map(\.key) + recent).map(KeyBytes.init))
         } lookUp: {
             try await entry(at: path) == nil
         }
