@@ -75,8 +75,8 @@ struct ObjectDeleter: Sendable {
     }
 
     /// Compares objects with a listing, because requests for the objects themselves may have responses with other ETags. Of a few
-    /// objects each is listed alone, and it is also checked whether the listing is older. An object that is not listed is requested: a
-    /// listing may not show yet what another client has written.
+    /// objects each is requested, and one that has not the wanted ETag then is listed alone, and it is also checked whether the
+    /// listing is older. An object that is not listed is requested: a listing may not show yet what another client has written.
     ///
     /// - Returns: those that have the wanted ETags, and the keys of those that have others. What is gone is left out.
     private func compare(_ deletions: [Deletion]) async throws -> (unchanged: [Deletion], changed: [String]) {
@@ -84,6 +84,9 @@ struct ObjectDeleter: Sendable {
         let wanted = Set(deletions.map { KeyBytes($0.key) })
         if deletions.count <= max(width, 2) {
             try await inParallel(deletions, width: width) { deletion in
+                if let tag = deletion.tag, try await client.hasTag(tag, deletion.key) {
+                    return found.withLock { $0[KeyBytes(deletion.key)] = tag }
+                }
                 guard var tag = try await client.listed(deletion.key)?.tag else { return }
                 // No object has the empty tag.
                 if tag == deletion.tag, try await client.isOutdated(deletion.key, listedAs: tag) { tag = "" }

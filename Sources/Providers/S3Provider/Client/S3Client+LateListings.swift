@@ -95,6 +95,13 @@ extension S3Client {
         if let present { listing.insert(.object(present)) }
     }
 
+    /// Whether an object has an ETag, by the object itself. False does not say that it has another: some servers list other ETags than
+    /// they give for the objects.
+    func hasTag(_ tag: String, _ key: String) async throws -> Bool {
+        if listsOtherTags { return false }
+        return try await object(key)?.tag == tag
+    }
+
     /// Whether another client has written an object since the version that a listing shows. Some servers list other ETags than they give for
     /// the objects: then the dates decide.
     func isOutdated(_ key: String, listedAs tag: String) async throws -> Bool {

@@ -163,10 +163,12 @@ final class S3Tree: Sendable {
                 throw RemoteConditionFailure(present: records.file(object, name: path.name ?? ""))
             }
         case .unchanged(let tag):
+            let key = key(of: path)
+            let wanted = records.tag(of: tag, at: key)
+            if try await client.hasTag(wanted, key) { return }
             let there = try await entry(at: path)
             guard let there, there.tag == tag else { throw RemoteConditionFailure(present: there) }
-            let key = key(of: path)
-            if try await client.isOutdated(key, listedAs: records.tag(of: tag, at: key)) {
+            if try await client.isOutdated(key, listedAs: wanted) {
                 throw FileProviderError(
                     .providerDomainTemporarilyUnavailable,
                     "another client has written '\(path.name ?? "/")', and the server does not list that yet")
