@@ -121,6 +121,27 @@ import Testing
         }
     }
 
+    @Test("S3-2: the links of a directory are read some at a time, and a target that was read is not read again")
+    func manyLinks() async throws {
+        try await StrictStoreProgram.withRemote(["delay=0.1"]) { store, remote, scratch in
+            let names = (10..<20).map { "\($0)" }
+            for name in names { try await store.put("to \(name)", to: "top/\(name).rclonelink") }
+            let listed = try await remote.entries(in: .root, from: nil, limit: 100).entries
+            #expect(listed.map(\.name) == names)
+            let targets: [String?] = names.map { "to \($0)" }
+            #expect(listed.map(\.attributes.symbolicLinkTarget) == targets)
+            let most = try Int(await store.ask("curl -sS \"$at/most\"")) ?? 0
+            #expect(most > 1)
+            let before = try await store.log().count
+            let again = try store.remote(stateDirectory: scratch["state"])
+            try await withCleanUp({ await again.close() }) {
+                let walked = try await again.tree(below: .root, from: nil, limit: 100).entries
+                #expect(walked.map { $0.entry.attributes.symbolicLinkTarget } == targets)
+            }
+            #expect(try await store.log().dropFirst(before) == ["GET"])
+        }
+    }
+
     @Test("NAME-9: targets of links that are not UTF-8 go to the bucket and come from there unchanged")
     func targetsOfBytes() async throws {
         try await withBucket { bucket, remote in

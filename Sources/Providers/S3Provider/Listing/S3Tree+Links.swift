@@ -9,29 +9,31 @@ extension S3Tree {
     ///
     /// - Parameter objects: the keys before this part that a name may be shared with, as ``EntryNamer`` keeps them.
     func resolvingLinks(_ entries: [Placed], of listing: S3Listing, after objects: [String]) async throws -> [Placed] {
-        var shown: [Placed] = []
-        for (parent, entry) in entries {
+        var due: [(object: S3Object, name: String)] = []
+        var places: [Int] = []
+        for (index, placed) in entries.enumerated() {
+            let (parent, entry) = (placed.parent, placed.entry)
             guard entry.kind == .file, LinkNames.isOne(entry.name), let size = entry.size, LinkNames.canBeTarget(size)
-            else {
-                shown.append((parent, entry))
-                continue
-            }
+            else { continue }
             let name = String(entry.name.dropLast(LinkNames.suffix.count))
-            let key = key(of: parent.appending(entry.name))
-            if try await isTaken(self.key(of: parent.appending(name)), in: listing, after: objects) {
-                shown.append((parent, entry))
-                continue
-            }
+            if try await isTaken(key(of: parent.appending(name)), in: listing, after: objects) { continue }
+            let linkKey = key(of: parent.appending(entry.name))
             let object = S3Object(
-                key: key, tag: records.tag(of: entry.tag, at: key), size: size,
+                key: linkKey, tag: records.tag(of: entry.tag, at: linkKey), size: size,
                 modified: entry.attributes.contentModificationDate)
-            switch try await links.kind(of: object, name: name) {
-            case .link(let link): shown.append((parent, link))
-            case .file: shown.append((parent, entry))
-            case .removed: break
+            due.append((object, name))
+            places.append(index)
+        }
+        if due.isEmpty { return entries }
+        let found = try await links.kinds(of: due)
+        let kinds = Dictionary(uniqueKeysWithValues: zip(places, found))
+        return entries.enumerated().compactMap { index, placed -> Placed? in
+            switch kinds[index] {
+            case .link(let link)?: return (parent: placed.parent, entry: link)
+            case .removed?: return nil
+            case .file?, nil: return placed
             }
         }
-        return shown
     }
 
     /// Whether there is an object with the key of a link's name, or keys in a directory of that name.

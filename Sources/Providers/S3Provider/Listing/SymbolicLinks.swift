@@ -16,8 +16,8 @@ final class SymbolicLinks: Sendable {
 
     private let client: S3Client
     private let records: ObjectRecords
-    /// The targets of links that were read lately, with the ETags of the objects.
-    private let targets = Mutex<[KeyBytes: (tag: String, target: String)]>([:])
+    /// How many links are read at once.
+    private static let width = 32
 
     init(client: S3Client, records: ObjectRecords) {
         self.client = client
@@ -27,38 +27,61 @@ final class SymbolicLinks: Sendable {
     /// - Parameter name: of the link.
     /// - Throws: an error that is not about this object alone.
     func kind(of object: S3Object, name: String) async throws -> Kind {
-        guard LinkNames.canBeTarget(object.size) else { return .file }
-        do {
-            guard let target = try await target(of: object) else { return .removed }
-            return .link(
+        let reading = try await reading(object, name: name)
+        note([(object, reading)])
+        return reading.kind
+    }
+
+    /// What objects are shown as. Those that are not known yet are read, some at a time.
+    ///
+    /// - Parameter objects: with the names of the links.
+    func kinds(of objects: [(object: S3Object, name: String)]) async throws -> [Kind] {
+        let found = Mutex<[Int: Reading]>([:])
+        // Also where reading one of them fails: the next attempt does not read the others again.
+        defer { note(found.withLock { $0 }.map { (objects[$0.key].object, $0.value) }) }
+        try await inParallel(Array(objects.indices), width: Self.width) { [self] index in
+            let reading = try await reading(objects[index].object, name: objects[index].name)
+            found.withLock { $0[index] = reading }
+        }
+        let readings = found.withLock { $0 }
+        return objects.indices.map { readings[$0]?.kind ?? .removed }
+    }
+
+    private struct Reading {
+        var kind: Kind
+        /// The target that was read, where it is that of the listed version.
+        var target: String?
+    }
+
+    private func note(_ readings: [(object: S3Object, reading: Reading)]) {
+        var targets: [(object: S3Object, target: String)] = []
+        for (object, reading) in readings {
+            if let target = reading.target { targets.append((object, target)) }
+        }
+        if !targets.isEmpty { records.note(targets: targets) }
+    }
+
+    private func reading(_ object: S3Object, name: String) async throws -> Reading {
+        guard LinkNames.canBeTarget(object.size) else { return Reading(kind: .file) }
+        func link(to target: String) -> Kind {
+            .link(
                 RemoteEntry(
                     name: name, kind: .symbolicLink, tag: Array(object.tag.utf8), isTagStrong: true,
                     attributes: RemoteAttributes(
                         contentModificationDate: records.date(of: object), symbolicLinkTarget: target)))
-        } catch let failure as S3Failure where failure.isAboutOneObject {
-            // Else one such object would make its directory impossible to list.
-            return .file
         }
-    }
-
-    /// - Returns: nil when the object was removed.
-    private func target(of object: S3Object) async throws -> String? {
-        let key = KeyBytes(object.key)
-        if let known = targets.withLock({ $0[key] }), known.tag == object.tag { return known.target }
+        if let known = records.target(of: object) { return Reading(kind: link(to: known)) }
         do {
             let answer = try await client.send { [client] in client.request("GET", object.key) }
             let target = FileNameText.text(of: answer.body)
             // Another client may have written the object since it was listed.
-            guard client.listsOtherTags || answer.fields["ETag"].map(S3Object.quoted) == object.tag else {
-                return target
-            }
-            targets.withLock { targets in
-                if targets.count > 1000 { targets.removeAll() }
-                targets[key] = (object.tag, target)
-            }
-            return target
+            let isListed = client.listsOtherTags || answer.fields["ETag"].map(S3Object.quoted) == object.tag
+            return Reading(kind: link(to: target), target: isListed ? target : nil)
         } catch let failure as S3Failure where failure.status == 404 {
-            return nil
+            return Reading(kind: .removed)
+        } catch let failure as S3Failure where failure.isAboutOneObject {
+            // Else one such object would make its directory impossible to list.
+            return Reading(kind: .file)
         }
     }
 }

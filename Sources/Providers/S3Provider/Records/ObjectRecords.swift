@@ -18,6 +18,8 @@ final class ObjectRecords: Sendable {
         var known: String?
         /// ``MoveRecord/begun`` of the rename that made the object.
         var renaming: Int64?
+        /// The target of the link that the object is, where it was read.
+        var target: String?
     }
 
     let sent: SentContents
@@ -56,6 +58,9 @@ final class ObjectRecords: Sendable {
         return notes[key].flatMap { $0.known == known ? $0.tag : nil } ?? known
     }
 
+    /// The target of the link that an object is, where it was read.
+    func target(of object: S3Object) -> String? { note(of: object)?.target }
+
     private func note(of object: S3Object) -> Note? { notes[object.key].flatMap { $0.tag == object.tag ? $0 : nil } }
 
     // MARK: - Changes
@@ -81,6 +86,15 @@ final class ObjectRecords: Sendable {
         if note != self.note(of: object) { notes.note([(object.key, note)]) }
     }
 
+    func note(targets: [(object: S3Object, target: String)]) {
+        notes.note(
+            targets.map { object, target in
+                var note = note(of: object) ?? Note(tag: object.tag)
+                note.target = target
+                return (object.key, note)
+            })
+    }
+
     /// Copies have the attributes and the known contents of their originals.
     ///
     /// - Parameter rename: the rename for which they were made.
@@ -93,7 +107,7 @@ final class ObjectRecords: Sendable {
                     Note(
                         tag: tag, date: date(of: original)?.nanosecondsSince1970,
                         permissions: note(of: original)?.permissions, known: tag == known ? nil : known,
-                        renaming: rename?.begun)
+                        renaming: rename?.begun, target: note(of: original)?.target)
                 )
             })
     }
