@@ -305,6 +305,33 @@ import Testing
     }
 
     @Test(
+        "S3-12: a rename of one object lists it once where the server checks that the key of the copy is free",
+        arguments: [ItemKind.file, .symbolicLink])
+    func requestsOfRename(kind: ItemKind) async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            func asked() async throws -> [String] { try await store.log().filter { !$0.contains("/.yonder-") } }
+            let suffix = kind == .file ? "" : LinkNames.suffix
+            try await store.put("", to: "top/a/")
+            try await store.put("text", to: "top/a/old\(suffix)")
+            let old = try await remote.entry(at: RemotePath("a/old"))
+            await remote.preconditions.support()
+            let before = try await asked().count
+            let moved = try await remote.move(RemotePath("a/old"), to: RemotePath("a/new"), kind: kind)
+            // Both names and the directory at once, the metadata, the copy twice, the original.
+            let tag = String(decoding: old.tag, as: UTF8.self)
+            #expect(
+                try await asked().dropFirst(before) == [
+                    "GET", "GET", "GET", "HEAD top/a/old\(suffix)", "PUT top/a/new\(suffix) *", "GET",
+                    "DELETE top/a/old\(suffix) \(tag)",
+                ])
+            #expect(moved.tag == old.tag && moved.kind == kind)
+            let there = try await remote.entry(at: RemotePath("a/new"))
+            #expect(moved == there)
+            #expect(remote.moves.records.isEmpty)
+        }
+    }
+
+    @Test(
         "S3-12: marks are looked at shortly before something is deleted because of them",
         arguments: ["plain", "ignores"])
     func checkedBeforeDeletion(on server: String) async throws {

@@ -18,14 +18,19 @@ struct ObjectMover: Sendable {
     ///
     /// - Parameters:
     ///   - name: the key of the item without what tells its kind, for the operations that wait for it.
+    ///   - listed: the object that is renamed, as it was just listed; nil for a directory.
     ///   - willDelete: called when all copies are there.
+    /// - Returns: the copy of one object, where the server has made sure that it is the rename's own; else the new place says what is there.
+    @discardableResult
     func move(
-        from: String, to: String, renaming name: String, willDelete: () async throws -> Void
-    ) async throws {
-        try await moves.run(from: from) {
+        from: String, to: String, renaming name: String, listed: S3Object? = nil,
+        willDelete: () async throws -> Void
+    ) async throws -> S3Object? {
+        try await moves.run(from: from) { () async throws -> S3Object? in
             var record = try moves.record(from: from) ?? moves.begin(from: from, to: to)
+            let made: CopiedObject?
             do {
-                try await copyAll(record)
+                made = try await copyAll(record, listed)
             } catch is Growth {
                 try await deleteCopies(record)
                 // Meanwhile the other client finds nothing new, and ends its renaming.
@@ -43,7 +48,17 @@ struct ObjectMover: Sendable {
             record.stage = .deleting
             try moves.save(record)
             client.ledger.noteRenamed(name)
-            try await deleteOriginals(record)
+            guard let one = made else {
+                try await deleteOriginals(record)
+                return nil
+            }
+            // Where only a mark tells whose the copy is, a listing has to show which object is there now. The original is compared
+            // when it is deleted.
+            let isOwn = isTrusted(one.copy, record)
+            let copy = try await isOwn ? one.copy : client.listed(record.to)
+            try await deleteOriginals(among: [(original: one.original, copy: copy)], record)
+            moves.remove(record)
+            return isOwn ? copy : nil
         }
     }
 
@@ -113,13 +128,17 @@ struct ObjectMover: Sendable {
 
     /// Deletes the originals of the rename's own copies. A copy that another client has made may be deleted by that client.
     private func deleteOriginals(_ record: MoveRecord) async throws {
-        try await join(record) { pairs in
-            try await forOwn(among: pairs, record) { own in
-                try await deleter.delete(
-                    own.filter(\.isCurrent).map { Deletion(key: $0.original.key, tag: $0.original.tag) })
-            }
-        }
+        try await join(record) { pairs in try await deleteOriginals(among: pairs, record) }
         moves.remove(record)
+    }
+
+    private func deleteOriginals(
+        among pairs: [(original: S3Object, copy: S3Object?)], _ record: MoveRecord
+    ) async throws {
+        try await forOwn(among: pairs, record) { own in
+            try await deleter.delete(
+                own.filter(\.isCurrent).map { Deletion(key: $0.original.key, tag: $0.original.tag) })
+        }
     }
 
     /// A copy that a rename has made.
@@ -214,11 +233,18 @@ struct ObjectMover: Sendable {
         init(of original: String, tag: String) { (self.original, self.tag) = (original, tag) }
     }
 
+    /// An object and its copy, as both were listed.
+    private struct CopiedObject {
+        var original: S3Object
+        var copy: S3Object
+    }
+
     /// Copies what is in the old place, until nothing is left to copy.
     ///
+    /// - Returns: nil for a directory.
     /// - Throws: ``Growth``.
-    private func copyAll(_ record: MoveRecord) async throws {
-        guard record.isTree else { return try await copyOne(record) }
+    private func copyAll(_ record: MoveRecord, _ listed: S3Object?) async throws -> CopiedObject? {
+        guard record.isTree else { return try await copyOne(record, listed) }
         // How many originals there were in the first pass, and in the last one.
         var (first, last) = (0, 0)
         // By the keys of the copies, where the copy got another ETag than the original, or may have got one.
@@ -272,15 +298,18 @@ struct ObjectMover: Sendable {
                     made.withLock { $0.append((original, key, tag)) }
                 }
             }
-            if missing == 0 { return }
+            if missing == 0 { return nil }
             if pass == 1 { first = last }
         }
         throw Self.restless(record)
     }
 
-    private func copyOne(_ record: MoveRecord) async throws {
-        for _ in 1...20 {
-            guard let original = try await client.listed(record.from) else {
+    /// - Parameter listed: what is copied first. If it has changed since, that is noticed as a change after a listing is.
+    private func copyOne(_ record: MoveRecord, _ listed: S3Object?) async throws -> CopiedObject {
+        for attempt in 1...20 {
+            var found = attempt == 1 ? listed : nil
+            if found == nil { found = try await client.listed(record.from) }
+            guard let original = found else {
                 throw FileProviderError(.noSuchItem, "'\(record.from)' was removed from the bucket")
             }
             guard let tag = try await copyUnchanged(original, to: record.to, insteadOf: nil, in: record) else {
@@ -293,8 +322,10 @@ struct ObjectMover: Sendable {
             guard try await isOwn(copy, madeAs: tag, of: original, record) else { throw ObjectCopier.Occupied() }
             records.didCopy([(original, record.to, copy.tag)], in: record)
             // An equal ETag says what was copied; else the original must not have changed meanwhile.
-            if copy.tag == original.tag { return }
-            if try await client.listed(record.from)?.tag == original.tag { return }
+            if copy.tag == original.tag { return CopiedObject(original: original, copy: copy) }
+            if try await client.listed(record.from)?.tag == original.tag {
+                return CopiedObject(original: original, copy: copy)
+            }
         }
         throw Self.restless(record)
     }

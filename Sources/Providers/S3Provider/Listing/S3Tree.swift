@@ -85,34 +85,46 @@ final class S3Tree: Sendable {
         RemoteEntry(name: name, kind: .directory, tag: [], isTagStrong: false)
     }
 
-    func entry(at path: RemotePath) async throws -> RemoteEntry? {
+    /// An item, and the object that it is; a directory is none.
+    struct Found {
+        var entry: RemoteEntry
+        var object: S3Object?
+    }
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry? { try await found(at: path)?.entry }
+
+    func found(at path: RemotePath) async throws -> Found? {
         guard let name = path.name else {
             // An empty bucket is a root, too; a missing bucket is an error.
             _ = try await client.list(prefix: rootPrefix, isFlat: true, limit: 1)
-            return Self.directory("")
+            return Found(entry: Self.directory(""))
         }
         let key = key(of: path)
+        func file(_ object: S3Object) -> Found { Found(entry: records.file(object, name: name), object: object) }
         if name == KeyNames.content {
-            return try await client.listed(key).flatMap { $0.size > 0 ? records.file($0, name: name) : nil }
+            return try await client.listed(key).flatMap { $0.size > 0 ? file($0) : nil }
         }
         if moves.hides(prefix(of: path)) || moves.hides(key) { return nil }
-        if KeyNames.isDirectoryOnly(name) { return try await isDirectory(path) ? Self.directory(name) : nil }
+        let directory = Found(entry: Self.directory(name))
+        if KeyNames.isDirectoryOnly(name) { return try await isDirectory(path) ? directory : nil }
         // One request shows all objects of this name, unless many names begin with it.
         let listing = try await client.list(prefix: key, isFlat: false, limit: 50)
         var (link, hasKeysBelow): (S3Object?, Bool) = (nil, false)
         for entry in listing.entries {
             switch entry {
             case .object(let object):
-                if object.key.utf8.elementsEqual(key.utf8) { return records.file(object, name: name) }
+                if object.key.utf8.elementsEqual(key.utf8) { return file(object) }
                 if object.key.utf8.elementsEqual((key + LinkNames.suffix).utf8) { link = object }
             case .prefix(let below): hasKeysBelow = hasKeysBelow || below.utf8.elementsEqual((key + "/").utf8)
             }
         }
         if listing.next != nil, !hasKeysBelow { hasKeysBelow = try await isDirectory(path) }
         // As in a listing, where the link's object is a file then.
-        if hasKeysBelow { return Self.directory(name) }
+        if hasKeysBelow { return directory }
         if listing.next != nil, link == nil { link = try await client.listed(key + LinkNames.suffix) }
-        if let link, case .link(let entry) = try await links.kind(of: link, name: name) { return entry }
+        if let link, case .link(let entry) = try await links.kind(of: link, name: name) {
+            return Found(entry: entry, object: link)
+        }
         return nil
     }
 

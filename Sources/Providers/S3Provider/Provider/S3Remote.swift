@@ -297,14 +297,21 @@ final class S3Remote: PathRemote {
         let (from, to) = (tree.key(of: path, kind), tree.key(of: newPath, kind))
         let rename = MoveRecord(from: from, to: to, stage: .copying, begun: 0)
         return try await changing(path, isTree: isTree, isEmptied: true, to: newPath, by: rename) { [self] in
-            guard let there = try await tree.entry(at: path), there.kind == kind else { throw S3Tree.missing(path) }
+            async let hasParent: Void = tree.requireDirectory(newPath.parent)
+            async let isFree: Void = tree.requireNothing(at: newPath)
+            guard let there = try await tree.found(at: path), there.entry.kind == kind else {
+                throw S3Tree.missing(path)
+            }
             records.sent.carry(tree.key(of: path), to: tree.key(of: newPath))
-            try await tree.requireDirectory(newPath.parent)
-            try await tree.requireNothing(at: newPath)
+            try await hasParent
+            try await isFree
             // The copies are made and the originals are deleted with preconditions.
             await preconditions.support()
+            let copy: S3Object?
             do {
-                try await mover.move(from: from, to: to, renaming: tree.key(of: path)) {
+                copy = try await mover.move(
+                    from: from, to: to, renaming: tree.key(of: path), listed: there.object
+                ) {
                     try await tree.keepDirectory(path.parent)
                 }
             } catch is ObjectCopier.Occupied {
@@ -312,6 +319,9 @@ final class S3Remote: PathRemote {
             }
             tree.forget(tree.prefix(of: path))
             return try await OperationLedger.result {
+                let name = newPath.name ?? ""
+                if let copy, kind == .file { return records.file(copy, name: name) }
+                if let copy, case .link(let link) = try await tree.links.kind(of: copy, name: name) { return link }
                 guard let moved = try await tree.entry(at: newPath) else { throw S3Tree.missing(newPath) }
                 return moved
             }

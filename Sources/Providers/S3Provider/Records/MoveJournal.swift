@@ -125,7 +125,7 @@ final class MoveJournal: Sendable {
     /// Makes, continues or undoes a rename, once no other caller does.
     ///
     /// - Throws: ``OperationLedger/Busy``; what `body` throws.
-    func run(from key: String, _ body: () async throws -> Void) async throws {
+    func run<Value>(from key: String, _ body: () async throws -> Value) async throws -> Value {
         try await ledger.perform(claiming: [Self.extent(key)]) { _ in try await body() }
     }
 
