@@ -142,6 +142,19 @@ import Testing
         }
     }
 
+    @Test("S3-16: the content of a directory's own object is not renamed, nor what else is in the directory")
+    func contentOfDirectoryStays() async throws {
+        try await withBucket { bucket, remote in
+            let keys = ["a/", "a/x"].map { bucket.prefix + $0 }
+            for key in keys { try await bucket.put(key, "text") }
+            let refused = await failure {
+                _ = try await remote.move(RemotePath(["a", KeyNames.content]), to: RemotePath("b"), kind: .file)
+            }
+            #expect(refused?.code == .cannotSynchronize)
+            #expect(try await bucket.keys() == keys)
+        }
+    }
+
     @Test("NAME-9: targets of links that are not UTF-8 go to the bucket and come from there unchanged")
     func targetsOfBytes() async throws {
         try await withBucket { bucket, remote in

@@ -293,6 +293,10 @@ final class S3Remote: PathRemote {
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
         try tree.check(newPath)
+        if path.name == KeyNames.content {
+            // Its key is what all keys in the directory begin with, and a rename is of all of them.
+            throw FileProviderError(.cannotSynchronize, "'\(KeyNames.content)' is a part of its directory")
+        }
         let isTree = kind == .directory
         let (from, to) = (tree.key(of: path, kind), tree.key(of: newPath, kind))
         let rename = MoveRecord(from: from, to: to, stage: .copying, begun: 0)
