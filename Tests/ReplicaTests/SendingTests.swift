@@ -288,6 +288,14 @@ import Testing
         #expect(try replica.database.heldRemovals() == ["file", "other"])
         try await acknowledge(sent, as: .file("file", size: 100, version: "2"))
         #expect(try replica.database.heldRemovals() == ["other"])
+        // A round that had begun before holds it no more, unless the provider has reported it again.
+        for before in [["file", "other"], ["other"]] as [Set<ItemIdentifier>] {
+            _ = try await replica.ingest(open: fixture.open) {
+                try $0.changes.noteAnchor(SyncAnchor("2"), holding: ["file", "other"], heldBefore: before)
+            }
+            let held: Set<ItemIdentifier> = before.contains("file") ? ["other"] : ["file", "other"]
+            #expect(try replica.database.heldRemovals() == held)
+        }
     }
 
     @Test("SEND-18: content that is sent again, because it was written while it was sent, is sent with its date")

@@ -53,6 +53,31 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-4: a removal stays held although a change of the item fails while a round runs")
+        func failedChange() async throws {
+            try await Machine.run(fill: fill) { machine async throws in
+                machine.provider.change { tree in
+                    tree.delete("one")
+                    tree.delete("two")
+                }
+                try await machine.ingest()
+                let held = try machine.replica.database.heldRemovals()
+                try await machine.rename("two/two-7", to: "two/mine")
+                let item = try await machine.item("two/mine")
+                #expect(try held.contains(#require(item.identifier)))
+                machine.provider.faults.fail(.modify, with: FileProviderError(.insufficientQuota), times: nil)
+                let gate = machine.provider.faults.hold(.changes)
+                let round = Task { try await machine.ingest() }
+                #expect(await eventually { gate.waiting == 1 })
+                await machine.engine.runAlone(.modification(row: item.id))
+                #expect(!machine.provider.log.calls(of: .modify).isEmpty)
+                gate.open()
+                try await round.value
+                #expect(machine.engine.heldRemovals != nil)
+                #expect(try machine.replica.database.heldRemovals() == held)
+            }
+        }
+
         @Test(
             "CHANGE-4: a report of changes that takes longer than a round goes on while removals are held",
             .timeLimit(.minutes(1)))

@@ -13,10 +13,12 @@ extension Database {
     }
 
     /// Holds these removals and no others. Items that are not known here have nothing to be removed.
-    func setHeldRemovals(_ identifiers: Set<ItemIdentifier>) throws {
+    ///
+    /// - Parameter before: those that were held before are not held again if they were forgotten meanwhile.
+    func setHeldRemovals(_ identifiers: Set<ItemIdentifier>, heldBefore before: Set<ItemIdentifier>) throws {
         let held = try heldRemovals()
         for identifier in held.subtracting(identifiers) { try forgetHeldRemoval(of: identifier) }
-        for identifier in identifiers.subtracting(held) {
+        for identifier in identifiers.subtracting(held).subtracting(before) {
             try run(
                 "INSERT INTO heldRemoval (identifier) SELECT ?1 WHERE EXISTS (SELECT 1 FROM item WHERE identifier = ?1)",
                 [identifier.rawValue])

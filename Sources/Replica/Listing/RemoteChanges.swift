@@ -91,10 +91,15 @@ package struct RemoteChanges: RemotePart {
 
     /// Notes up to where the provider's changes are taken in.
     ///
-    /// - Parameter held: all items that were reported as deleted before it and are not removed.
-    package func noteAnchor(_ anchor: SyncAnchor?, holding held: Set<ItemIdentifier> = []) throws {
+    /// - Parameters:
+    ///   - held: all items that were reported as deleted before it and are not removed.
+    ///   - before: items that were held when the round began, and were not reported since. Those of which a change was answered
+    ///     meanwhile are not held again.
+    package func noteAnchor(
+        _ anchor: SyncAnchor?, holding held: Set<ItemIdentifier> = [], heldBefore before: Set<ItemIdentifier> = []
+    ) throws {
         try DomainKey.syncAnchor.set(bytes: anchor?.rawValue, in: db)
-        try db.setHeldRemovals(held)
+        try db.setHeldRemovals(held, heldBefore: before)
     }
 
     // MARK: - Items that were looked up

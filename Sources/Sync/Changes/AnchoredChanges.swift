@@ -26,8 +26,6 @@ struct AnchoredChanges: SyncPart {
         let anchor: SyncAnchor
         /// What was reported as deleted before the anchor, and is held.
         let held: Set<ItemIdentifier>
-        /// Begun before they were read.
-        let observation: Observation
     }
 
     /// Removals are applied when all of it is known: an item that moved outlives the directory it moved out of, and ``DeletionGuard``
@@ -37,11 +35,10 @@ struct AnchoredChanges: SyncPart {
     ///   without end.
     func takeIn(by enumerator: any FileProviderEnumerator, for longest: Duration) async throws -> Outcome {
         let begun = ContinuousClock.now
-        let first = replica.ordering.observe()
         guard var anchor = try replica.database.bytes(of: .syncAnchor).map(SyncAnchor.init(rawValue:)) else {
             return .unknown
         }
-        let start = try Start(anchor: anchor, held: replica.database.heldRemovals(), observation: first)
+        let start = try Start(anchor: anchor, held: replica.database.heldRemovals())
         let batches = ChangeBatches(context: context, request: request)
         var vanished = start.held
         /// What was held, and of which this round has reported nothing.
@@ -99,15 +96,18 @@ struct AnchoredChanges: SyncPart {
         _ vanished: Set<ItemIdentifier>, unreported: Set<ItemIdentifier>, since start: Start,
         reportedUpTo anchor: SyncAnchor?
     ) async throws -> Bool {
-        // An item of which a change was answered since is on the remote.
-        let unsettled = await replica.ordering.settle([], deleted: Array(unreported), start.observation)
-        let gone = vanished.subtracting(unsettled.all)
+        let inFlight = await replica.ordering.settle(
+            [], deleted: Array(unreported), replica.ordering.observe()
+        ).inFlight
+        // An item of which a change was answered since is on the remote. An operation that has failed says nothing of that.
+        let answered = try unreported.subtracting(replica.database.heldRemovals())
+        let gone = vanished.subtracting(inFlight).subtracting(answered)
         let isRemoved = try await missing.remove(gone)
-        let held = isRemoved ? unsettled.inFlight : gone.union(unsettled.inFlight)
+        let held = isRemoved ? inFlight : gone.union(inFlight)
         if let anchor, anchor != start.anchor || held != start.held {
-            try await commits.commit { try $0.changes.noteAnchor(anchor, holding: held) }
+            try await commits.commit { try $0.changes.noteAnchor(anchor, holding: held, heldBefore: unreported) }
         }
-        return unsettled.inFlight.isEmpty
+        return inFlight.isEmpty
     }
 
     /// Whether an anchor can be stored.
