@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -29,5 +30,38 @@ import Testing
             #expect(sink.confirmed.ranges == [0..<end])
             #expect(try sink.bytes(in: 0..<end) == Array(bytes[..<Int(end)]))
         }
+    }
+}
+
+@Suite struct RcloneConfirmationTests {
+    private final class Lookups: Sendable {
+        private let number = Atomic<Int>(0)
+
+        var count: Int { number.load(ordering: .relaxed) }
+        func add() { number.add(1, ordering: .relaxed) }
+    }
+
+    @Test(
+        "READ-1: the same bytes are looked up once, so that a download that is stuck is noticed",
+        arguments: [true, false])
+    func once(isPresent: Bool) async throws {
+        let (content, lookups) = (CollectingSink(), Lookups())
+        let sink = ResumedSink(content, from: 2)
+        let confirming = Task {
+            await RcloneRemote.confirmVersion(of: sink, from: 2, every: .milliseconds(1)) {
+                lookups.add()
+                return isPresent
+            }
+        }
+        for number in 1...2 {
+            let start = Int64(3 * number - 1)
+            try sink.write([1, 2, 3], at: start)
+            #expect(await eventually { lookups.count == number })
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(lookups.count == number)
+            #expect(content.confirmed.ranges == (isPresent ? [2..<start + 3] : []))
+        }
+        confirming.cancel()
+        await confirming.value
     }
 }

@@ -23,7 +23,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
     private static let mostListings = 64
     /// How often a file is looked up while it is downloaded. Many backends limit the number of requests.
-    private static let confirmationInterval = Duration.seconds(3)
+    static let confirmationInterval = Duration.seconds(3)
     /// Hidden names that must not be removed as leftovers: the old time of an upload says nothing of its age.
     let uploads = Mutex<Set<RemotePath>>([])
 
@@ -306,13 +306,9 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    // What came before a lookup that still finds the version is of that version.
-                    while (try? await Task.sleep(for: Self.confirmationInterval)) != nil {
-                        let end = resumed.position
-                        guard end > resumed.confirmed, let found = try? await file(), found.tag == version,
-                            !found.isTagUnsettled
-                        else { continue }
-                        resumed.confirmVersion(of: wanted.lowerBound..<end)
+                    await Self.confirmVersion(of: resumed, from: wanted.lowerBound) {
+                        guard let found = try? await file() else { return false }
+                        return found.tag == version && !found.isTagUnsettled
                     }
                 }
                 defer { group.cancelAll() }
@@ -331,5 +327,23 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         let after = try await file()
         guard after.tag == expected else { throw FileProviderError(.versionNoLongerAvailable) }
         return after
+    }
+
+    /// Confirms what has come again and again until the task is cancelled: what came before a lookup that still finds the version is of
+    /// that version.
+    ///
+    /// - Parameter isPresent: looks the file up.
+    static func confirmVersion(
+        of sink: ResumedSink, from start: Int64, every interval: Duration = confirmationInterval,
+        isPresent: @Sendable () async -> Bool
+    ) async {
+        var last = start
+        while (try? await Task.sleep(for: interval)) != nil {
+            // Once for the same bytes: each answer counts as progress of the download, also of one that is stuck.
+            let end = sink.position
+            guard end > last else { continue }
+            last = end
+            if await isPresent() { sink.confirmVersion(of: start..<end) }
+        }
     }
 }
