@@ -257,6 +257,7 @@ import Testing
             }
             #expect((code == .versionNoLongerAvailable) == isChanged && code != nil)
             #expect(sink.confirmed.ranges == [0..<2 << 20])
+            #expect(!sink.hasWrongConfirmation)
         }
     }
 

@@ -7,7 +7,7 @@ import SystemPackage
 public final class CollectingSink: ContentSink {
     private let pieces = Mutex<[(offset: Int64, bytes: [UInt8])]>([])
     private let version = Mutex((isConfirmed: false, isDoubtful: false))
-    private let confirmedRanges = Mutex(ByteRanges())
+    private let confirmations = Mutex((ranges: ByteRanges(), isWrong: false))
     private let beforeWriting: @Sendable () throws -> Void
 
     /// An empty sink.
@@ -24,7 +24,10 @@ public final class CollectingSink: ContentSink {
     package var isConfirmed: Bool { version.withLock { $0.isConfirmed && !$0.isDoubtful } }
 
     /// The written bytes whose version the provider has confirmed after it had written them.
-    package var confirmed: ByteRanges { confirmedRanges.withLock { $0 } }
+    package var confirmed: ByteRanges { confirmations.withLock { $0.ranges } }
+
+    /// Whether the provider has confirmed the version of bytes that it had not written.
+    package var hasWrongConfirmation: Bool { confirmations.withLock { $0.isWrong } }
 
     /// The bytes of a range.
     ///
@@ -74,8 +77,9 @@ public final class CollectingSink: ContentSink {
     public func confirmVersion(of range: Range<Int64>) {
         let written = ByteRanges(pieces.withLock { $0.map { $0.offset..<$0.offset + Int64($0.bytes.count) } })
         let missing = ByteRanges(written.gaps(in: range))
-        confirmedRanges.withLock { confirmed in
-            for part in missing.gaps(in: range) { confirmed.insert(part) }
+        confirmations.withLock { confirmations in
+            for part in missing.gaps(in: range) { confirmations.ranges.insert(part) }
+            if !missing.isEmpty { confirmations.isWrong = true }
         }
     }
 

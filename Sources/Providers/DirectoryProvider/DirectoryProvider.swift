@@ -117,7 +117,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             guard FolderItems.version(of: after).contentVersion == current, after.changed == before.changed else {
                 throw FileProviderError(.versionNoLongerAvailable, item: item)
             }
-            sink.confirmVersion(of: wanted.lowerBound..<offset)
+            if failure == nil { sink.confirmVersion(of: wanted.lowerBound..<offset) }
         }
         if let failure { throw failure }
         return (item, offset - wanted.lowerBound)
