@@ -65,6 +65,17 @@ import Testing
         #expect(try withoutLog.names() == ["d", "first"])
     }
 
+    @Test("the log has no statement that has changed nothing") func noEffect() throws {
+        let effective = "UPDATE inode SET changedAt = changedAt WHERE number = ?"
+        try replica.database.change { db in
+            try db.run("UPDATE inode SET size = 1 WHERE number = ?", [Int64(-1)])
+            try db.run("DELETE FROM failure WHERE inode = ?", [Int64(-1)])
+            try db.run(effective, [InodeNumber.root.rawValue])
+        }
+        let log = try #require(try RedoLog.read(at: replica.database.redoLog))
+        #expect(log.records.last?.statements.map(\.sql) == [effective])
+    }
+
     @Test(
         "TAKEOVER-1: a domain with a log that cannot be read is not opened without it, and loses nothing",
         arguments: ["-redo", "-new"])

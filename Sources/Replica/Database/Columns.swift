@@ -48,19 +48,23 @@ extension Database {
         guard sqlite3_bind_parameter_count(handle) == arguments.count else {
             throw ReplicaDefect("\(arguments.count) arguments are too few or too many for: \(sql)")
         }
+        let recorder = statement.isReadonly ? nil : RedoRecorder.current
+        var bound: [DatabaseValue] = []
+        if recorder != nil { bound.reserveCapacity(arguments.count) }
         // GRDB's own arguments are checked and copied twice, which takes longer than most of our statements.
         for (index, argument) in arguments.enumerated() {
-            let code = (argument?.databaseValue ?? .null).bind(to: handle, at: CInt(index + 1))
+            let value = argument?.databaseValue ?? .null
+            let code = value.bind(to: handle, at: CInt(index + 1))
             guard code == SQLITE_OK else { throw failure(code, sql) }
+            if recorder != nil { bound.append(value) }
         }
-        let recorder = statement.isReadonly ? nil : RedoRecorder.current
         let before = recorder == nil ? 0 : totalChangesCount
         defer { sqlite3_reset(handle) }
         while true {
             switch sqlite3_step(handle) {
             case SQLITE_ROW: guard try body(Columns(statement: handle)) else { return }
             case SQLITE_DONE:
-                recorder?.record(sql, arguments, changedRows: totalChangesCount - before)
+                recorder?.record(sql, bound, changedRows: totalChangesCount - before)
                 return
             case let code: throw failure(code, sql)
             }

@@ -18,8 +18,10 @@ final class RedoRecorder: Sendable {
     /// The rows that were changed, triggers included, also by statements that were taken back.
     var changedRows: Int { state.withLock { $0.changedRows } }
 
-    func record(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?], changedRows: Int) {
-        let statement = RecordedStatement(sql: sql, arguments: arguments.map { $0?.databaseValue ?? .null })
+    func record(_ sql: String, _ arguments: [DatabaseValue], changedRows: Int) {
+        // One that has changed no row changes none when it is run again. Any other statement may change more than rows.
+        if changedRows == 0, sql.hasPrefix("UPDATE ") || sql.hasPrefix("DELETE ") { return }
+        let statement = RecordedStatement(sql: sql, arguments: arguments)
         state.withLock { state in
             state.statements.append(statement)
             state.changedRows += changedRows
