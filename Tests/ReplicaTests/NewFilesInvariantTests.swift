@@ -83,14 +83,8 @@ import Testing
             item: NewItem(kind: .directory, name: "d", parent: .root, capabilities: .ordinary, madeAt: .now),
             new: NewInode(kind: .directory, permissions: 0o755), owner: 0, group: 0, isWritten: false
         ).inode(directory)
-        let record = ItemRecord(
-            id: directory.rawValue, inode: inode, parent: .root, name: "d", identifier: "d", capabilities: .ordinary,
-            policy: .inherited,
-            base: ItemBase(
-                parent: nil, name: nil, version: ItemVersion(contentVersion: [], metadataVersion: []), size: 0,
-                modifiedAt: nil),
-            changedFields: [], heldFields: [], template: 0, wasSent: false, isExcluded: false, trashRole: .none,
-            trash: nil, reimport: 0)
+        let record = DirectoryRecord(
+            inode: inode, capabilities: .ordinary, changedFields: [], exclusion: .none, trashRole: .none)
         return files.add(
             creation, by: CreationRules(directory: record, capabilities: .ordinary, era: ticket.era), ticket) != nil
     }

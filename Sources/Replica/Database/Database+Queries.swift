@@ -19,6 +19,11 @@ extension Database {
         try one(Self.itemByInode, [number.rawValue], Rows.item)
     }
 
+    /// The item of an inode, which may be no directory, as a directory's names need it.
+    func directory(_ number: InodeNumber) throws -> DirectoryRecord? {
+        try one(Self.directoryByInode, [number.rawValue], Rows.directory)
+    }
+
     func item(named name: String, in directory: InodeNumber) throws -> ItemRecord? {
         try one(Self.itemByName, [directory.rawValue, name], Rows.item)
     }
@@ -126,6 +131,10 @@ extension Database {
     private static let itemByID = items + "WHERE item.id = ?"
     private static let itemByIdentifier = items + "WHERE item.identifier = ?"
     private static let itemByInode = items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1"
+    private static let directoryByInode = """
+        SELECT \(Rows.directoryColumns) FROM item JOIN inode ON inode.number = item.inode WHERE item.inode = ?
+        ORDER BY item.id LIMIT 1
+        """
     private static let itemByName = items + "WHERE item.parent = ? AND item.name = ?"
     private static let items = """
         SELECT \(Rows.inodeColumns), \(Rows.itemColumns) FROM item JOIN inode ON inode.number = item.inode

@@ -331,7 +331,7 @@ final class NewFiles: Sendable {
 
 /// The facts that decide about every new file of a directory.
 struct CreationRules: Sendable {
-    var directory: ItemRecord
+    var directory: DirectoryRecord
     var capabilities: ItemCapabilities
     /// In which it was found out, and for which it is good.
     var era: NameEra

@@ -21,6 +21,10 @@ enum Rows {
         item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName, item.reimport
         """
 
+    /// The columns of ``inodeColumns`` and those of the item that a ``DirectoryRecord`` has.
+    static let directoryColumns =
+        inodeColumns + ", item.capabilities, item.changedFields, item.isExcluded, item.trashRole"
+
     static func inode(_ row: Columns, at first: Int = 0) throws -> InodeRecord {
         let kind: Int = row[first + 1]
         let content: Int = row[first + 10]
@@ -64,6 +68,17 @@ enum Rows {
             template: row[first + 14], wasSent: row[first + 15], isExcluded: row[first + 16],
             trashRole: TrashRole(rawValue: row[first + 17]) ?? .none, trash: trashPlace(row, at: first + 18),
             reimport: row[first + 22])
+    }
+
+    /// The columns of ``directoryColumns``, of an inode of any kind.
+    static func directory(_ row: Columns) throws -> DirectoryRecord {
+        let first = inodeColumnCount
+        return DirectoryRecord(
+            inode: try inode(row),
+            capabilities: ItemCapabilities(rawValue: UInt32(truncatingIfNeeded: row[first] as Int64)),
+            changedFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 1] as Int64)),
+            exclusion: Exclusion(rawValue: row[first + 2]) ?? .none,
+            trashRole: TrashRole(rawValue: row[first + 3]) ?? .none)
     }
 
     private static func trashPlace(_ row: Columns, at first: Int) -> TrashPlace? {

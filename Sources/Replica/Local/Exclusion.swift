@@ -8,9 +8,9 @@ struct Exclusions: LocalPart {
     let transaction: LocalTransaction
 
     /// Whether what gets a name in a directory stays on this machine.
-    func exclusion(ofNew name: String, in directory: ItemRecord) throws -> Exclusion {
+    func exclusion(ofNew name: String, in directory: DirectoryRecord) -> Exclusion {
         guard directory.trashRole == .none else { return .none }
-        if directory.isExcluded { return try db.exclusion(of: directory) }
+        if directory.exclusion != .none { return directory.exclusion }
         return transaction.ignored.isSent(name) ? .none : .name
     }
 
@@ -20,13 +20,13 @@ struct Exclusions: LocalPart {
     /// - Throws: ``LocalObstacle``: EXDEV for a directory that the remote has, and for what holds something that it has;
     ///   the content of a file that the remote has needs to be here.
     func changeExclusion(
-        of item: ItemRecord, movedTo directory: ItemRecord, named name: String, replacing target: ItemRecord?
+        of item: ItemRecord, movedTo directory: DirectoryRecord, named name: String, replacing target: ItemRecord?
     ) throws -> ItemRecord? {
         guard item.trash == nil, item.trashRole == .none, directory.trashRole == .none,
             item.inode.kind.itemKind != nil
         else { return item }
         let old = try db.exclusion(of: item)
-        let new = try exclusion(ofNew: name, in: directory)
+        let new = exclusion(ofNew: name, in: directory)
         switch (old, new) {
         case (.none, .none), (.unwanted, .unwanted), (.unwanted, .name), (.name, .name), (.name, .unwanted): return item
         // What the provider did not want under one name it may want under another: it says so again, if not.

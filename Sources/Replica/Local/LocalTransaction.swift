@@ -63,8 +63,8 @@ extension LocalPart {
     /// A directory in which names can be made and removed: one whose listing is here.
     ///
     /// - Parameter isListed: whether its listing has to be here: else what is made meets its namesakes when it is listed.
-    func directory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
-        guard let item = try db.item(ofInode: number) else {
+    func directory(_ number: InodeNumber, isListed: Bool = true) throws -> DirectoryRecord {
+        guard let item = try db.directory(number) else {
             // A directory that was removed while a process is in it.
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
@@ -74,7 +74,7 @@ extension LocalPart {
     }
 
     /// As ``directory(_:isListed:)``, when its capabilities and the caller's rights let something be added or taken away.
-    func writableDirectory(_ number: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
+    func writableDirectory(_ number: InodeNumber, isListed: Bool = true) throws -> DirectoryRecord {
         let item = try directory(number, isListed: isListed)
         guard item.capabilities.contains(.allowsAddingSubItems) else { throw LocalObstacle.refused(.permissionDenied) }
         try checkRights(in: item.inode)
@@ -148,7 +148,7 @@ extension LocalPart {
     /// A name was made or removed in a directory, as it was read in this transaction.
     ///
     /// - Parameter isOurs: whether the name stays on this machine, and the remote is not told.
-    func touch(_ directory: ItemRecord, isOurs: Bool = false) throws {
+    func touch(_ directory: DirectoryRecord, isOurs: Bool = false) throws {
         let number = directory.inode.number
         try db.setDirectoryTimes(of: number, to: now)
         // It is marked once for a thousand files.

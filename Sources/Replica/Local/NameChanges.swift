@@ -101,7 +101,7 @@ package struct NameChanges: LocalPart {
     /// The directory in which a name is to be made that is not there yet.
     ///
     /// - Throws: ``LocalObstacle``: EEXIST, ENAMETOOLONG, EACCES.
-    func directory(for name: String, in parent: InodeNumber, isListed: Bool = true) throws -> ItemRecord {
+    func directory(for name: String, in parent: InodeNumber, isListed: Bool = true) throws -> DirectoryRecord {
         try check(name)
         let directory = try writableDirectory(parent, isListed: isListed)
         guard try !db.hasItem(named: name, in: parent) else { throw LocalObstacle.refused(.fileExists) }
@@ -110,7 +110,7 @@ package struct NameChanges: LocalPart {
 
     /// The creation of a new item in a directory, with all decisions about it.
     func creation(
-        of new: NewInode, named name: String, in directory: ItemRecord, caller: LocalCaller, usualGroup: UInt32,
+        of new: NewInode, named name: String, in directory: DirectoryRecord, caller: LocalCaller, usualGroup: UInt32,
         isWritten: Bool
     ) throws -> Creation {
         let parent = directory.inode.number
@@ -153,7 +153,7 @@ package struct NameChanges: LocalPart {
         case .outside, .trashed: break
         case .local, .files: throw LocalObstacle.refused(.improperLink)
         }
-        let exclusion = try exclusions.exclusion(ofNew: name, in: directory)
+        let exclusion = exclusions.exclusion(ofNew: name, in: directory)
         try db.insert(exclusions.newItem(name, in: parent, source.kind, as: exclusion), of: number)
         if try !db.extendedAttributeNames(of: number).isEmpty { try mark(.extendedAttributes, of: number) }
         try db.link(number, at: now)
@@ -224,7 +224,7 @@ package struct NameChanges: LocalPart {
             guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
             // Excluded and other items count as two file systems, except for special files, which are always excluded.
             let stay =
-                try staysWhatItIs(item, as: newName, in: newDirectory)
+                staysWhatItIs(item, as: newName, in: newDirectory)
                 && staysWhatItIs(target, as: name, in: directory)
             guard item.isExcluded == target.isExcluded || stay else { throw LocalObstacle.refused(.improperLink) }
             try exchange(item, target)
@@ -239,16 +239,16 @@ package struct NameChanges: LocalPart {
             }
         }
         // The remote is not told of a name that it neither had nor gets.
-        let isOurs = try item.isExcluded && exclusions.exclusion(ofNew: newName, in: newDirectory) != .none
+        let isOurs = item.isExcluded && exclusions.exclusion(ofNew: newName, in: newDirectory) != .none
         try touch(directory, isOurs: isOurs)
         if newParent != parent { try touch(newDirectory, isOurs: isOurs) }
         try setChangeTime(of: item.inode.number)
     }
 
     /// Whether an item is sent, or is not, under another name as it was under its own: special files never are.
-    private func staysWhatItIs(_ item: ItemRecord, as name: String, in directory: ItemRecord) throws -> Bool {
+    private func staysWhatItIs(_ item: ItemRecord, as name: String, in directory: DirectoryRecord) -> Bool {
         if item.inode.kind.itemKind == nil { return true }
-        return try !item.isExcluded && exclusions.exclusion(ofNew: name, in: directory) == .none
+        return !item.isExcluded && exclusions.exclusion(ofNew: name, in: directory) == .none
     }
 
     /// A file that was renamed is removed, and a new one has its old name: an editor has saved, and kept a backup meanwhile. The
@@ -353,15 +353,5 @@ package struct NameChanges: LocalPart {
         if item.inode.kind == .directory, try db.isBelow(parent, item.inode.number) {
             throw LocalObstacle.refused(.invalidArgument)
         }
-    }
-}
-
-extension ItemRecord {
-    /// Whether what is made in a directory gets its group.
-    fileprivate var passesGroupOn: Bool { inode.permissions.map { $0 & 0o2000 != 0 } ?? false }
-
-    /// The group of what a caller creates in a directory.
-    func groupOfNew(_ caller: LocalCaller, usualGroup: UInt32) -> UInt32 {
-        passesGroupOn ? inode.group ?? usualGroup : caller.group
     }
 }

@@ -73,7 +73,7 @@ extension Replica {
             let transaction = LocalTransaction(db: db, open: NothingOpen(), contents: contents)
             let directory = try NameChanges(transaction: transaction).directory(for: name, in: parent)
             let (role, isLocal) = try TrashMoves(transaction: transaction).role(ofNew: name, .file, in: parent)
-            guard directory.trashRole == .none, role == .none, !isLocal, !directory.isExcluded,
+            guard directory.trashRole == .none, role == .none, !isLocal, directory.exclusion == .none,
                 try db.extendedAttribute(AccessControlList.defaultKey, of: parent) == nil
             else { return nil }
             return CreationRules(
