@@ -14,18 +14,17 @@ package struct ContentChanges: LocalPart {
     ///
     /// - Throws: ``LocalObstacle``: EACCES; the content has to be here whole, unless it is to be truncated.
     package func beginWriting(_ number: InodeNumber, truncating: Bool, caller: LocalCaller) throws {
-        let file = try inode(number)
-        guard file.kind == .file else { throw LocalObstacle.refused(.invalidArgument) }
-        try checkWritable(number)
-        var current = file
+        var file = try changeable(number)
+        guard file.inode.kind == .file else { throw LocalObstacle.refused(.invalidArgument) }
+        guard file.allowsWriting else { throw LocalObstacle.refused(.permissionDenied) }
         if truncating {
             try truncate(number, to: 0, caller: caller)
-            current = try inode(number)
+            file = try changeable(number)
         }
-        guard current.content == .materialized else { throw LocalObstacle.content(of: number) }
-        if try !db.hasContentFile(number) { try makeEmptyContent(of: number) }
-        guard current.contentStamp == nil else { return }
-        try contents.setModificationTime(of: number, to: current.modifiedAt)
+        guard file.inode.content == .materialized else { throw LocalObstacle.content(of: number) }
+        if !file.hasContentFile { try makeEmptyContent(of: number) }
+        guard file.inode.contentStamp == nil else { return }
+        try contents.setModificationTime(of: number, to: file.inode.modifiedAt)
         try db.setContentStamp(of: number, to: contents.status(of: number).stamp)
     }
 
@@ -46,20 +45,19 @@ package struct ContentChanges: LocalPart {
     /// - Throws: ``LocalObstacle``: EISDIR, EINVAL, EACCES, EFBIG, ENOSPC; the content has to be here whole, unless the
     ///   length is 0.
     package func truncate(_ number: InodeNumber, to size: Int64, caller: LocalCaller) throws {
-        let file = try inode(number)
-        switch file.kind {
+        let file = try changeable(number)
+        switch file.inode.kind {
         case .file: break
         case .directory: throw LocalObstacle.refused(.isDirectory)
         default: throw LocalObstacle.refused(.invalidArgument)
         }
         guard size >= 0 else { throw LocalObstacle.refused(.invalidArgument) }
-        try checkWritable(number)
-        let hasFile = try db.hasContentFile(number)
-        if size == 0, file.content != .materialized || !hasFile {
+        guard file.allowsWriting else { throw LocalObstacle.refused(.permissionDenied) }
+        if size == 0, file.inode.content != .materialized || !file.hasContentFile {
             try makeEmptyContent(of: number)
         } else {
-            guard file.content == .materialized else { throw LocalObstacle.content(of: number) }
-            if !hasFile { try makeEmptyContent(of: number) }
+            guard file.inode.content == .materialized else { throw LocalObstacle.content(of: number) }
+            if !file.hasContentFile { try makeEmptyContent(of: number) }
             try transaction.withdrawals?.setLength(of: number, to: size) ?? contents.setLength(of: number, to: size)
         }
         try contentWasWritten(number)
@@ -80,7 +78,7 @@ package struct ContentChanges: LocalPart {
         try db.recordWriting(
             of: number, status, changedAt: now, stamp: isMarked ? status.stamp : nil)
         try mark([.contents, .contentModificationDate], of: number)
-        try keepIfSuperseded(number)
+        try keepIfSuperseded(known)
     }
 
     /// Clears the set-ID bits after a write, or after a change of owner that changes none.
@@ -130,7 +128,7 @@ package struct ContentChanges: LocalPart {
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
         if stamp != ContentStamp.unknown { tellKernel([.attributes(number)]) }
-        try keepIfSuperseded(number)
+        try keepIfSuperseded(file)
     }
 
     /// A content file that cannot be examined may have been written.
@@ -141,19 +139,13 @@ package struct ContentChanges: LocalPart {
 
     /// Keeps the content file's time the same as the row's, so that only writing makes them differ.
     ///
-    /// Precondition: the content was compared. The content file of one that is open for writing is left alone: the kernel may have written
-    /// back a mapping since the comparison, which only the file's change time tells.
-    func setContentTime(of number: InodeNumber, to time: FileTimestamp) throws {
-        guard let file = try db.inode(number), file.kind == .file, file.content == .materialized,
-            try db.hasContentFile(number)
-        else { return }
+    /// Precondition: it has one, which was compared. That of a file that is open for writing is left alone: the kernel may have
+    /// written back a mapping since the comparison, which only the file's change time tells.
+    func setContentTime(of file: InodeRecord) throws {
+        guard file.kind == .file, file.content == .materialized else { return }
         // Where change times are too coarse to tell, the content counts as written, with the file's modification time.
         if let stamp = file.contentStamp, stamp != ContentStamp.unknown { return }
-        try contents.setModificationTime(of: number, to: time)
-    }
-
-    private func checkWritable(_ number: InodeNumber) throws {
-        guard try allowsWriting(number) else { throw LocalObstacle.refused(.permissionDenied) }
+        try contents.setModificationTime(of: file.number, to: file.modifiedAt)
     }
 
     /// Begins a new, empty content in place of whatever is here.
@@ -167,8 +159,9 @@ package struct ContentChanges: LocalPart {
 
     /// What was written to a version that the remote has replaced becomes a conflict copy beside the present one: a process
     /// had the old version open, and wrote after the news.
-    func keepIfSuperseded(_ number: InodeNumber) throws {
-        guard try inode(number).linkCount == 0, let place = try db.place(ofSuperseded: number) else { return }
+    private func keepIfSuperseded(_ inode: InodeRecord) throws {
+        let number = inode.number
+        guard inode.linkCount == 0, let place = try db.place(ofSuperseded: number) else { return }
         guard transaction.mayChangeNames else { throw NamesNeeded() }
         var parent = place.parent
         if try db.item(ofInode: parent)?.inode.kind != .directory { parent = .root }

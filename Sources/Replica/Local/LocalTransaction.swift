@@ -41,8 +41,11 @@ final class LocalTransaction: ReplicaTransaction {
     /// Whether there is room on the disk for what is new; the rest of it is for what makes room.
     let hasRoom: () -> Bool
 
-    fileprivate static let writingAllowed =
-        "SELECT capabilities & \(capability: .allowsWriting) FROM item WHERE inode = ? ORDER BY id LIMIT 1"
+    fileprivate static let changeable = """
+        SELECT \(Rows.inodeColumns), inode.hasContentFile, COALESCE((SELECT capabilities & \(capability: .allowsWriting)
+            FROM item WHERE item.inode = inode.number ORDER BY id LIMIT 1), 1)
+        FROM inode WHERE number = ?
+        """
 
     init(
         db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals? = nil,
@@ -55,6 +58,14 @@ final class LocalTransaction: ReplicaTransaction {
         self.ignored = ignored
         super.init(db: db, open: open, contents: contents, withdrawals: withdrawals, now: now)
     }
+}
+
+/// An inode, as changes of its content and attributes need it.
+struct ChangeableInode {
+    var inode: InodeRecord
+    var hasContentFile: Bool
+    /// Whether the item's capabilities allow writing; true for an inode without a name.
+    var allowsWriting: Bool
 }
 
 protocol LocalPart: TransactionPart where Transaction == LocalTransaction {}
@@ -113,9 +124,17 @@ extension LocalPart {
         }
     }
 
-    /// Whether the item's capabilities allow writing; true for an inode without a name.
-    func allowsWriting(_ number: InodeNumber) throws -> Bool {
-        try db.one(LocalTransaction.writingAllowed, [number.rawValue], { $0[0] as Bool }) ?? true
+    /// An inode, with what else decides about changes of its content and attributes.
+    ///
+    /// - Throws: ``LocalObstacle``: ESTALE.
+    func changeable(_ number: InodeNumber) throws -> ChangeableInode {
+        let found = try db.one(LocalTransaction.changeable, [number.rawValue]) { row in
+            ChangeableInode(
+                inode: try Rows.inode(row), hasContentFile: row[Rows.inodeColumnCount],
+                allowsWriting: row[Rows.inodeColumnCount + 1])
+        }
+        guard let found else { throw LocalObstacle.refused(.staleNFSFileHandle) }
+        return found
     }
 
     func inode(_ number: InodeNumber) throws -> InodeRecord {

@@ -14,15 +14,19 @@ package struct MetadataChanges: LocalPart {
         of number: InodeNumber, to changes: LocalAttributes, caller: LocalCaller
     ) throws -> InodeRecord {
         if let size = changes.size { try writing.truncate(number, to: size, caller: caller) }
-        if changes.changesWhatTheRemoteHas { try checkChangeable(number) }
-        let before = try inode(number)
+        let file = try changeable(number)
+        if changes.changesWhatTheRemoteHas { try checkAllowsWriting(file) }
+        let before = file.inode
         try checkMayChange(before)
         if let permissions = changes.permissions { try access.permissionsWereSet(to: permissions, of: number) }
         if changes.owner != nil || changes.group != nil { try access.takeCapabilities(of: number) }
-        if changes.modifiedAt != nil { try writing.compareContent(number) }
-        var record = changes.modifiedAt == nil ? before : try inode(number)
+        var record = before
+        if changes.modifiedAt != nil, before.contentStamp != nil {
+            try writing.compareContent(number)
+            record = try inode(number)
+        }
         record.setAttributes(to: changes, caller: caller, at: now)
-        if changes.modifiedAt != nil { try writing.setContentTime(of: number, to: record.modifiedAt) }
+        if changes.modifiedAt != nil, file.hasContentFile { try writing.setContentTime(of: record) }
         try db.writeAttributes(of: record)
         // An attribute that has not changed is not sent.
         var fields: ItemFields = []
@@ -63,18 +67,19 @@ package struct MetadataChanges: LocalPart {
     }
 
     private func checkAttribute(_ name: String, of number: InodeNumber) throws {
-        switch try inode(number).kind {
+        let file = try changeable(number)
+        switch file.inode.kind {
         case .file, .directory: break
         case .symbolicLink: throw LocalObstacle.refused(.notPermitted)
         case .fifo, .characterDevice, .blockDevice, .socket:
             guard !ExtendedAttributeName.isOfUser(name) else { throw LocalObstacle.refused(.notPermitted) }
         }
-        try checkChangeable(number)
+        try checkAllowsWriting(file)
     }
 
     /// An item that may not be written may not be changed in any other way.
-    private func checkChangeable(_ number: InodeNumber) throws {
-        guard try allowsWriting(number) else { throw LocalObstacle.refused(.notPermitted) }
+    private func checkAllowsWriting(_ file: ChangeableInode) throws {
+        guard file.allowsWriting else { throw LocalObstacle.refused(.notPermitted) }
     }
 
     private func attributesChanged(of number: InodeNumber) throws {
