@@ -19,6 +19,12 @@ extension Database {
         try one(Self.itemByInode, [number.rawValue], Rows.item)
     }
 
+    /// The identifier of the first item that is an inode.
+    func identifier(ofInode number: InodeNumber) throws -> ItemIdentifier? {
+        let identifier = try one(Self.identifierByInode, [number.rawValue], { $0[0] as String? })
+        return (identifier ?? nil).map { ItemIdentifier(rawValue: $0) }
+    }
+
     /// The item of an inode, which may be no directory, as a directory's names need it.
     func directory(_ number: InodeNumber) throws -> DirectoryRecord? {
         try one(Self.directoryByInode, [number.rawValue], Rows.directory)
@@ -131,6 +137,7 @@ extension Database {
     private static let itemByID = items + "WHERE item.id = ?"
     private static let itemByIdentifier = items + "WHERE item.identifier = ?"
     private static let itemByInode = items + "WHERE item.inode = ? ORDER BY item.id LIMIT 1"
+    private static let identifierByInode = "SELECT \(Rows.identifier) FROM item WHERE inode = ? ORDER BY id LIMIT 1"
     private static let directoryByInode = """
         SELECT \(Rows.directoryColumns) FROM item JOIN inode ON inode.number = item.inode WHERE item.inode = ?
         ORDER BY item.id LIMIT 1

@@ -12,9 +12,10 @@ enum Rows {
     static let inodeColumnCount = 19
 
     /// For the remote a directory of trashed items is the trash, whosever it is.
+    static let identifier = "CASE item.trashRole WHEN \(trash: .files) THEN 'yonder.trash' ELSE item.identifier END"
+
     static let itemColumns = """
-        item.id, item.parent, item.name, \
-        CASE item.trashRole WHEN \(trash: .files) THEN 'yonder.trash' ELSE item.identifier END, \
+        item.id, item.parent, item.name, \(identifier), \
         item.capabilities, COALESCE(item.userPolicy, item.policy), item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \

@@ -327,14 +327,15 @@ package struct NameChanges: LocalPart {
         try trashMoves.noteTrash(of: item, named: name, movedTo: parent)
         try db.keepInReimport(item)
         try db.leaveUnanswered(item, at: now)
-        let moving = try db.item(id: item.id) ?? item
+        var moving = try db.item(id: item.id) ?? item
         try db.move(item.id, to: parent, named: name)
         if item.parent != parent { try db.endConflict(of: item.id) }
         if moving.isToBeOffered {
             try db.noteWhereItIs(
                 waiting: moving, movedTo: parent, named: moving.trash == nil ? name : moving.ownName, at: now)
         } else {
-            try db.noteWhereItIs(item.id, at: now)
+            (moving.parent, moving.name) = (parent, name)
+            try db.noteWhereItIs(moving, at: now)
         }
     }
 

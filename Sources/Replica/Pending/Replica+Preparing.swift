@@ -28,7 +28,7 @@ extension Replica {
             } else if let directory {
                 parent = directory
             } else {
-                guard let identifier = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier }) else {
+                guard let identifier = try item.parent.flatMap({ try db.identifier(ofInode: $0) }) else {
                     return nil
                 }
                 parent = identifier

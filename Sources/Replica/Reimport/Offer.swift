@@ -62,7 +62,7 @@ extension Database {
     ///
     /// - Returns: nil while that directory, or the one that it is in, waits itself.
     func placeToOffer(_ item: ItemRecord) throws -> (parent: ItemIdentifier, name: String, isAtOrigin: Bool)? {
-        guard let directory = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return nil }
+        guard let directory = try item.parent.flatMap({ try self.identifier(ofInode: $0) }) else { return nil }
         let moves = item.changedFields.intersection([.filename, .parentItemIdentifier])
         let here = (parent: directory, name: item.nameToOffer(moves.contains(.filename)), isAtOrigin: false)
         guard !moves.isEmpty, let name = item.base.name else { return here }
@@ -94,7 +94,7 @@ extension Replica {
                 var place = try db.placeToOffer(item)
             else { return nil }
             if !isAtOrigin, place.isAtOrigin {
-                guard let parent = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier }) else { return nil }
+                guard let parent = try item.parent.flatMap({ try db.identifier(ofInode: $0) }) else { return nil }
                 place = (parent, item.isHidden ? item.base.name ?? item.name : item.name, false)
             }
             guard var described = try db.describe(item) else { return nil }

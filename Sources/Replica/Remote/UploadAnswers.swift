@@ -38,7 +38,7 @@ package struct UploadAnswers: RemotePart {
     /// answer would be looked for nowhere.
     private func isStillThere(_ sent: SentChange) throws -> Bool {
         guard let item = try db.item(id: sent.row), item.identifier == nil,
-            let parent = try item.parent.flatMap({ try db.item(ofInode: $0)?.identifier })
+            let parent = try item.parent.flatMap({ try db.identifier(ofInode: $0) })
         else { return false }
         return parent == sent.item.parentItemIdentifier && item.placeholder == sent.item.itemIdentifier
             && item.ownName.utf8.elementsEqual(sent.item.filename.utf8)

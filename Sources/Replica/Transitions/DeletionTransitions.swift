@@ -62,7 +62,7 @@ extension Database {
     func keepUnanswered(of item: ItemRecord, at now: FileTimestamp) throws {
         guard item.wasSent else { return }
         if item.identifier == nil, !item.isToBeOffered {
-            guard let parent = try item.parent.flatMap({ try self.item(ofInode: $0)?.identifier }) else { return }
+            guard let parent = try item.parent.flatMap({ try self.identifier(ofInode: $0) }) else { return }
             try queueDeletion(
                 item.placeholder, item.inode.kind, in: parent, named: item.name,
                 version: ItemVersion(contentVersion: [], metadataVersion: []), at: now)

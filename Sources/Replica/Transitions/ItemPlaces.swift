@@ -35,9 +35,13 @@ extension Database {
     ///
     /// Of an item that has no identifier all is pending. What could not be sent before is tried at once.
     func noteWhereItIs(_ row: Int64, at now: FileTimestamp) throws {
-        guard let item = try item(id: row) else { return }
+        if let item = try item(id: row) { try noteWhereItIs(item, at: now) }
+    }
+
+    /// As ``noteWhereItIs(_:at:)``, of the row as it is.
+    func noteWhereItIs(_ item: ItemRecord, at now: FileTimestamp) throws {
         guard item.identifier != nil else {
-            try retryItem(row)
+            try retryItem(item.id)
             // Its failure may have been about the name that it had.
             if item.changedFields != [] { try forgetFailure(of: item.inode.number) }
             return
@@ -45,12 +49,12 @@ extension Database {
         var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
         // In the trash the local name is not the remote's.
         if item.trash == nil, item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
-        let parent = try item.parent.flatMap { try self.item(ofInode: $0)?.identifier }
+        let parent = try item.parent.flatMap { try self.identifier(ofInode: $0) }
         if parent == nil || parent != item.base.parent { fields.insert(.parentItemIdentifier) }
         // A request that has no answer may have moved it on the remote: its place is sent even if it is the old one again,
         // and what the remote says meanwhile is not taken for news.
         if item.wasSent { fields.formUnion(item.changedFields.intersection([.filename, .parentItemIdentifier])) }
-        try setChangedFields(of: row, to: fields, at: now)
+        try setChangedFields(of: item.id, to: fields, at: now)
         // Its failure was about a change that is no longer there.
         if fields.isEmpty, !item.changedFields.isEmpty { try forgetFailure(of: item.inode.number) }
     }
