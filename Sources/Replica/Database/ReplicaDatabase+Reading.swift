@@ -71,16 +71,16 @@ extension ReplicaDatabase {
     /// version.
     package func withNewsForClosing(_ numbers: [InodeNumber]) throws -> [InodeNumber] {
         try read { db in
-            try numbers.filter { number in
-                guard let inode = try db.inode(number) else { return false }
-                if inode.linkCount == 0 { return true }
-                guard inode.kind == .file, inode.linkCount == 1, let item = try db.item(ofInode: number),
-                    item.identifier != nil, !item.changedFields.contains(.contents)
-                else { return false }
-                return item.base.version.contentVersion != inode.contentVersion
-            }
+            try numbers.filter { try db.one(Self.newsForClosing, [$0.rawValue], { $0[0] as Bool }) ?? false }
         }
     }
+
+    private static let newsForClosing = """
+        SELECT linkCount = 0 OR linkCount = 1 AND kind = \(kind: .file) AND EXISTS (SELECT 1 FROM item
+            WHERE item.inode = inode.number AND identifier IS NOT NULL AND changedFields & \(field: .contents) = 0
+                AND baseContentVersion <> inode.contentVersion)
+        FROM inode WHERE number = ?
+        """
 
     /// Whether there is an inode without a name, which is removed when it is closed.
     package func hasNamelessInodes() throws -> Bool {
