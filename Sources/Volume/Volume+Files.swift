@@ -81,9 +81,9 @@ extension Volume {
                 throw .needs(.permission(toRead: number))
             }
             if intent.isAppending, intent.isWriting, !intent.isTruncating {
-                let size = try attributes(of: node).size
                 // A request that is sent again may have waited in another process.
-                if size != knownSize ?? size || request?.isResent == true { throw .refused(.staleNFSFileHandle) }
+                if request?.isResent == true { throw .refused(.staleNFSFileHandle) }
+                if let knownSize, try attributes(of: node).size != knownSize { throw .refused(.staleNFSFileHandle) }
             }
             if intent.isWriting, intent.isSynchronous { try synchronizeMark(grant) }
             observer.didOpenFile(number)
