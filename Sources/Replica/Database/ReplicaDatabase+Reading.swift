@@ -50,13 +50,7 @@ extension ReplicaDatabase {
     package func entries(of directory: InodeNumber, after cookie: Int64, limit: Int) throws -> [DirectoryEntry] {
         try query { db in
             var entries: [DirectoryEntry] = []
-            try db.query(
-                """
-                SELECT \(Rows.inodeColumns), item.id, item.name
-                FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
-                WHERE item.parent = ? AND item.id > ? AND \(Displacement.isNotDisplaced) ORDER BY item.id LIMIT ?
-                """, [directory.rawValue, cookie, limit]
-            ) { row in
+            try db.query(Self.entries, [directory.rawValue, cookie, limit]) { row in
                 entries.append(
                     DirectoryEntry(
                         cookie: row[Rows.inodeColumnCount], name: row[Rows.inodeColumnCount + 1],
@@ -66,6 +60,12 @@ extension ReplicaDatabase {
             return entries
         }
     }
+
+    private static let entries = """
+        SELECT \(Rows.inodeColumns), item.id, item.name
+        FROM item INDEXED BY itemInParent JOIN inode ON inode.number = item.inode
+        WHERE item.parent = ? AND item.id > ? AND \(Displacement.isNotDisplaced) ORDER BY item.id LIMIT ?
+        """
 
     /// Those of some inodes for whose last close something waits: they have no name left, or the remote has another
     /// version.

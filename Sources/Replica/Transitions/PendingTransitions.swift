@@ -113,11 +113,7 @@ extension Database {
     /// Pins a new file if a pinned one had its name and was renamed, and the remote does not know of that yet: an editor saves,
     /// and keeps the old file as a backup.
     func keepPinned(_ row: Int64, named name: String, in parent: InodeNumber) throws {
-        let isAnyPinned = try one(
-            """
-            SELECT 1 FROM item INDEXED BY keptItem
-            WHERE COALESCE(userPolicy, policy) = \(policy: .keepDownloaded) LIMIT 1
-            """, [], { _ in true })
+        let isAnyPinned = try one(PendingStatement.anyPinned, [], { _ in true })
         guard isAnyPinned == true else { return }
         try run(
             """
@@ -187,6 +183,11 @@ private enum PendingStatement {
     static let mark = """
         UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
             nextTry = NULL WHERE inode = ?
+        """
+
+    static let anyPinned = """
+        SELECT 1 FROM item INDEXED BY keptItem
+        WHERE COALESCE(userPolicy, policy) = \(policy: .keepDownloaded) LIMIT 1
         """
 
     /// Content that is about to be changed is based on the version that is here. That is not the remote's last one, where
