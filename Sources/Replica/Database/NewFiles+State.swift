@@ -15,7 +15,8 @@ extension NewFiles {
         /// Where the ones and the others are, and when a directory got the last of them.
         var places: Set<Place> = []
         var touched: [InodeNumber: FileTimestamp] = [:]
-        var numbers: Set<InodeNumber> = []
+        /// With their sequences.
+        var numbers: [InodeNumber: Int64] = [:]
 
         var reserved: Range<Int64> = 0..<0
         var wantsNumbers = false
@@ -43,6 +44,13 @@ extension NewFiles {
         /// Whether the result of a query that began at that point, and the files that wait, are together all names.
         func isCurrent(_ point: QueryPoint) -> Bool { claims == 0 && era == point.era && writes == point.writes }
 
+        /// Where a file is in ``waiting`` or ``taken``, whose sequences have no gaps.
+        func index(of number: InodeNumber, in files: [NewFile]) -> Int? {
+            guard let sequence = numbers[number], let first = files.first?.sequence else { return nil }
+            let index = Int(sequence - first)
+            return files.indices.contains(index) && files[index].number == number ? index : nil
+        }
+
         func isFree(_ place: Place) -> Bool {
             absence.map { $0.era == era && $0.place == place } ?? false
                 || (!places.contains(place) && names.lacks(place.name, in: place.directory, era))
@@ -59,8 +67,8 @@ extension NewFiles {
             if expected.touched != touched { found.append("times of directories do not describe the files") }
             if count != files.count { found.append("the count is \(count) and not \(files.count)") }
             let sequences = files.map(\.sequence)
-            if zip(sequences, sequences.dropFirst()).contains(where: { $0 >= $1 }) || sequences.last ?? 0 > lastSequence
-            {
+            let hasGap = zip(sequences, sequences.dropFirst()).contains { $0 + 1 != $1 }
+            if hasGap || sequences.last ?? 0 > lastSequence {
                 found.append("sequences are out of order")
             }
             if files.contains(where: { reserved.contains($0.number.rawValue) }) {
@@ -88,7 +96,7 @@ extension NewFiles {
             let item = file.creation.item
             places.insert(Place(directory: item.parent, name: Array(item.name.utf8)))
             touched[item.parent] = item.madeAt
-            numbers.insert(file.number)
+            numbers[file.number] = file.sequence
         }
     }
 }

@@ -151,8 +151,8 @@ final class NewFiles: Sendable {
     ) -> InodeRecord? {
         guard !isEmpty else { return nil }
         return state.withLock { state in
-            guard !state.isStuck, let size = state.log?.size, size < Self.longestLog, state.numbers.contains(number),
-                let index = state.waiting.lastIndex(where: { $0.number == number })
+            guard !state.isStuck, let size = state.log?.size, size < Self.longestLog,
+                let index = state.index(of: number, in: state.waiting)
             else { return nil }
             var file = state.waiting[index]
             file.request = request
@@ -168,11 +168,11 @@ final class NewFiles: Sendable {
     /// A file as it is before the database has it.
     func inode(_ number: InodeNumber) -> InodeRecord? {
         guard !isEmpty else { return nil }
-        return state.withLock { state in
-            guard state.numbers.contains(number) else { return nil }
-            let file =
-                state.waiting.last(where: { $0.number == number }) ?? state.taken.last(where: { $0.number == number })
-            return file?.creation.inode(number)
+        return state.withLock { state -> InodeRecord? in
+            if let index = state.index(of: number, in: state.waiting) {
+                return state.waiting[index].creation.inode(number)
+            }
+            return state.index(of: number, in: state.taken).map { state.taken[$0].creation.inode(number) }
         }
     }
 
@@ -275,7 +275,7 @@ final class NewFiles: Sendable {
             state.taken = []
             state.places = []
             state.touched = [:]
-            state.numbers = []
+            state.numbers = [:]
             for file in state.waiting { state.note(file) }
             count.store(state.waiting.count, ordering: .releasing)
             state.isStuck = false
