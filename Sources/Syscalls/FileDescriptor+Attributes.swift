@@ -20,6 +20,12 @@ extension FileDescriptor {
         guard yonder_set_modified(rawValue, "", moment.seconds, moment.nanoseconds) == 0 else { throw Errno.current }
     }
 
+    /// Sets the time of the last modification of a name in this directory. Does not follow a link. (utimensat)
+    package func setModified(_ moment: FileMoment, of name: String) throws(Errno) {
+        let times = FilePath.times(modified: moment)
+        guard utimensat(rawValue, cName(name), times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
+    }
+
     /// All readable extended attributes by full name; none if the file system does not support them. (listxattr,
     /// getxattr)
     package func extendedAttributes() -> [String: [UInt8]] {

@@ -20,6 +20,11 @@ extension FileDescriptor {
         try Self.openAt(rawValue, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     }
 
+    /// Opens a file. Waits for the other end of a FIFO. (openat)
+    package func openFile(named name: String, for access: AccessMode) throws(Errno) -> FileDescriptor {
+        try Self.openAt(rawValue, name, access.rawValue | O_NOFOLLOW)
+    }
+
     /// The names in this directory, as bytes, in no order, without `.` and `..`. (readdir)
     package func names() throws(Errno) -> [[UInt8]] {
         let stream = try DirectoryStream(of: self)

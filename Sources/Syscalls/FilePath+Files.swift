@@ -102,11 +102,17 @@ extension FilePath {
 
     /// Sets the modification time only. Does not follow a link in the last component. (utimensat)
     package func setModificationTime(to moment: FileMoment) throws(Errno) {
-        let times = [
-            timespec(tv_sec: 0, tv_nsec: Self.timeToLeave),
+        guard utimensat(AT_FDCWD, cPath, Self.times(modified: moment), AT_SYMLINK_NOFOLLOW) == 0 else {
+            throw Errno.current
+        }
+    }
+
+    /// The times for `utimensat(2)` that set the modification time only.
+    static func times(modified moment: FileMoment) -> [timespec] {
+        [
+            timespec(tv_sec: 0, tv_nsec: timeToLeave),
             timespec(tv_sec: Int(moment.seconds), tv_nsec: Int(moment.nanoseconds)),
         ]
-        guard utimensat(AT_FDCWD, cPath, times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
     }
 
     /// UTIME_OMIT, which Glibc's module does not export.

@@ -10,6 +10,8 @@ struct ContentStore: Sendable {
     let directory: FilePath
     let recovered: FilePath
     let withdrawn: FilePath
+    /// The folder of the content files, open: with a path, the kernel walks down to it for each call.
+    private let folder: OwnedDescriptor
     /// For how long the file system may give a file the same change time, in nanoseconds; 0 if each write gives it a new one.
     private let coarseness: Int64
 
@@ -20,6 +22,7 @@ struct ContentStore: Sendable {
         try directory.makeDirectory()
         try recovered.makeDirectory()
         try withdrawn.makeDirectory()
+        folder = OwnedDescriptor(try FileDescriptor.openDirectory(directory))
         coarseness = (try? Self.probeStamps(in: directory)) ?? Self.coarsestTime
     }
 
@@ -28,23 +31,21 @@ struct ContentStore: Sendable {
     }
 
     func open(_ number: InodeNumber, _ mode: FileDescriptor.AccessMode) throws -> FileDescriptor {
-        try FileDescriptor.open(path(of: number), mode, options: [.closeOnExec, .noFollow])
+        try folder.use { try $0.openFile(named: String(number.rawValue), for: mode) }
     }
 
     /// Makes a new content file, all hole, in place of one that may be there.
     ///
     /// - Parameter isFirst: whether the row has had no content file: then one that is there belongs to no row, and is set aside.
     func create(_ number: InodeNumber, size: Int64, isFirst: Bool = false) throws -> FileDescriptor {
-        let path = path(of: number)
         func make() throws -> FileDescriptor {
-            try FileDescriptor.open(
-                path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec, .noFollow],
-                permissions: .ownerReadWrite)
+            try folder.use { try $0.makeFile(named: String(number.rawValue), permissions: 0o600) }
         }
         let descriptor: FileDescriptor
         do {
             descriptor = try make()
         } catch Errno.fileExists {
+            let path = path(of: number)
             if isFirst, let name = path.lastComponent, try !holdsNothing(number) {
                 _ = try quarantine(fileNamed: name, stamp: FileTimestamp.now.nanosecondsSince1970)
             }
@@ -129,7 +130,7 @@ struct ContentStore: Sendable {
     // MARK: - Written files
 
     func status(of number: InodeNumber) throws(Errno) -> ContentStatus {
-        let status = try FileStatus(at: path(of: number))
+        let status = try fileStatus(of: number)
         let changedAt = FileTimestamp(status.changed)
         return ContentStatus(
             size: status.size, allocated: status.allocated, modifiedAt: FileTimestamp(status.modified),
@@ -148,15 +149,17 @@ struct ContentStore: Sendable {
 
     /// Whether an inode's content file is there, and is a file.
     func hasFile(_ number: InodeNumber) -> Bool {
-        (try? FileStatus(at: path(of: number)).kind) == .regular
+        (try? fileStatus(of: number).kind) == .regular
+    }
+
+    private func fileStatus(of number: InodeNumber) throws(Errno) -> FileStatus {
+        try folder.use { (folder) throws(Errno) in try FileStatus(of: String(number.rawValue), in: folder) }
     }
 
     func setModificationTime(of number: InodeNumber, to time: FileTimestamp) throws(Errno) {
-        let path = path(of: number)
-        let status = try FileStatus(at: path)
         let moment = FileMoment(seconds: time.seconds, nanoseconds: time.nanoseconds)
-        guard status.modified != moment else { return }
-        try path.setModificationTime(to: moment)
+        guard try fileStatus(of: number).modified != moment else { return }
+        try folder.use { (folder) throws(Errno) in try folder.setModified(moment, of: String(number.rawValue)) }
     }
 
     func setLength(of number: InodeNumber, to length: Int64) throws {
