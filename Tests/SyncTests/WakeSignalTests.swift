@@ -12,6 +12,25 @@ import Testing
         func add() { number.add(1, ordering: .relaxed) }
     }
 
+    @Test("calls during the body run it once more") func duringTheBody() async throws {
+        let (signal, wakes) = (WakeSignal(), Wakes())
+        signal.wake()
+        signal.wake()
+        signal.run {
+            wakes.add()
+            if wakes.count < 3 {
+                signal.wake()
+                signal.wake()
+            }
+            return .zero
+        }
+        #expect(await eventually { wakes.count == 3 })
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(wakes.count == 3)
+        signal.stop()
+        await signal.ended()
+    }
+
     @Test("another time replaces the earlier one, and leaves no timer behind") func times() async throws {
         let (signal, wakes) = (WakeSignal(), Wakes())
         signal.run {

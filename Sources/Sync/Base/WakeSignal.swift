@@ -16,13 +16,17 @@ final class WakeSignal: Sendable {
     private let wakes: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
     private let state = Mutex(State())
+    /// Whether the body has not begun since the last call: each local change wakes several workers, most of which pause.
+    private let isWoken = Atomic<Bool>(false)
 
     init() {
         (wakes, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Returns at once; from any thread.
-    func wake() { continuation.yield() }
+    func wake() {
+        if !isWoken.exchange(true, ordering: .acquiringAndReleasing) { continuation.yield() }
+    }
 
     /// Wakes the worker later, and not at the time of an earlier call; nil cancels that.
     func wake(after pause: Duration?) {
@@ -65,15 +69,19 @@ final class WakeSignal: Sendable {
     func run(_ body: @escaping @Sendable () async -> Duration) {
         state.withLock { state in
             guard state.loop == nil, !state.isStopped else { return }
-            state.loop = Task { [wakes] in
+            state.loop = Task { [weak self, wakes] in
                 for await _ in wakes {
                     guard !Task.isCancelled else { return }
+                    self?.takeWake()
                     let pause = await body()
                     if pause > .zero { try? await Task.sleep(for: pause) }
                 }
             }
         }
     }
+
+    /// Called before the body, which sees what was changed before a call that found the mark.
+    private func takeWake() { _ = isWoken.exchange(false, ordering: .acquiringAndReleasing) }
 
     /// Ends the loop and cancels a body that runs.
     func stop() {
