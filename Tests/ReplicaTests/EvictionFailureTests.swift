@@ -50,6 +50,20 @@ import Testing
         #expect(try replica.database.inode(number)?.content == .dataless)
     }
 
+    @Test("REIMPORT-3: a file that is being written is not only remembered, although its directory was evicted")
+    func writtenBelowAnEvictedDirectory() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        try await replica.list([.file("empty", in: "d", size: 0)], in: directory, open: fixture.open)
+        _ = try await replica.evictListing(of: directory)
+        let evicted = try #require(try replica.database.item("empty"))
+        #expect(try replica.database.isOnlyRemembered(evicted))
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(evicted.inode.number, truncating: false, caller: caller)
+        }
+        let written = try #require(try replica.database.item("empty"))
+        #expect(try !replica.database.isOnlyRemembered(written))
+    }
+
     @Test("E10: content whose eviction was not committed is put back, and that of a committed one is deleted")
     func interruptedEviction() async throws {
         try await replica.list([.file("a", size: 100), .file("b", size: 100)], open: fixture.open)

@@ -105,15 +105,16 @@ extension Database {
         try one("SELECT hasContentFile FROM inode WHERE number = ?", [number.rawValue], { $0[0] as Bool }) ?? false
     }
 
-    /// Whether something of an item is on this machine: an entry of a listed directory, content, a listing, or what was made or
-    /// changed here. Of the items of an evicted directory only rows are left, with what the remote said of them.
+    /// Whether something of an item is on this machine: an entry of a listed directory, content, a listing, or what was made, changed
+    /// or opened for writing here. Of the items of an evicted directory only rows are left, with what the remote said of them.
     func isRepresented(_ item: ItemRecord) throws -> Bool {
         if item.inode.number == .root { return true }
         guard let parent = item.parent, let directory = try inode(parent) else { return false }
         if directory.content != .dataless || item.base.name == nil || !item.changedFields.isEmpty { return true }
         return switch item.inode.kind {
         case .directory: item.inode.content != .dataless
-        case .file: item.inode.localBytes > 0
+        // A process that has kept an O_PATH descriptor of an empty file may be writing it.
+        case .file: item.inode.localBytes > 0 || item.inode.contentStamp != nil
         default: false
         }
     }
