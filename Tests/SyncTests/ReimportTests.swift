@@ -146,7 +146,7 @@ extension EngineTests {
         func deletedAfterEviction() async throws {
             let fill: (inout RemoteTree) -> Void = { tree in
                 Machine.fillForReimport(&tree)
-                for name in ["link", "kept link"] {
+                for name in ["link", "kept link", "replaced"] {
                     tree.addSymbolicLink(name, to: "x", in: "d", identifier: ItemIdentifier(name))
                 }
                 tree.addFile("empty", in: "d", content: RemoteContent(""), identifier: "empty")
@@ -155,7 +155,8 @@ extension EngineTests {
                 let report = try await machine.engine.evict(machine.number("d"), isStrict: true)
                 #expect(report.refusals.isEmpty)
                 machine.provider.changeSilently { tree in
-                    for name in ["link", "empty", "y"] as [ItemIdentifier] { tree.delete(name) }
+                    for name in ["link", "empty", "y", "replaced"] as [ItemIdentifier] { tree.delete(name) }
+                    tree.addFile("replaced", in: "d", content: RemoteContent("file"), identifier: "replacement")
                 }
                 try await machine.engine.reimport(below: .root)
                 await machine.engine.continueReimport()
@@ -164,7 +165,10 @@ extension EngineTests {
                 #expect(machine.provider.tree.identifier(at: "d/empty") == nil)
                 try await machine.expectReimported()
                 let directory = try await machine.number("d")
-                #expect(try await machine.names(in: directory).sorted() == ["kept link", "x"])
+                #expect(try await machine.names(in: directory).sorted() == ["kept link", "replaced", "x"])
+                #expect(try await machine.read("d/replaced") == "file")
+                let children = machine.provider.tree.items(in: "d").map(\.filename)
+                #expect(children.sorted() == ["kept link", "replaced", "x"])
                 #expect(machine.provider.tree.identifier(at: "d/link") == nil)
                 #expect(machine.provider.tree.identifier(at: "d/empty") == nil)
             }

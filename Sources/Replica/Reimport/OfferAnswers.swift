@@ -127,6 +127,7 @@ package struct OfferAnswers: RemotePart {
     private func verdict(
         on item: ItemRecord, against remote: FileProviderItem, isOwn: Bool
     ) throws -> Verdict {
+        guard try db.isRepresented(item) else { return .theirs }
         let wasKnown = item.base.name != nil
         switch item.inode.kind {
         case .file: break
@@ -186,7 +187,8 @@ package struct OfferAnswers: RemotePart {
 
     /// The remote's item has the name, and what is here goes beside it, as a new one. What is not here goes.
     private func keepBoth(_ item: ItemRecord, and remote: FileProviderItem?, label: String) throws {
-        let isHere = item.inode.kind == .symbolicLink || item.inode.content == .materialized
+        let isHere =
+            try (item.inode.kind == .symbolicLink || item.inode.content == .materialized) && db.isRepresented(item)
         let hasWork = try item.inode.kind == .directory && removal.keepLocalWork(in: item)
         guard let left = try db.item(id: item.id), isHere || hasWork else {
             if let left = try db.item(id: item.id) { try removal.remove(left) }
