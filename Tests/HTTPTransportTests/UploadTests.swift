@@ -74,11 +74,11 @@ import TestSupport
         let context = CallContext(
             isUrgent: { true }, wait: { isWaiting in waits.all.withLock { $0.append(isWaiting) } })
         try await withServer({ _, configuration in
-            configuration.stallTimeout = .milliseconds(600)
-            configuration.storageRate = 50_000
+            configuration.stallTimeout = .seconds(2)
+            configuration.storageRate = 25_000
         }) { server, transport in
             try await withSource(500_000) { source in
-                var request = HTTPRequest("PUT", try server.at("/think?seconds=2"))
+                var request = HTTPRequest("PUT", try server.at("/think?seconds=5"))
                 request.body = .content(source)
                 let large = request
                 let status = try await CallContext.$current.withValue(context) {
