@@ -31,7 +31,7 @@ loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
 unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
 outdated=KEY: listings show the first object of this key, as a busy server's do for a while after the next is written.
-awaits=KEY: the first listing is sent as it is once this key is written, or after five seconds.
+awaits=KEY: the first listing is sent as it is once this key is written, or after thirty seconds.
 parts=endless: the list of an upload's parts has two pages that refer to each other.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
@@ -248,7 +248,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             shown = tag(listed(key), b"listed" if "lists" in options else b"").strip('"' if "bare" in options else "")
             parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(listed(key)[0])}</Size><ETag>"
                          f"{shown}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
-        awaited, until = options.pop("awaits", None), time.time() + 5
+        awaited, until = options.pop("awaits", None), time.time() + 30
         while awaited and awaited not in objects and time.time() < until:
             lock.release()
             time.sleep(0.01)
