@@ -34,9 +34,9 @@ struct SyncCollection: Sendable {
     let level: Level
     let token: String
 
-    private var body: [UInt8] {
-        // By scalars: `&` with a combining mark is one character.
-        let escaped = token.unicodeScalars.reduce(into: "") { text, scalar in
+    /// A token in XML. By scalars: `&` with a combining mark is one character.
+    static func escaped(_ token: String) -> String {
+        token.unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar {
             case "&": text += "&amp;"
             case "<": text += "&lt;"
@@ -44,9 +44,12 @@ struct SyncCollection: Sendable {
             default: text.unicodeScalars.append(scalar)
             }
         }
-        return Array(
-            (#"<?xml version="1.0" encoding="utf-8"?><D:sync-collection xmlns:D="DAV:"><D:sync-token>"# + escaped
-                + "</D:sync-token><D:sync-level>\(level.rawValue)</D:sync-level>"
+    }
+
+    private var body: [UInt8] {
+        Array(
+            (#"<?xml version="1.0" encoding="utf-8"?><D:sync-collection xmlns:D="DAV:"><D:sync-token>"#
+                + Self.escaped(token) + "</D:sync-token><D:sync-level>\(level.rawValue)</D:sync-level>"
                 + "<D:prop><D:getetag/></D:prop></D:sync-collection>").utf8)
     }
 
