@@ -74,8 +74,8 @@ struct FileWriter: Sendable {
             let known = capabilities.movesConditionally ? server.lastETag(at: path, condition) : nil
             let isChecked = isCheckedByMove || known != nil
             // At once with the hidden file where no request comes between that look-up and the move.
-            let isEarly = !isChecked && !capabilities.keepsAttributes
-            async let early = present(at: path, condition, isWanted: isEarly)
+            let isAtOnce = !isChecked && !capabilities.keepsAttributes
+            async let target = present(at: path, condition, isWanted: isAtOnce)
             if isLookedUp { sent = try await server.propfind(hidden) }
             guard !isLookedUp || sent?.entry.kind == .file && sent?.entry.size == contents.size else {
                 throw FileProviderError(.malformedResponse, "\(client.host) has not taken all of '\(name)'")
@@ -88,8 +88,8 @@ struct FileWriter: Sendable {
                     capabilities.tagsSurviveMoves
                     ? .tag(sent.entry.tag) : sent.resource.modifiedAt.map { SentContents.Mark.seconds($0) }
             }
-            var there = try await early
-            if !isChecked, !isEarly { there = try await server.require(condition, at: path) }
+            var there = try await target
+            if !isChecked, !isAtOnce { there = try await server.require(condition, at: path) }
             etag = known ?? (capabilities.movesConditionally ? there?.etag : nil)
             // A move that was cancelled may have been made. One that has not begun was not.
             try Task.checkCancellation()
