@@ -13,9 +13,11 @@ final class VolumeFileSystem: FileSystem {
     let requests: ParkedRequests
     let passthrough: Passthrough
     let closedFiles: ClosedFiles
+    private let notifications: Notifications
 
-    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough) {
+    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough, notifications: Notifications) {
         self.volume = volume
+        self.notifications = notifications
         self.passthrough = passthrough
         closedFiles = ClosedFiles(volume: volume, passthrough: passthrough)
         requests = ParkedRequests(provisioning: provisioning)
@@ -116,6 +118,8 @@ final class VolumeFileSystem: FileSystem {
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
         } succeed: { [self] reply, grant in
+            // The reader of a file that has just grown would not get beyond the end that the kernel still knows.
+            if notifications.pendingCount > 0 { reply.expireAttributes(of: node) }
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
             if !isOpen { undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request) }
@@ -137,6 +141,7 @@ final class VolumeFileSystem: FileSystem {
             try volume.read(
                 node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)
         } succeed: { reply, grant in
+            if grant.isOfAnotherSize { reply.expireAttributes(of: node) }
             if let descriptor = grant.descriptor, grant.count > 0 {
                 reply.succeed(from: descriptor, at: grant.offset, count: grant.count)
             } else {

@@ -8,6 +8,8 @@ package struct ReadGrant: Sendable {
     package var descriptor: OwnedDescriptor?
     package var offset: Int64
     package var count: Int
+    /// Whether the kernel may know another size of the file.
+    package var isOfAnotherSize = false
 }
 
 extension Volume {
@@ -23,9 +25,8 @@ extension Volume {
     /// - Parameters:
     ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
     ///   - unreadSize: ``unreadSize(of:)`` when the request came.
-    /// - Throws: ESTALE where the first read takes a version of another size that ends in the range. The kernel still has the
-    ///   old size: it would fill a shorter file with zeros, and not know of the rest of a longer one. It asks again after the
-    ///   error, and takes the new size from that answer.
+    /// - Throws: ESTALE where the first read takes a shorter version that ends in the range. The kernel still has the old size, and would
+    ///   fill the file with zeros. It asks again after the error, and takes the new size from that answer.
     package func read(
         _ node: UInt64, at offset: Int64, count: Int, isProvided: Bool, unreadSize: Int64? = nil
     ) throws(VolumeError) -> ReadGrant {
@@ -45,13 +46,18 @@ extension Volume {
             } else {
                 range = try beginReading(file, at: offset, count: count, isProvided: isProvided, state: &state)
             }
-            if let unreadSize, unreadSize != state.size, range.upperBound - range.lowerBound < count {
+            if let unreadSize, state.size < unreadSize, range.upperBound - range.lowerBound < count {
                 throw .refused(.staleNFSFileHandle)
             }
-            guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
+            // It would not know of the rest of a longer file.
+            let isOfAnotherSize = unreadSize.map { $0 != state.size } ?? false
+            guard !range.isEmpty else {
+                return ReadGrant(descriptor: nil, offset: offset, count: 0, isOfAnotherSize: isOfAnotherSize)
+            }
             let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
-                descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
+                descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound),
+                isOfAnotherSize: isOfAnotherSize)
         }
     }
 

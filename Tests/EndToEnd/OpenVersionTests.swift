@@ -141,6 +141,32 @@ extension RealMount {
         }
 
         @Test(
+            "OPEN-1: a first read that finds a file grown goes on to its new end",
+            arguments: FarRemote.Kind.installed.filter { $0 != .s3 })
+        func grownBeforeTheFirstRead(kind: FarRemote.Kind) async throws {
+            try await FarRemote.run(kind) { remote, yonder in
+                let folder = try #require(remote.folder).string
+                func make(_ size: Int, _ date: String) async throws {
+                    let made = try await yonder.run(
+                        """
+                        for i in $(seq 20); do
+                            head -c \(size) /dev/zero > "$1"/.new && touch -d '\(date)' "$1"/.new && mv "$1"/.new "$1"/f$i || exit
+                        done
+                        """, folder)
+                    #expect(made.status == 0, "\(made.errors)")
+                }
+                try await make(30_000, "2 hours ago")
+                try await remote.mount(yonder, "--poll", "3600")
+                #expect(try await yonder.run("stat -c %s \"$1\"/f* | uniq", yonder.mount.string).output == "30000\n")
+                try await make(1_100_000, "1 hour ago")
+                let outcome = try await yonder.run(
+                    #"for i in $(seq 20); do cat "$1"/f$i | wc -c; done | sort | uniq -c | tr -s ' '"#,
+                    yonder.mount.string)
+                #expect(outcome.output == " 20 1100000\n", "\(outcome.errors)")
+            }
+        }
+
+        @Test(
             "OPEN-4: what is written through a handle that was opened before the news is kept beside the remote's text",
             arguments: ["0", "1"])
         func writingToAnOldVersionIsAConflict(passthrough: String) async throws {
