@@ -39,6 +39,23 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-17: a path in a mount where nothing is does not fail as an unknown domain")
+        func missing() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                #expect(try await yonder.shell("ls") == "file\n")
+                let commands = ["wait", "retry", "pending", "status", "signal", "pause", "show", "unmount"]
+                for command in commands + ["remove", "check"] {
+                    let path = try await yonder.yonder(command, yonder["nosuch"])
+                    #expect(path.status == 1, "\(command): \(path.errors)")
+                    #expect(path.errors.contains("no such file or directory"), "\(command): \(path.errors)")
+                    #expect(!path.errors.contains("nor a path in a mounted one"), "\(command): \(path.errors)")
+                    let name = try await yonder.yonder(command, "nosuch")
+                    #expect(name.status == (commands.contains(command) ? 69 : 1), "\(command): \(name.errors)")
+                    #expect(name.errors.contains("no such domain, nor a path"), "\(command): \(name.errors)")
+                }
+            }
+        }
+
         @Test(
             "CMD-8: a mistake in the arguments is answered with what is wrong",
             arguments: [

@@ -17,7 +17,7 @@ extension Domains {
             if let report {
                 reports.append(report)
             } else if let reference {
-                throw Self.unknown(reference, .failed)
+                throw unknownDomain(reference, .failed)
             }
         }
         return reports
@@ -32,7 +32,7 @@ extension Domains {
             throw ControlError(.failed, "its database cannot be read: \(error)", path: reference.text)
         }
         guard known != nil else {
-            throw Self.unknown(reference, .failed)
+            throw unknownDomain(reference, .failed)
         }
         return nil
     }

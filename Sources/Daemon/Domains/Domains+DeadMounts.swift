@@ -13,7 +13,7 @@ extension Domains {
         let hostBefore = before.flatMap { hosts[$0] }
         let name = try await acquire {
             // A path in a dead mount may not exist in the mount that another command has made meanwhile.
-            guard let found = self.name(of: reference) ?? before else { throw Self.unknown(reference) }
+            guard let found = self.name(of: reference) ?? before else { throw self.unknownDomain(reference) }
             return found
         }
         defer { release(name) }
@@ -22,7 +22,7 @@ extension Domains {
             host.forgetMounting()
             return UnmountReport(name: name, pending: await stop(host))
         }
-        guard let known = try store.domain(named: name) else { throw Self.unknown(reference) }
+        guard let known = try store.domain(named: name) else { throw unknownDomain(reference) }
         let wasDead = try await detachDeadMount(of: known)
         // What this waited for may have unmounted it.
         let wasMounted = wasDead || hostBefore?.name == name
@@ -60,7 +60,7 @@ extension Domains {
     func name(of reference: DomainReference) -> String? {
         if hosts[reference.text] != nil || withoutRoom[reference.text] != nil { return reference.text }
         if (try? store.domain(named: reference.text)) != nil { return reference.text }
-        let mayBeName = !reference.text.contains("/") && ![".", ".."].contains(reference.text)
+        let mayBeName = Self.mayBeName(reference.text)
         if let host = host(containing: reference.path) {
             let existence = PathResolver(host: host).existence(of: reference.path)
             return existence ?? !mayBeName ? host.name : nil
@@ -72,4 +72,17 @@ extension Domains {
         }
         return known?.name
     }
+
+    /// The error for a reference that names no domain.
+    ///
+    /// - Parameter code: `failed` for a command that finds nothing to work on: one that also works on domains that are not mounted.
+    func unknownDomain(_ reference: DomainReference, _ code: ControlError.Code = .unavailable) -> ControlError {
+        if !Self.mayBeName(reference.text), host(containing: reference.path) != nil {
+            return ControlError(.failed, "no such file or directory, and no such domain", path: reference.text)
+        }
+        return ControlError(
+            code, "no such domain, nor a path in a mounted one; 'yonder domains' shows all", path: reference.text)
+    }
+
+    private static func mayBeName(_ text: String) -> Bool { !text.contains("/") && ![".", ".."].contains(text) }
 }

@@ -110,7 +110,7 @@ extension Domains {
         // Reports the damage if the database of this domain is damaged.
         if try store.domainOrItsRemains(named: reference.text) != nil { return reference.text }
         if let name = name(of: reference) { return name }
-        throw Self.unknown(reference, .failed)
+        throw unknownDomain(reference, .failed)
     }
 
     private func refuseOpenFiles(of host: DomainHost) async throws {

@@ -61,7 +61,7 @@ actor Domains {
     /// - Throws: `unavailable` for a domain that is not mounted or not known.
     func host(_ reference: DomainReference) throws(ControlError) -> DomainHost {
         guard let name = name(of: reference) else {
-            throw Self.unknown(reference)
+            throw unknownDomain(reference)
         }
         guard let host = hosts[name] else {
             let isBeginning = beginning[name] != nil
@@ -72,13 +72,6 @@ actor Domains {
             throw ControlError(.unavailable, reason, path: reference.text)
         }
         return host
-    }
-
-    /// - Parameter code: `failed` for a command that works on domains that are not mounted, too.
-    static func unknown(_ reference: DomainReference, _ code: ControlError.Code = .unavailable) -> ControlError {
-        ControlError(
-            code, "no such domain, nor a path in a mounted one; 'yonder domains' shows all",
-            path: reference.text)
     }
 
     /// - Throws: `failed` if a domain other than `host` is mounted on a directory.
