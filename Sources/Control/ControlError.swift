@@ -21,11 +21,14 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
     /// What is wrong, and what to do.
     package var message: String
     package var path: String?
+    /// The code of a refusal of the item at ``path``, such as `noSuchItem`. Nil: ``code``; also from an older daemon.
+    package var itemCode: String?
 
-    package init(_ code: Code, _ message: String, path: String? = nil) {
+    package init(_ code: Code, _ message: String, path: String? = nil, itemCode: String? = nil) {
         self.code = code
         self.message = message
         self.path = path
+        self.itemCode = itemCode
     }
 
     package var description: String { path.map { "\($0): \(message)" } ?? message }

@@ -35,6 +35,7 @@ extension RealMount {
                 // One path that fails is reported as one of many is.
                 let absent = try await yonder.json(TransferSummary.self, "evict", yonder["nosuch"])
                 #expect(absent.items == 0 && absent.refusals.map(\.path) == [yonder["nosuch"]])
+                #expect(absent.refusals.map(\.code) == ["noSuchItem"])
                 let refused = try await yonder.yonder("evict", yonder["nosuch"])
                 #expect(refused.status == 1)
                 #expect(refused.errors == "yonder: \(yonder["nosuch"]): no such file or directory\n")

@@ -27,7 +27,7 @@ struct ItemBatch {
                 guard isOfItem || requests.count > 1, error.code != .usage else { throw error }
                 // The error may be about another path, such as the destination of a move.
                 let reason = error.path == path ? error.message : error.description
-                refusals.append(Refusal(path: path, code: error.code.rawValue, reason: reason))
+                refusals.append(Refusal(path: path, code: error.itemCode ?? error.code.rawValue, reason: reason))
             } catch let error as FileProviderError {
                 try Task.checkCancellation()
                 refusals.append(Refusal(path: path(request), code: error.code.rawValue, reason: error.message))

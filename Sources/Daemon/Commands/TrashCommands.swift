@@ -107,7 +107,7 @@ struct TrashCommands: Sendable {
 
     private func describe(_ identifier: ItemIdentifier, _ host: DomainHost, _ path: String) throws -> TrashedItem {
         guard let item = try host.replica.database.known(identifier) else {
-            throw ControlError(.failed, "no such file or directory", path: path)
+            throw PathResolver.noSuchItem(at: path)
         }
         return describe(item, host)
     }

@@ -37,7 +37,7 @@ struct PathResolver: Sendable {
     /// - Throws: `failed` if the item does not exist or is not known yet; the errors of listing.
     func inode(at path: String) async throws -> InodeRecord {
         guard let last = try await steps(to: path).last else {
-            throw ControlError(.failed, "no such item", path: path)
+            throw Self.noSuchItem(at: path)
         }
         return last.inode
     }
@@ -89,7 +89,7 @@ struct PathResolver: Sendable {
             } else {
                 try host.replica.database.item(ofInode: .root)
             }
-        guard let item else { throw ControlError(.failed, "no such file or directory", path: path) }
+        guard let item else { throw Self.noSuchItem(at: path) }
         return item
     }
 
@@ -135,9 +135,14 @@ struct PathResolver: Sendable {
                     "not known yet: the directory that would hold it has not been listed"
                         + (obstacle ?? "; 'ls' it first"), path: path)
             }
-            throw ControlError(.failed, "no such file or directory", path: path)
+            throw Self.noSuchItem(at: path)
         }
         return inode
+    }
+
+    static func noSuchItem(at path: String) -> ControlError {
+        ControlError(
+            .failed, "no such file or directory", path: path, itemCode: FileProviderError.Code.noSuchItem.rawValue)
     }
 
     /// The path of an item in the mount; nil for a hidden one.
