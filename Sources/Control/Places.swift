@@ -51,7 +51,7 @@ package struct Places: Hashable, Sendable {
         var found = socket
         if inState != socket, accepts(inState) {
             found = inState
-        } else if let used = usedSocket, used != socket, !accepts(socket), accepts(used) {
+        } else if let used = otherSocket, !accepts(socket), accepts(used) {
             found = used
         }
         var places = self
@@ -65,8 +65,10 @@ package struct Places: Hashable, Sendable {
     /// Has the path of the socket of the daemon that was started last.
     package var socketNote: String { stateDirectory + "/control.path" }
 
-    private var usedSocket: String? {
-        (try? FilePath(socketNote).contents()).flatMap { String(validating: $0, as: UTF8.self) }
+    /// The socket of the daemon that was started last on this state directory; nil if it is ``socket``.
+    package var otherSocket: String? {
+        let used = (try? FilePath(socketNote).contents()).flatMap { String(validating: $0, as: UTF8.self) }
+        return used == socket ? nil : used
     }
 
     /// The directory of stored credentials, one file per domain.

@@ -31,6 +31,19 @@ extension RealMount {
             }
         }
 
+        @Test("SOCKET-5: a command with another socket says that a daemon uses the state directory, and its socket")
+        func otherSocket() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                let other = yonder.with(["YONDER_SOCKET": yonder.directory["other"].string])
+                let refused = try await other.yonder(
+                    "mount", yonder.source.string, yonder.directory["place"].string, seconds: 30)
+                #expect(refused.status == 69, "\(refused.errors)")
+                #expect(refused.errors.contains("another daemon uses this state directory"), "\(refused.errors)")
+                #expect(refused.errors.contains("'\(yonder.directory["socket"].string)'"), "\(refused.errors)")
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
         @Test(
             "ACCESS-1: no daemon starts on a directory that others can write, and the command says what to do",
             arguments: ["state", "config", "config/credentials", "run"])

@@ -221,7 +221,9 @@ package final class Daemon: Sendable {
                     throw ControlError(.failed, "cannot be locked: \(error)", path: path.string)
                 }
             }
-            let isSure = isActivated ? false : await ControlClient.answers(at: places.socket)
+            let sockets = isActivated ? [] : [places.socket, places.otherSocket].compactMap(\.self)
+            var isSure = false
+            for socket in sockets where !isSure { isSure = await ControlClient.answers(at: socket) }
             guard ContinuousClock.now < deadline, !isSure else {
                 throw ControlError(
                     .alreadyRunning, "another daemon uses this state directory", path: places.stateDirectory)

@@ -152,13 +152,26 @@ struct DaemonConnection: Sendable {
                 }
                 throw ExitCode(69)
             }
-            if let end = process.end, end != .exited(ControlError.Code.alreadyRunning.exitStatus) {
-                Output.complain("the daemon exited at once; see its log '\(places.log)'")
-                throw ExitCode(69)
+            if let end = process.end {
+                guard end == .exited(ControlError.Code.alreadyRunning.exitStatus) else {
+                    Output.complain("the daemon exited at once; see its log '\(places.log)'")
+                    throw ExitCode(69)
+                }
+                try await refuseOtherDaemon()
             }
             try await Task.sleep(for: .milliseconds(20))
         }
         return process
+    }
+
+    /// - Throws: `ExitCode` after printing the error, if a daemon that listens on another socket uses the state directory.
+    private func refuseOtherDaemon() async throws {
+        let places = places
+        guard let other = places.otherSocket, await ControlClient.answers(at: other) else { return }
+        Output.complain(
+            "\(places.stateDirectory): another daemon uses this state directory, and listens on '\(other)'; set YONDER_SOCKET to "
+                + "that socket, or YONDER_STATE_DIR to another directory")
+        throw ExitCode(69)
     }
 
     private func start(_ unit: SystemdUnit) async throws {
