@@ -62,6 +62,11 @@ extension RealMount {
                 ("help nonsense", 64, "there is no command 'nonsense'"), ("mount S D -o foo", 64, "takes NAME=VALUE"),
                 ("mount ''", 64, "the source is empty"), ("mount S D --limit-up 1", 64, "at least 32K"),
                 ("provider check nonsense", 1, "neither a program nor"),
+                ("set NAME cache-limit", 64, "yonder set NAME OPTION=VALUE"),
+                ("set NAME cache-limit", 64, "'cache-limit' is not OPTION=VALUE"),
+                ("wait --timeout -1", 64, "--timeout takes a number of seconds"),
+                ("du -d -1", 64, "--depth takes a number from 0"), ("log -n -2", 64, "--lines takes a number from 0"),
+                ("mount S D --poll -1", 64, "--poll takes a number of seconds"),
             ])
         func mistakes(line: String, status: Int32, words: String) async throws {
             let outcome = try await Command.shell("'\(Installation.program)' \(line)")

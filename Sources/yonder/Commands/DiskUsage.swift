@@ -12,7 +12,7 @@ extension Yonder {
                 """)
 
         @Option(
-            name: [.customShort("d"), .long],
+            name: [.customShort("d"), .long], parsing: .unconditional,
             help: ArgumentHelp("Show directories so many levels below the path.", valueName: "number"))
         var depth = 1
 
@@ -25,7 +25,7 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            if depth < 0 { throw ValidationError("--depth takes a number") }
+            if depth < 0 { throw ValidationError("--depth takes a number from 0") }
         }
 
         func run() async throws {

@@ -42,6 +42,9 @@ extension Yonder {
 
         @OptionGroup var output: OutputOptions
 
+        /// An error of `run` would show the usage of `yonder` instead of that of this command.
+        func validate() throws { _ = try options.flatMap(Self.flag) }
+
         func run() async throws {
             let flags = try options.flatMap(Self.flag)
             let arguments: MountArguments

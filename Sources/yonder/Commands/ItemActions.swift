@@ -102,7 +102,7 @@ extension Yonder {
             discussion:
                 "'yonder ls' and 'yonder info' show favourites. They are uploaded to remotes that can store them.")
 
-        @Option(help: "The rank among the favourites; the lowest is first.")
+        @Option(parsing: .unconditional, help: "The rank among the favourites; the lowest is first.")
         var rank: Int64 = 1
 
         @Flag(help: "Remove the items from the favourites.")

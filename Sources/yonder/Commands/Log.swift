@@ -13,7 +13,9 @@ extension Yonder {
         @Flag(name: .shortAndLong, help: "Go on with new lines as they are written.")
         var follow = false
 
-        @Option(name: [.customShort("n"), .long], help: "The number of last lines to begin with; all by default.")
+        @Option(
+            name: [.customShort("n"), .long], parsing: .unconditional,
+            help: "The number of last lines to begin with; all by default.")
         var lines: Int?
 
         @Option(
@@ -26,7 +28,7 @@ extension Yonder {
         private static let piece = 1 << 16
 
         func validate() throws {
-            if let lines, lines < 0 { throw ValidationError("--lines takes a number") }
+            if let lines, lines < 0 { throw ValidationError("--lines takes a number from 0") }
         }
 
         func run() async throws {

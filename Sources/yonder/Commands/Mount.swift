@@ -47,6 +47,7 @@ extension Yonder {
         var cacheLimit: Revocable<ByteCount>?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 """
                 The interval of polling for changes, if the source does not report them; 'none' polls the directories \

@@ -55,7 +55,9 @@ extension Yonder {
         @Argument(help: "The domain's name, or a path in its mount; all mounted domains by default.")
         var name: DomainReference?
 
-        @Option(help: ArgumentHelp("The timeout; the exit status is then 75.", valueName: "seconds"))
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp("The timeout; the exit status is then 75.", valueName: "seconds"))
         var timeout: Double?
 
         @Flag(help: "Also wait until what is kept on this machine is downloaded, and running downloads have ended.")

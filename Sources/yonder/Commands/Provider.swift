@@ -50,14 +50,15 @@ extension Yonder.Provider {
                 throw ValidationError(
                     "there is no check '\(unknown)'; there are: \(ProgramCheck.names.joined(separator: ", "))")
             }
+            if let text = options.first(where: { !$0.contains("=") }) {
+                throw ValidationError("'\(text)' is not OPTION=VALUE")
+            }
         }
 
         func run() async throws {
             var values: [String: String] = [:]
             for text in options {
-                guard let equals = text.firstIndex(of: "=") else {
-                    throw ValidationError("'\(text)' is not OPTION=VALUE")
-                }
+                guard let equals = text.firstIndex(of: "=") else { continue }
                 values[String(text[..<equals])] = String(text[text.index(after: equals)...])
             }
             let location = values.removeValue(forKey: "location")
