@@ -220,6 +220,30 @@ package struct WhyReport: Codable, Hashable, Sendable {
     }
 }
 
+/// The result of `yonder wait`.
+package struct WaitReport: Codable, Hashable, Sendable {
+    /// Whether the time limit passed while something was pending.
+    package var hasTimedOut: Bool
+    /// What cannot be downloaded now, if the command waited for downloads.
+    package var refusals: [Refusal] = []
+    /// The domains that are not mounted and have changes, which nothing sends, if the command named no domain.
+    package var unsent: [DomainSummary] = []
+
+    package init(hasTimedOut: Bool) {
+        self.hasTimedOut = hasTimedOut
+    }
+}
+
+/// The result of `yonder signal`.
+package struct SignalReport: Codable, Hashable, Sendable {
+    /// A warning for each domain that holds removals on the remote, if the command waited for the changes.
+    package var heldRemovals: [String]
+
+    package init(heldRemovals: [String]) {
+        self.heldRemovals = heldRemovals
+    }
+}
+
 /// The result of a download or an eviction.
 package struct TransferSummary: Codable, Hashable, Sendable {
     package var items: Int

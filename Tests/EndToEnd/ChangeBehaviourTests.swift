@@ -287,6 +287,7 @@ extension RealMount {
                 _ = try await yonder.yonder("resume", yonder.mount.string)
                 let signal = try await yonder.yonder("signal", "--wait")
                 #expect(signal.status == 0 && signal.errors.contains("yonder retry"), "\(signal.errors)")
+                #expect(try await yonder.json(SignalReport.self, "signal", "--wait").heldRemovals.count == 1)
                 #expect(try await yonder.yonder("why", yonder.mount.string + "/d/7").output.contains("yonder retry"))
                 #expect(try await yonder.shell("ls d | wc -l") == "300\n")
                 let warnings = try await yonder.status().warnings

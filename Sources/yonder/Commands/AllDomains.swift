@@ -5,13 +5,18 @@ import Control
 struct AllDomains {
     let daemon: DaemonConnection
 
-    /// The domains that are not mounted and have changes, which nothing sends, each in a line.
-    func unsent() async throws -> [String] {
+    /// The domains that are not mounted and have changes, which nothing sends.
+    func unsent() async throws -> [DomainSummary] {
         guard case .domains(let domains) = try await daemon.perform(.domains) else { return [] }
-        return domains.compactMap { domain in
-            guard let count = domain.unsent, count > 0 else { return nil }
-            return "\(domain.name): not mounted, and \(Output.count(count, "change is", "changes are")) not sent; "
-                + "'yonder mount \(domain.name)' mounts it"
+        return domains.filter { ($0.unsent ?? 0) > 0 }
+    }
+
+    /// Prints a line for each domain that ``unsent()`` has returned.
+    static func complain(aboutUnsent domains: [DomainSummary]) {
+        for domain in domains {
+            Output.complain(
+                "\(domain.name): not mounted, and \(Output.count(domain.unsent ?? 0, "change is", "changes are")) not sent; "
+                    + "'yonder mount \(domain.name)' mounts it")
         }
     }
 

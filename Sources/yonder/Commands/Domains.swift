@@ -87,9 +87,13 @@ extension Yonder {
         @Flag(help: "Return when the changes have been applied.")
         var wait = false
 
+        @OptionGroup var output: OutputOptions
+
         func run() async throws {
             let result = try await DaemonConnection().perform(.signal(name, waits: wait))
-            if case .signalled(let held) = result { for warning in held { Output.complain(warning) } }
+            guard case .signalled(let held) = result else { throw unexpected(result) }
+            try Output(output).print(SignalReport(heldRemovals: held)) { [] }
+            for warning in held { Output.complain(warning) }
         }
     }
 

@@ -29,7 +29,7 @@ extension Yonder {
             try list.add(items)
             try list.finish()
             guard domain.name == nil else { return }
-            for line in try await AllDomains(daemon: daemon).unsent() { Output.complain(line) }
+            AllDomains.complain(aboutUnsent: try await AllDomains(daemon: daemon).unsent())
         }
 
         private static let words = [
@@ -63,6 +63,8 @@ extension Yonder {
         @Flag(help: "Also wait until what is kept on this machine is downloaded, and running downloads have ended.")
         var downloads = false
 
+        @OptionGroup var output: OutputOptions
+
         func validate() throws {
             guard timeout.map({ $0.isFinite && $0 >= 0 }) ?? true else {
                 throw ValidationError("--timeout takes a number of seconds, such as 30")
@@ -74,17 +76,20 @@ extension Yonder {
             let result = try await daemon.perform(
                 .wait(name, seconds: timeout, downloads: downloads))
             if case .timedOut = result {
+                try Output(output).print(WaitReport(hasTimedOut: true)) { [] }
                 Output.complain(
                     downloads
                         ? "changes or downloads are still pending; 'yonder pending' and 'yonder status' list them"
                         : "changes are still pending; 'yonder pending' lists them with the reasons")
                 throw ExitCode(75)
             }
-            var unsent: [String] = []
-            if name == nil { unsent = try await AllDomains(daemon: daemon).unsent() }
-            for line in unsent { Output.complain(line) }
-            if case .transferred(let summary) = result { try Output.complain(about: summary.refusals) }
-            if !unsent.isEmpty { throw ExitCode(1) }
+            var report = WaitReport(hasTimedOut: false)
+            if name == nil { report.unsent = try await AllDomains(daemon: daemon).unsent() }
+            if case .transferred(let summary) = result { report.refusals = summary.refusals }
+            try Output(output).print(report) { [] }
+            AllDomains.complain(aboutUnsent: report.unsent)
+            try Output.complain(about: report.refusals)
+            if !report.unsent.isEmpty { throw ExitCode(1) }
         }
     }
 

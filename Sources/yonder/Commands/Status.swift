@@ -32,7 +32,7 @@ extension Yonder {
                         : report.domains.flatMap(Self.lines) + Self.lines(for: report.readers)
                             + Self.lines(for: report.daemon)
                 }
-                for line in unsent { Output.complain(line) }
+                AllDomains.complain(aboutUnsent: unsent)
                 guard watch else { return }
                 Output.endWithoutReader()
                 try await Task.sleep(for: .seconds(1))
