@@ -172,6 +172,10 @@ extension RealMount {
                     let isListed = pending.output.contains(" \(yonder[path])\n")
                     #expect(isListed, "\(path): \(pending.output)")
                 }
+                // The reason is the same for all of them.
+                let reasons = pending.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
+                #expect(reasons.count > 2 && reasons.first?.contains("paused") == true, "\(pending.output)")
+                #expect(reasons.dropFirst().allSatisfy { $0 == "  as above" }, "\(pending.output)")
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)
             }

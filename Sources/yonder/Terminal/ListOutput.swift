@@ -6,6 +6,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
     private struct State {
         var isEmpty = true
         var widths: [Int] = []
+        var lastNote: String?
     }
 
     private let output: Output
@@ -15,7 +16,7 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
 
     /// - Parameters:
     ///   - row: the columns of an element.
-    ///   - note: an indented line below them.
+    ///   - note: an indented line below them; `as above` where the element before has the same.
     init(
         _ output: Output, row: @escaping @Sendable (Element) -> [String],
         note: @escaping @Sendable (Element) -> String? = { _ in nil }
@@ -55,8 +56,17 @@ final class ListOutput<Element: Encodable & Sendable>: Sendable {
             return state.widths
         }
         let lines = zip(elements, Output.table(rows, widths: widths)).flatMap { element, line in
-            [line] + (note(element).map { ["  " + Output.shown($0)] } ?? [])
+            [line] + (shownNote(of: element).map { ["  " + Output.shown($0)] } ?? [])
         }
         Output.write(lines.joined(separator: "\n") + "\n", to: .standardOutput)
+    }
+
+    private func shownNote(of element: Element) -> String? {
+        guard let text = note(element) else {
+            state.withLock { $0.lastNote = nil }
+            return nil
+        }
+        let last = state.withLock { exchange(&$0.lastNote, with: text) }
+        return last == text ? "as above" : text
     }
 }
