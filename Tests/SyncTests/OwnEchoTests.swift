@@ -38,6 +38,30 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-8: the warning names the path, and says that the remote has changed the file")
+        func pathsInWarnings() async throws {
+            try await Machine.run(
+                fill: { tree in
+                    tree.addDirectory("d", identifier: "d")
+                    tree.addFile("x", in: "d", content: RemoteContent("first"), identifier: "x")
+                },
+                { machine in
+                    try await machine.write("here", to: "d/n")
+                    machine.provider.change {
+                        _ = $0.addFile("n", in: "d", content: RemoteContent("there"), identifier: "n")
+                    }
+                    try await machine.drain()
+                    try await machine.remove("d/x")
+                    machine.provider.changeSilently { $0.write(RemoteContent("there"), to: "x") }
+                    try await machine.send()
+                    let texts = machine.engine.warnings.texts
+                    let conflict = "conflict: 'd/n' was made here and on the remote"
+                    #expect(texts.contains { $0.hasPrefix(conflict) }, "\(texts)")
+                    let words = "'d/x' was removed here and stays on the remote: it has changed there"
+                    #expect(texts.contains(words), "\(texts)")
+                })
+        }
+
         @Test("Issue 14, 3.17: what is lost in a reimport is reported as lost") func lossInAReimport() async throws {
             try await Machine.run(fill: { $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
                 machine in

@@ -52,7 +52,8 @@ struct PendingReporter: Sendable {
             try await give(
                 deletions[first..<min(deletions.count, first + Self.partSize)].map { deletion in
                     PendingItem(
-                        path: try path(of: deletion), inode: nil, identifier: deletion.identifier.rawValue,
+                        path: ([resolver.mountpoint] + (try database.path(of: deletion))).joined(separator: "/"),
+                        inode: nil, identifier: deletion.identifier.rawValue,
                         fields: ["deletion"], since: Timestamp.text(deletion.since),
                         error: try deletion.code.map {
                             ItemInformation.Failure(
@@ -92,21 +93,6 @@ struct PendingReporter: Sendable {
             let directory = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? ""
             return ConflictCopy(path: path, original: directory + original)
         }
-    }
-
-    private func path(of deletion: PendingDeletion) throws -> String {
-        let database = host.replica.database
-        var names = [deletion.name]
-        var parent = deletion.parent
-        // Directories that are to be deleted, too.
-        while names.count < 4096, let above = try database.placeOfDeletion(parent) {
-            names.insert(above.name, at: 0)
-            parent = above.parent
-        }
-        if let item = try database.item(parent), let path = PathResolver(host: host).path(of: item) {
-            names.insert(path, at: 0)
-        }
-        return names.joined(separator: "/")
     }
 }
 

@@ -97,6 +97,11 @@ extension Database {
         return names.reversed()
     }
 
+    /// The path from the mount's root of a name in a directory, for a message.
+    func shownPath(_ name: String, in directory: InodeNumber) throws -> String {
+        ((try path(of: directory) ?? []) + [name]).joined(separator: "/")
+    }
+
     func linkTarget(of number: InodeNumber) throws -> String? {
         try one("SELECT linkTarget FROM inode WHERE number = ?", [number.rawValue], { $0[0] as String? }) ?? nil
     }

@@ -172,9 +172,10 @@ package struct ContentChanges: LocalPart {
         try touch(parent)
         tellKernelOfName(name, in: parent)
         tellKernel([.attributes(number)])
+        let path = try db.shownPath(place.name, in: parent)
         reportConflict(
             number,
-            "conflict: '\(place.name)' was changed here and on the remote: what was written here is '\(name)'")
+            "conflict: '\(path)' was changed here and on the remote: what was written here is '\(name)'")
     }
 }
 

@@ -53,10 +53,22 @@ extension ReplicaDatabase {
     }
 
     /// Where something is on the remote that is to be deleted; nil for anything else.
-    package func placeOfDeletion(_ identifier: ItemIdentifier) throws -> (parent: ItemIdentifier, name: String)? {
+    private func placeOfDeletion(_ identifier: ItemIdentifier) throws -> (parent: ItemIdentifier, name: String)? {
         try one(
             "SELECT baseParent, baseName FROM deletion WHERE identifier = ?", [identifier.rawValue],
             { (ItemIdentifier(rawValue: $0[0]), $0[1]) })
+    }
+
+    /// The path from the mount's root of what is to be deleted, also below directories that are to be deleted.
+    package func path(of deletion: PendingDeletion) throws -> [String] {
+        var names = [deletion.name]
+        var parent = deletion.parent
+        while names.count < 4096, let above = try placeOfDeletion(parent) {
+            names.insert(above.name, at: 0)
+            parent = above.parent
+        }
+        guard let directory = try item(parent) else { return names }
+        return (try path(of: directory.inode.number) ?? []) + names
     }
 
     /// The present time. All that waits was changed up to then, and what is changed from now on is later.

@@ -53,9 +53,10 @@ package struct Conflicts: RemotePart {
         tellKernel([
             .departure(of: item, from: parent), .entry(parent: parent, name: name), .contents(parent),
         ])
+        let path = try db.shownPath(item.name, in: parent)
         reportConflict(
             item.inode.number,
-            "conflict: '\(item.name)' was changed here and on the remote: what was written here is '\(name)'")
+            "conflict: '\(path)' was changed here and on the remote: what was written here is '\(name)'")
         if let split = try db.item(id: row) {
             try placement.update(split, with: remote, parent: try db.item(remote.parentItemIdentifier)?.inode.number)
         }
@@ -95,9 +96,10 @@ package struct Conflicts: RemotePart {
         tellKernel([
             .departure(of: item, from: parent), .entry(parent: parent, name: name), .contents(parent),
         ])
+        let path = try db.shownPath(item.name, in: parent)
         reportConflict(
             item.inode.number,
-            "conflict: '\(item.name)' was made here and on the remote: the local one is '\(name)'")
+            "conflict: '\(path)' was made here and on the remote: the local one is '\(name)'")
         if let remote, let directory = try db.item(remote.parentItemIdentifier) {
             try placement.place(remote, in: directory.inode.number)
         } else {

@@ -35,4 +35,9 @@ extension SyncPart {
     nonisolated func name(of number: InodeNumber) -> String {
         (try? replica.database.item(ofInode: number))?.name ?? ""
     }
+
+    /// The path from the mount's root of what is to be deleted, for a message.
+    nonisolated func path(of deletion: PendingDeletion) -> String {
+        ((try? replica.database.path(of: deletion)) ?? [deletion.name]).joined(separator: "/")
+    }
 }

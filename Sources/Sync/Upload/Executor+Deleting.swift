@@ -132,7 +132,12 @@ extension Executor {
                     try Task.checkCancellation()
                 }
                 let found = item
-                warnings.report("'\(deletion.name)' was removed here and stays on the remote: \(failure.message)")
+                // The provider's message cannot say what has changed since the deletion was made.
+                let isChanged =
+                    found?.kind == .file && found?.itemVersion.contentVersion != deletion.version.contentVersion
+                let reason =
+                    failure.code == .deletionRejected && isChanged ? "it has changed there" : failure.message
+                warnings.report("'\(path(of: deletion))' was removed here and stays on the remote: \(reason)")
                 try await commits.commit { try $0.conflicts.bringBack(deletion, as: found) }
             default:
                 if failure.code.reaction == .latchDomain { return }

@@ -144,6 +144,7 @@ extension Executor {
                 try ingestion.offers.foundDeleted(deletion, as: item)
             }
         } else {
+            let path = path(of: deletion)
             let staysThere = try await commits.commit { ingestion in
                 guard try ingestion.offers.isStillSought(deletion) else { return false }
                 try ingestion.offers.notFoundDeleted(deletion)
@@ -151,7 +152,7 @@ extension Executor {
                 return true
             }
             guard staysThere else { return }
-            warnings.report("'\(deletion.name)' was removed here and has changed on the remote: it stays")
+            warnings.report("'\(path)' was removed here and has changed on the remote: it stays")
         }
     }
 }
