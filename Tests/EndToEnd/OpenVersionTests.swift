@@ -226,9 +226,21 @@ extension RealMount {
                 let outcome = try await run(
                     yonder, mode: "r+b", change: .replaced, "old.write(b'ours'); old.close()")
                 #expect(outcome.status == 0, "\(outcome.errors)")
-                #expect(try await eventually { try yonder.sourceTexts() == ["ourst", "second, longer"] })
+                try await expectConflictCopy(in: yonder, "ourst")
+            }
+        }
+
+        @Test(
+            "CONFLICT-2: a file that was only open for writing does not come back when the source replaces it",
+            arguments: ["0", "1"])
+        func onlyOpenForWriting(passthrough: String) async throws {
+            try await run(passthrough: passthrough) { yonder in
+                let outcome = try await run(
+                    yonder, mode: "r+b", change: .replaced, before: "old.read()", "old.close()")
+                #expect(outcome.status == 0, "\(outcome.errors)")
                 try await yonder.expectSent()
-                #expect(yonder.sourceText("file") == "second, longer")
+                #expect(try yonder.sourceTexts() == ["second, longer"])
+                #expect(try await yonder.conflicts().isEmpty)
             }
         }
 

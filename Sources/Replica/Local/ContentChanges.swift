@@ -158,24 +158,37 @@ package struct ContentChanges: LocalPart {
     }
 
     /// What was written to a version that the remote has replaced becomes a conflict copy beside the present one: a process
-    /// had the old version open, and wrote after the news.
+    /// had the old version open, and wrote after the news. One that the remote has only removed gets its name back.
     private func keepIfSuperseded(_ inode: InodeRecord) throws {
         let number = inode.number
         guard inode.linkCount == 0, let place = try db.place(ofSuperseded: number) else { return }
         guard transaction.mayChangeNames else { throw NamesNeeded() }
-        var parent = place.parent
-        if try db.item(ofInode: parent)?.inode.kind != .directory { parent = .root }
-        let name = try db.freeName(for: place.name, label: Replica.conflictLabel(), in: parent)
-        try db.insertConflictCopy(of: number, original: place.name, named: name, in: parent, pendingSince: now)
+        let isThere = try db.item(ofInode: place.parent)?.inode.kind == .directory
+        let parent = isThere ? place.parent : .root
+        let isTaken = try place.isReplaced || isThere && db.hasItem(named: place.name, in: parent)
+        let name =
+            isTaken
+            ? try db.freeName(for: place.name, label: Replica.conflictLabel(), in: parent)
+            : try db.freeName(for: place.name, in: parent)
+        try db.insertConflictCopy(
+            of: number, original: isTaken ? place.name : nil, named: name, in: parent, pendingSince: now)
         try db.link(number, at: now)
         try db.forgetNameless(number)
         try touch(parent)
         tellKernelOfName(name, in: parent)
         tellKernel([.attributes(number)])
-        let path = try db.shownPath(place.name, in: parent)
-        reportConflict(
-            number,
-            "conflict: '\(path)' was changed here and on the remote: what was written here is '\(name)'")
+        if isTaken {
+            let path = try db.shownPath(place.name, in: parent)
+            reportConflict(
+                number,
+                "conflict: '\(path)' was changed here and on the remote: what was written here is '\(name)'")
+            return
+        }
+        noteSomethingToSend()
+        guard !isThere else { return }
+        report(
+            "the remote has removed the directory of '\(place.name)' while it was open: what was written to it is "
+                + "'\(name)' in the root of the mount")
     }
 }
 

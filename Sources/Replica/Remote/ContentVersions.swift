@@ -77,7 +77,7 @@ package struct ContentVersions: RemotePart {
     }
 
     /// Whether the content of an item was changed here, also by what the kernel wrote by itself just now.
-    private func isWritten(_ item: ItemRecord) throws -> Bool {
+    func isWritten(_ item: ItemRecord) throws -> Bool {
         guard item.inode.contentStamp != nil else { return item.changedFields.contains(.contents) }
         let local = LocalTransaction(db: db, open: open, contents: contents, now: now)
         try ContentChanges(transaction: local).compareContent(item.inode.number)
@@ -101,7 +101,7 @@ package struct ContentVersions: RemotePart {
         try db.setInode(of: item.id, to: number)
         try db.unlink(old, at: now)
         try db.forgetFailure(of: old)
-        try db.noteSuperseded(item)
+        try db.noteSuperseded(item, by: item.id)
         _ = open.keepsNameless(old)
         tellKernel([.attributes(old)])
         if let parent = item.parent {

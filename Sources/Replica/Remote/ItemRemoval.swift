@@ -1,5 +1,6 @@
 import FileProvider
 import GRDB
+import SystemPackage
 
 /// Items that the remote has removed. Content and items that exist only here are not removed with them: they become new
 /// items, which are offered to the provider.
@@ -21,15 +22,21 @@ package struct ItemRemoval: RemotePart {
     /// Gives the policy, rank and tags of an item to the one that has its name on the remote now, after an atomic save there for
     /// example. If the item's content was here, the other's is fetched.
     private func transferMarks(of item: ItemRecord) throws {
-        guard let directory = item.base.parent, let name = item.base.name,
-            let successor = try db.item(named: name, inRemote: directory, except: item),
-            successor.inode.kind == item.inode.kind, successor.trash == nil, item.trash == nil
-        else { return }
+        guard let successor = try successor(of: item) else { return }
         try db.transferMarks(of: item.id, to: successor.id)
         guard successor.inode.kind == .file, successor.inode.content != .materialized,
             try versions.isFetchedAgain(item)
         else { return }
         try db.setFetchedAgain(true, successor.inode.number)
+    }
+
+    /// The item that has the name of a removed one on the remote now, and is of its kind.
+    private func successor(of item: ItemRecord) throws -> ItemRecord? {
+        guard let directory = item.base.parent, let name = item.base.name, item.trash == nil,
+            let successor = try db.item(named: name, inRemote: directory, except: item),
+            successor.inode.kind == item.inode.kind, successor.trash == nil
+        else { return nil }
+        return successor
     }
 
     /// Removes an item and all below it, whatever was changed there.
@@ -42,6 +49,10 @@ package struct ItemRemoval: RemotePart {
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
             if next.inode.linkCount <= 1 { try versions.setAsideUnrecorded(next.inode.number) }
+            // What is written to it from now on is found when the file is compared the next time.
+            if next.identifier != nil, next.inode.contentStamp != nil, next.inode.linkCount <= 1 {
+                try db.noteSuperseded(next, by: successor(of: next)?.id)
+            }
             // Others may have waited for its change, which would have freed a name.
             if !next.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) { noteSomethingToSend() }
             try db.deleteItem(next)
@@ -89,7 +100,7 @@ package struct ItemRemoval: RemotePart {
 
     /// Whether something of an item, or below it, was changed here and is not on the remote.
     func isWorkedOn(_ item: ItemRecord) throws -> Bool {
-        guard item.changedFields.isEmpty else { return true }
+        guard item.changedFields.isEmpty, item.inode.contentStamp == nil else { return true }
         return try hasLocalWork(item, in: removed(above: item), depth: 0)
     }
 
@@ -137,13 +148,27 @@ package struct ItemRemoval: RemotePart {
         if item.isToBeOffered, item.changedFields.contains(.parentItemIdentifier) { return true }
         if item.identifier == nil, !item.isToBeOffered { return true }
         if item.inode.kind == .file, item.changedFields.contains(.contents) { return true }
-        // A file that is being written may hold what no comparison has seen yet.
-        if item.inode.contentStamp != nil { return true }
+        if try mayBeWritten(item) { return true }
         // What was restored here is wanted, although another client has emptied the trash meanwhile.
         if removed.isRestored || isRestored(item), item.inode.kind != .file || item.inode.content == .materialized {
             return true
         }
         return isMovedIn(item, from: removed)
+    }
+
+    /// Whether a file that is marked for writing holds what the remote has never had. The kernel writes by itself, so only a comparison
+    /// tells. One that is open stays comparable without its name.
+    private func mayBeWritten(_ item: ItemRecord) throws -> Bool {
+        guard item.inode.contentStamp != nil else { return false }
+        guard item.identifier != nil, open.isOpen(item.inode.number) else { return true }
+        do {
+            return try versions.isWritten(item)
+        } catch Errno.noSuchFileOrDirectory {
+            // Nothing can be kept of a file whose content file is missing.
+            return false
+        } catch is Errno {
+            return true
+        }
     }
 
     /// Whether an item was moved into a directory that the remote has removed. Where the remote has it, it is not removed:
@@ -224,7 +249,14 @@ package struct ItemRemoval: RemotePart {
         try db.forgetChanges(of: twin.id)
         guard let clean = try db.item(id: twin.id) else { return }
         // What was changed in it has come along.
-        if clean.inode.kind == .directory { try discard(clean) } else { try remove(clean) }
+        if clean.inode.kind == .directory {
+            try discard(clean)
+        } else if clean.inode.contentStamp != nil {
+            // What was written to it and compared is not marked as changed any more.
+            try offerAgain(clean)
+        } else {
+            try remove(clean)
+        }
     }
 
     /// The remote has no item that was changed here: what was written is offered again, the rest goes.

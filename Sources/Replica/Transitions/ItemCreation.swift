@@ -88,8 +88,10 @@ extension Database {
     }
 
     /// Inserts the local content of an inode as a new item beside the one whose content it was. It is pending.
+    ///
+    /// - Parameter original: the name of that item; nil when the remote has removed it, so that nothing is in conflict.
     func insertConflictCopy(
-        of number: InodeNumber, original: String, named name: String, in parent: InodeNumber, collisions: Int64 = 0,
+        of number: InodeNumber, original: String?, named name: String, in parent: InodeNumber, collisions: Int64 = 0,
         pendingSince time: FileTimestamp
     ) throws {
         try run(

@@ -14,13 +14,15 @@ extension Database {
             [item.inode.number.rawValue, NamelessReason.removed.rawValue, identifier.rawValue, isOpen])
     }
 
-    /// Notes where the version was shown that a process has open and the remote has replaced.
-    func noteSuperseded(_ item: ItemRecord) throws {
+    /// Notes where the version was shown that a process has open and the remote has replaced or removed.
+    ///
+    /// - Parameter successor: the row of the item that shows the remote's version; nil when the remote has only removed the item.
+    func noteSuperseded(_ item: ItemRecord, by successor: Int64?) throws {
+        let name = item.isHidden ? item.base.name ?? item.name : item.name
         try run(
             "INSERT OR REPLACE INTO nameless (inode, reason, item, parent, name) VALUES (?, ?, ?, ?, ?)",
             [
-                item.inode.number.rawValue, NamelessReason.superseded.rawValue, item.id, item.parent?.rawValue,
-                item.name,
+                item.inode.number.rawValue, NamelessReason.superseded.rawValue, successor, item.parent?.rawValue, name,
             ])
     }
 
@@ -47,15 +49,18 @@ extension Database {
         return (identifier ?? nil).map { ItemIdentifier(rawValue: $0) }
     }
 
-    /// The place of a version that the remote has replaced: where its item is now, or was then.
-    func place(ofSuperseded number: InodeNumber) throws -> (parent: InodeNumber, name: String)? {
+    /// The place of a version that the remote has replaced or removed: where its item is now, or was then.
+    func place(
+        ofSuperseded number: InodeNumber
+    ) throws -> (parent: InodeNumber, name: String, isReplaced: Bool)? {
         try one(
             """
             SELECT COALESCE(item.parent, nameless.parent, 1),
-                CASE WHEN item.name IS NULL OR substr(item.name, 1, 1) = '/' THEN nameless.name ELSE item.name END
+                CASE WHEN item.name IS NULL OR substr(item.name, 1, 1) = '/' THEN nameless.name ELSE item.name END,
+                nameless.item IS NOT NULL
             FROM nameless LEFT JOIN item ON item.id = nameless.item
             WHERE nameless.inode = ? AND nameless.reason = \(nameless: .superseded)
-            """, [number.rawValue], { (InodeNumber(rawValue: $0[0]), $0[1] as String) })
+            """, [number.rawValue], { (InodeNumber(rawValue: $0[0]), $0[1] as String, $0[2] as Bool) })
     }
 
     func forgetNameless(_ number: InodeNumber) throws {
