@@ -89,6 +89,20 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    @Test("OPEN-4: so is what was written before the remote replaced the file, and that no comparison had found")
+    func writtenBefore() async throws {
+        let number = try await open(.file("a", id: "1"))
+        try write(to: number)
+        let effects = try await replica.change([.file("a", id: "2", size: 7)], deleted: ["1"], open: fixture.open)
+        #expect(effects.conflictCopies.count == 1)
+        let copy = try #require(try replica.database.item(ofInode: number))
+        #expect(copy.name.hasPrefix("a (conflicted copy of "))
+        #expect(try replica.database.originalName(ofConflictCopy: copy) == "a")
+        _ = try await close(number)
+        #expect(try replica.names().count == 2)
+        #expect(try replica.database.defects() == [])
+    }
+
     @Test("OPEN-4: so is what was written to a replaced file before the daemon was killed") func killed() async throws {
         let number = try await open(.file("a", id: "1"))
         try await replace()

@@ -214,17 +214,36 @@ package struct ItemRemoval: RemotePart {
     }
 
     /// Makes an item one that the provider has never heard of. One that was displaced by the remote's item of its name is
-    /// shown again, under a name that is free.
+    /// shown again, under a name that is free: as a conflict copy when its content was changed here.
     func becomeNew(_ item: ItemRecord, exclusion: Exclusion = .none) throws {
         if item.isHidden, let wanted = item.base.name {
             // Without a directory it was last in one that was removed here.
             let parent = item.parent ?? .root
-            let name = try db.freeName(for: wanted, in: parent)
-            try db.move(item.id, to: parent, named: name)
-            tellKernel([.entry(parent: parent, name: name), .contents(parent)])
+            if exclusion == .none, try isReplaced(item, named: wanted, in: parent) {
+                let name = try db.freeName(for: wanted, label: Replica.conflictLabel(), in: parent)
+                try db.move(item.id, to: parent, named: name)
+                try db.becomeConflictCopy(item, named: name, of: wanted)
+                tellKernel([.entry(parent: parent, name: name), .contents(parent)])
+                reportConflict(
+                    item.inode.number,
+                    "conflict: '\(wanted)' was changed here and on the remote: what was written here is '\(name)'")
+            } else {
+                let name = try db.freeName(for: wanted, in: parent)
+                try db.move(item.id, to: parent, named: name)
+                tellKernel([.entry(parent: parent, name: name), .contents(parent)])
+            }
         }
         try db.becomeNew(item, exclusion: exclusion, at: now)
         if exclusion == .none { noteSomethingToSend() }
+    }
+
+    /// Whether a file whose content was changed here has lost its name to another file of the remote's.
+    private func isReplaced(_ item: ItemRecord, named name: String, in parent: InodeNumber) throws -> Bool {
+        guard item.inode.kind == .file, item.identifier != nil,
+            // A comparison may have found the change just now.
+            try db.item(id: item.id)?.changedFields.contains(.contents) == true
+        else { return false }
+        return try db.item(named: name, in: parent)?.inode.kind == .file
     }
 
     /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known
