@@ -354,6 +354,32 @@ extension RealMount {
             }
         }
 
+        @Test("IMPORT-2: a recognized file has the source's mode, and the extended attributes that only the folder has")
+        func attributes() async throws {
+            try await Installation.run { yonder async throws in
+                for name in ["ours", "theirs"] { try yonder.write("same", to: name) }
+                let folder = try yonder.directory.makeDirectory("folder").string
+                let made = try await Command.shell(
+                    """
+                    cp -p "$2"/* "$1" && cd "$1" && setfattr -n user.note -v ours ours theirs && chmod 600 ours \
+                    && setfattr -n user.other -v theirs "$2/theirs" && chmod 644 "$2/ours"
+                    """, folder, yonder.source.string)
+                try #require(made.status == 0, "\(made.errors)")
+                _ = try await yonder.json(ImportReport.self, "import", folder, yonder.source.string, folder)
+                let there = yonder.at(folder)
+                #expect(try await there.yonder("wait", "--timeout", "30").status == 0)
+                for place in [folder, yonder.source.string] {
+                    let found = try await Command.shell(
+                        """
+                        cd "$1" && stat -c %a ours && getfattr --only-values -n user.note ours && echo \
+                        && getfattr --only-values -n user.other theirs && ! getfattr -n user.note theirs 2> /dev/null
+                        """, place)
+                    #expect(found.status == 0 && found.output == "644\nours\ntheirs", "\(place): \(found.errors)")
+                }
+                _ = try await Command.shell("umount -l \"$1\"", folder)
+            }
+        }
+
         @Test("IMPORT-3: an import that copies leaves the folder as it is, and the copy is another file")
         func copies() async throws {
             try await Installation.run { yonder async throws in

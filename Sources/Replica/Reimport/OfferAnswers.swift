@@ -158,12 +158,16 @@ package struct OfferAnswers: RemotePart {
         return try db.hasPendingChildren(current)
     }
 
-    /// Those of the fields that were changed here and are other on the remote. Of what the remote never had, it is the
-    /// remote that says how it is.
+    /// Those of the fields that were changed here and are other on the remote. An item of an import that the remote has as well gets the
+    /// remote's attributes; extended attributes that would be lost by that are sent.
     private func differing(
         _ fields: ItemFields, of item: ItemRecord, from remote: FileProviderItem
     ) throws -> ItemFields {
-        guard item.base.name != nil else { return fields.intersection(.contents) }
+        guard item.base.name != nil else {
+            let hasOthers = remote.extendedAttributes?.isEmpty == false
+            let isLost = try !hasOthers && !db.extendedAttributes(of: item.inode.number).isEmpty
+            return fields.intersection(.contents).union(isLost ? .extendedAttributes : [])
+        }
         var differing = fields
         if item.inode.modifiedAt == remote.contentModificationDate { differing.remove(.contentModificationDate) }
         if item.inode.createdAt == remote.creationDate { differing.remove(.creationDate) }

@@ -64,7 +64,8 @@ extension Yonder {
             discussion: """
                 FOLDER's files become the content of the domain that mounts SOURCE on DIR; DIR may be FOLDER itself. \
                 Files that SOURCE already has are recognized, missing files are uploaded, and of different files both \
-                versions are kept. The files are moved: FOLDER is gone afterwards, or is the mount. On a terminal the \
+                versions are kept. A recognized file gets SOURCE's mode, owner and dates, and its extended attributes if it \
+                has any there. The files are moved: FOLDER is gone afterwards, or is the mount. On a terminal the \
                 command asks before. With --copy, and on another file system than the daemon's state, they are copied, \
                 and FOLDER stays. A folder that 'yonder remove' has kept is restored.
                 """)
@@ -140,7 +141,8 @@ extension Yonder {
             let end = dir.text == path ? "and are seen there through the mount" : "and '\(path)' is removed"
             guard
                 await Question.ask(
-                    "the files of '\(path)' are moved into the new domain, \(end); '--copy' copies them. Go on?")
+                    "the files of '\(path)' are moved into the new domain, \(end); '--copy' copies them. Files that "
+                        + "the source has with equal content get its modes, owners and dates. Go on?")
             else {
                 Output.complain("nothing was changed")
                 throw ExitCode(1)
