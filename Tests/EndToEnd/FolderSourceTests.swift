@@ -166,8 +166,14 @@ extension RealMount {
                     try await yonder.mountSource()
                     let written = try await Command.shell("echo new > \"$1\"/new", yonder.mount.string)
                     #expect(written.errors.contains("Read-only file system"), "\(written.errors)")
-                    #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                    #expect(try await !yonder.yonder("status").output.contains("can be written now"))
                 }
+                #expect(
+                    try await eventually {
+                        _ = try await yonder.yonder("signal", "--wait")
+                        return try await yonder.yonder("status").output.contains("can be written now")
+                    })
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 try await yonder.mountSource()
                 try await yonder.shell("echo new > new")
                 #expect(try await yonder.yonder("wait", "--timeout", "20").status == 0)

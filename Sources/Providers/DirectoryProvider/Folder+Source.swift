@@ -22,12 +22,26 @@ extension Folder {
             if isOther || !isChecked.load(ordering: .relaxed) { try FolderFileSystem.check(path) }
             if isOther { try accept(found, root) }
             isChecked.store(true, ordering: .relaxed)
+            reportIfWritable(root)
             if hasUnfinishedEdits.exchange(false, ordering: .relaxed) { finishWritingInPlace() }
             return root
         } catch {
             try? root.close()
             throw error
         }
+    }
+
+    /// The mount of a source that was never writable refuses changes until it is mounted again: the user is told once it could be
+    /// written.
+    private func reportIfWritable(_ root: FileDescriptor) {
+        guard isReadOnly, !manager.domain.isReadOnly, !isReportedWritable.load(ordering: .relaxed),
+            let statistics = try? root.fileSystemStatistics(), !statistics.isReadOnly,
+            !isReportedWritable.exchange(true, ordering: .relaxed)
+        else { return }
+        let name = manager.domain.identifier
+        manager.report(
+            "the source '\(path)' was read-only when it was mounted, and can be written now: changes are refused until it is "
+                + "mounted again ('yonder unmount \(name)', then 'yonder mount \(name)')")
     }
 
     /// The provider error for a source that cannot be opened.

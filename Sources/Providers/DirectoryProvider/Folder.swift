@@ -27,6 +27,8 @@ final class Folder: Sendable {
     /// Whether the file system has never been seen writable. One that is mounted read-only after an error is still a remote that
     /// can be written: changes wait until it is writable again.
     let isReadOnly: Bool
+    /// Whether the user was told that a folder of that kind can be written now.
+    let isReportedWritable = Atomic(false)
     let manager: any FileProviderManager
     let calls = BlockingCalls()
     let log = ChangeLog()

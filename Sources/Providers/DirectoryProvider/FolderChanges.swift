@@ -19,6 +19,8 @@ struct FolderChanges: FileProviderEnumerator {
             throw FileProviderError(.syncAnchorExpired)
         }
         return try await folder.calls.run { [self] cancellation in
+            // No change tells that a file system became writable.
+            if folder.isReadOnly { try? folder.openRoot().close() }
             var batch = ChangeBatch(anchor: logged.anchor, moreComing: !logged.isAll)
             var vanished: Set<ItemIdentifier> = []
             var movedAway: [ItemIdentifier: ChangeLog.Place] = [:]
