@@ -166,6 +166,8 @@ extension RealMount {
                     try await yonder.mountSource()
                     let written = try await Command.shell("echo new > \"$1\"/new", yonder.mount.string)
                     #expect(written.errors.contains("Read-only file system"), "\(written.errors)")
+                    let trashed = try await yonder.yonder("trash", "put", yonder["file"])
+                    #expect(trashed.status == 1 && !trashed.errors.contains("has no trash"), "\(trashed.errors)")
                     #expect(try await !yonder.yonder("status").output.contains("can be written now"))
                 }
                 #expect(

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Replica
 import Sync
+import Volume
 
 struct TrashCommands: Sendable {
     let domains: Domains
@@ -18,7 +19,8 @@ struct TrashCommands: Sendable {
     private func put(_ paths: [String]) async throws -> ItemsReport<TrashedItem> {
         try await each(paths, path: \.self) { path, batch in
             let host = try await domains.mountedHost(of: path)
-            guard host.engine.hasTrash else {
+            // A source that was read-only when it was mounted has a trash once it is not.
+            guard host.engine.hasTrash || host.volume.isReadOnly else {
                 throw FileProviderError(.featureUnsupported, "the remote has no trash; 'rm' deletes for good")
             }
             let item = try await PathResolver(host: host, lists: true).item(at: path)

@@ -2,6 +2,8 @@ import FileProvider
 import Replica
 import Sync
 import Syscalls
+import SystemPackage
+import Volume
 
 /// The trash, with Apple's names. Both actions are local changes, and are uploaded later.
 extension DomainHost {
@@ -14,6 +16,7 @@ extension DomainHost {
     ///   itself, and with EROFS on a read-only domain.
     @discardableResult
     package func trashItem(withIdentifier identifier: ItemIdentifier) throws(FileProviderError) -> FileProviderItem {
+        guard !volume.isReadOnly else { throw FileProviderError.posix(.readOnlyFileSystem) }
         guard engine.hasTrash else {
             throw FileProviderError(.featureUnsupported, "the remote has no trash", itemIdentifier: identifier)
         }
