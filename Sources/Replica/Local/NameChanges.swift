@@ -144,6 +144,7 @@ package struct NameChanges: LocalPart {
         }
         guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
         let directory = try writableDirectory(parent)
+        try trashMoves.checkIsNotShared(name, in: parent)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
         guard transaction.hasRoom() else { throw LocalObstacle.room }
         guard source.kind != .file || source.content == .materialized else {
@@ -340,6 +341,7 @@ package struct NameChanges: LocalPart {
     }
 
     private func checkMove(_ item: ItemRecord, to parent: InodeNumber, named name: String) throws {
+        try trashMoves.checkIsNotShared(name, in: parent)
         if try trashMoves.checkTrashMove(item, named: name, to: parent) {
             guard try item.inode.kind != .directory || !db.isBelow(parent, item.inode.number) else {
                 throw LocalObstacle.refused(.invalidArgument)

@@ -79,16 +79,24 @@ package struct TrashMoves: LocalPart {
         }
     }
 
+    /// Verifies that a name is not that of the trash for all users.
+    ///
+    /// - Throws: ``LocalObstacle``: EPERM.
+    func checkIsNotShared(_ name: String, in parent: InodeNumber) throws {
+        guard !TrashDirectories.isShared(name, in: parent) else { throw LocalObstacle.refused(.notPermitted) }
+    }
+
     /// The role of a new item in the trash, and whether it stays on this machine.
     ///
-    /// - Throws: ``LocalObstacle``: EPERM for a trash directory where there is no trash.
+    /// - Throws: ``LocalObstacle``: EPERM for `.Trash`, and for a trash directory where there is no trash.
     func role(
         ofNew name: String, _ kind: InodeKind, in parent: InodeNumber
     ) throws -> (role: TrashRole, isLocal: Bool) {
+        try checkIsNotShared(name, in: parent)
         if parent == .root {
-            guard kind == .directory, TrashDirectories.isName(name) else { return (.none, false) }
             let role = TrashDirectories.role(of: name, in: parent, .none)
-            guard role != .none, try db.hasTrash() else { throw LocalObstacle.refused(.notPermitted) }
+            guard kind == .directory, role != .none else { return (.none, false) }
+            guard try db.hasTrash() else { throw LocalObstacle.refused(.notPermitted) }
             return (role, true)
         }
         guard try db.trashArea(of: parent) == .local else { return (.none, false) }

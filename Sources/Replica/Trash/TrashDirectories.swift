@@ -47,10 +47,9 @@ struct TrashDirectories {
     /// The name at the root of a user's trash.
     static func name(of user: UInt32) -> String { ".Trash-\(user)" }
 
-    /// Whether a name at the root is one that tools give a trash. `.Trash` is one for all users, made by an
-    /// administrator: there is none here.
-    static func isName(_ name: String) -> Bool {
-        name.utf8.elementsEqual(".Trash".utf8) || user(of: name) != nil
+    /// Whether a name is that of the trash for all users, which an administrator makes: there is none here, and nothing gets the name.
+    static func isShared(_ name: String, in parent: InodeNumber) -> Bool {
+        parent == .root && name.utf8.elementsEqual(".Trash".utf8)
     }
 
     static func user(of name: String) -> UInt32? {
