@@ -55,6 +55,22 @@ import Testing
         }
     }
 
+    @Test("FOLDER-15: a deleted directory that contains a FIFO in the source stays, and the message names the FIFO")
+    func deletingADirectoryWithASpecialFile() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            for name in ["a", "c", "d"] { try await remote.write([1], to: "directory/\(name)") }
+            _ = try await Command.run("mkfifo", remote["directory/b"])
+            let directory = try await session.find("directory")
+            let error = await failure { try await session.delete(directory) }
+            #expect(error?.code == .directoryNotEmpty)
+            #expect(
+                error?.message.hasSuffix(
+                    "it contains 'a', 'b' (a FIFO, socket or device, which is not shown), 'c' and 1 more") == true)
+            #expect(try names(remote["directory"]) == ["a", "b", "c", "d"])
+        }
+    }
+
     @Test func specialFilesAreNeitherReplacedNorAdopted() async throws {
         try await FolderRemote.run { remote, session in
             _ = try await Command.run("mkfifo", remote["fifo"])

@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Syscalls
 import SystemPackage
@@ -85,12 +86,26 @@ extension FolderWriter {
         guard try FileStatus(of: directory).isSameFile(as: place.status) else { return }
         // Hidden files of a crash do not count.
         let names = try directory.names()
-        guard names.allSatisfy({ $0.starts(with: HiddenName.prefix.utf8) }) else {
-            throw FileProviderError(.directoryNotEmpty, item: folder.item(at: place))
+        let left = names.filter { !$0.starts(with: HiddenName.prefix.utf8) }
+        guard left.isEmpty else {
+            throw FileProviderError(
+                .directoryNotEmpty,
+                "the directory is not empty on the remote: it contains \(Self.description(of: left, in: directory))",
+                item: folder.item(at: place))
         }
         // These alone: another program may have made a file since.
         try folder.remove(names, in: directory, parent: place.parent, checking: cancellation.check)
         try place.directory.removeDirectory(named: name)
+    }
+
+    /// Some names in a directory, and how many more there are. Special files are not shown in the mount, so they are named as such.
+    private static func description(of names: [[UInt8]], in directory: FileDescriptor) -> String {
+        let texts = names.map { FileNameText.text(of: $0) }.sorted()
+        let shown = texts.prefix(3).map { name in
+            let isSpecial = (try? FileStatus(of: name, in: directory))?.kind == .special
+            return isSpecial ? "'\(name)' (a FIFO, socket or device, which is not shown)" : "'\(name)'"
+        }
+        return shown.joined(separator: ", ") + (texts.count > 3 ? " and \(texts.count - 3) more" : "")
     }
 
     /// Renames a directory before its contents are removed, so that another client restores all of it from the trash, or
