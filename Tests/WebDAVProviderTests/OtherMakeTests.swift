@@ -146,6 +146,21 @@ struct OtherMakeTests {
         }
     }
 
+    @Test("DAV-35: content of another size than was looked up is of another version, and not the server's mistake")
+    func replacedMeanwhile() async throws {
+        try await PlainServer.withSession("oldget") { server, session async throws in
+            for content in ["the old content", "new"] {
+                try await Command.run(
+                    "curl", "-sS", "--fail", "-X", "PUT", "--data-binary", content,
+                    "http://127.0.0.1:\(server.server.port)/file"
+                ).expectSuccess()
+            }
+            let file = try await session.find("file").itemIdentifier
+            #expect(await failureCode { _ = try await session.fetch(file) } == .versionNoLongerAvailable)
+            #expect(try await session.fetch(file).bytes == Array("new".utf8))
+        }
+    }
+
     // MARK: - Who asks
 
     private static let credentials = WebDAVCredentials(user: "user", password: "word")

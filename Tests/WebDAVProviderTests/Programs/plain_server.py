@@ -20,6 +20,8 @@ HABITs:
   newtags     each PUT makes another ETag, also of the same content
   puttags     the answer to PUT has the ETag
   sizetags    likewise, and the ETag depends on the path and the length alone (lighttpd, within a second)
+  oldget      the first GET of a file that a PUT has replaced has the old content, without ETag and date (lighttpd, within a
+              second)
   checks      refuses a DELETE or MOVE with an If about an ETag that the file in that place has not
 After a GET of /.lose the next MOVE is done, and then its connection is closed without an answer when /.release was asked for.
 After a GET of /.gateway=MS the next MOVE is answered with 504 at once, as by a proxy, and done MS milliseconds later, as a
@@ -67,6 +69,7 @@ locked = threading.Event()
 overtaking = {"method": None, "status": 503}
 dates = {}
 writes = {}
+replaced = {}
 refused = []
 sessions = {}
 connections = {"open": 0, "busy": 0, "most": 0, "all": 0}
@@ -325,6 +328,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if content is None:
                 return self.answer(404)
             fields = self.fields(self.place)
+            if self.place in replaced:
+                content, fields = replaced.pop(self.place), []
         self.answer(200, content, fields)
 
     do_HEAD = do_GET
@@ -332,6 +337,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def put(self, content):
         with lock:
             is_new = self.place not in files
+            if "oldget" in habits and not is_new:
+                replaced[self.place] = files[self.place]
             files[self.place], dates[self.place] = content, time.time()
             writes[self.place] = counts["PUT"]
         return is_new

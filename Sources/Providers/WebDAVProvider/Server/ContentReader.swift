@@ -45,6 +45,11 @@ struct ContentReader: Sendable {
         let head = try await server.client.download(
             server.client.root.url(of: path), range: range, size: size, what: path.name ?? "/", into: sink
         ) { head in
+            // Another client has replaced the file since the look-up, or the server still has its old size (lighttpd).
+            if let size, let length = head.wholeLength, length != size {
+                throw FileProviderError(
+                    .versionNoLongerAvailable, "\(head.url.host) gives \(length) bytes where it had said \(size)")
+            }
             let etag = head.fields["ETag"]
             guard let length = head.wholeLength, isByETag ? etag != nil : head.lastModified != nil else {
                 if isTrusted { return }
