@@ -36,6 +36,14 @@ import Testing
         try await withCleanUp({ await program.dispose() }) { try await check.run(try #require(program.store)) }
     }
 
+    @Test("a tag that changes with a rename is named as what is wrong")
+    func changingTag() async throws {
+        do {
+            try await ProviderConformance { try ServedByProgram(fault: "ctime-tags") }.run(.identifiersSurviveRenames)
+            Issue.record("a tag with the time of the rename passes")
+        } catch { #expect("\(error)".contains("'tag'"), "\(error)") }
+    }
+
     @Test(
         "so is a directory of an FTP server, which can have no name with a line end",
         .enabled(if: FTPServer.python != nil, "pyftpdlib is not installed"),

@@ -126,7 +126,7 @@ extension ProviderConformance.Subject {
             _ = try await session.modify(file, .filename, content: [1, 2])
         }
         let after = try await session.find("file")
-        try expect(after == before, "after a collision the file is \(after) instead of \(before)")
+        try expect(after, equals: before, "a collision has changed the file")
         try await expectContent(Array("there".utf8), of: taken.itemIdentifier, "after a collision")
     }
 

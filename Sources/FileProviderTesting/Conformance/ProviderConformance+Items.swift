@@ -55,19 +55,19 @@ extension ProviderConformance.Subject {
         try await remote.write(Array("content".utf8), to: "from/file")
         try await remote.makeDirectory("from/directory")
         try await remote.write(Array("inner".utf8), to: "from/directory/inner")
-        let file = try await session.find("from/file").itemIdentifier
+        let file = try await session.find("from/file")
         let directory = try await session.find("from/directory").itemIdentifier
         let inner = try await session.find("from/directory/inner").itemIdentifier
         try await remote.rename("from/file", to: "from/renamed")
         try await remote.rename("from/directory", to: "to/moved")
         let renamed = try await session.find("from/renamed")
-        try expect(renamed.itemIdentifier == file, "a file has another identifier after its rename")
+        try expect(renamed.itemIdentifier == file.itemIdentifier, renamed.identityLoss(since: file))
         let moved = try await session.find("to/moved")
         try expect(moved.itemIdentifier == directory, "a directory has another identifier after its move")
         let found = try await session.find("to/moved/inner")
         try expect(found.itemIdentifier == inner, "a descendant has another identifier after a move of its directory")
         let looked = try await session.item(inner)
-        try expect(looked == found, "a lookup below a moved directory gives \(looked) instead of \(found)")
+        try expect(looked, equals: found, "a lookup below a moved directory differs from its listing")
     }
 
     func checkRestart() async throws {
@@ -80,7 +80,7 @@ extension ProviderConformance.Subject {
         let after = try await again.item(before.itemIdentifier)
         let listed = try await again.find("directory/file")
         await provider.invalidate()
-        try expect(after == before, "after a restart an item is \(after) instead of \(before)")
+        try expect(after, equals: before, "a restart has changed an item")
         try expect(listed.itemIdentifier == before.itemIdentifier, "identifiers change with a restart")
     }
 
@@ -90,7 +90,7 @@ extension ProviderConformance.Subject {
         for path in ["directory", "directory/file"] {
             let listed = try await session.find(path)
             let looked = try await session.item(listed.itemIdentifier)
-            try expect(looked == listed, "'\(path)' is \(looked) when looked up and \(listed) in the listing")
+            try expect(looked, equals: listed, "the lookup of '\(path)' differs from its listing")
         }
     }
 

@@ -31,6 +31,8 @@ def entry(path):
     if kind == "file":
         result["size"] = status.st_size
         result["tag"] = f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
+        if "ctime-tags" in faults:
+            result["tag"] += f"-{status.st_ctime_ns}"
         if "odd-tags" in faults:
             result["tag"] += "\x9b31m\u202e"
         if "size" in faults:
