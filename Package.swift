@@ -240,8 +240,8 @@ let targets: [Target] = [
     .testTarget(
         name: "RcloneProviderTests",
         dependencies: [
-            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "ProviderDescriptors",
-            "RcloneProvider", "TestSupport", logging, system,
+            "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "ProgramProvider",
+            "ProviderDescriptors", "RcloneProvider", "TestSupport", logging, system,
         ]),
     .testTarget(name: "KeeperTests", dependencies: ["CSyscalls", "Keeper"]),
     .testTarget(

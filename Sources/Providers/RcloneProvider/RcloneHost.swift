@@ -20,7 +20,7 @@ actor RcloneHost {
         guard !isClosed else { throw FileProviderError(.userCancelled) }
         if let session {
             guard let failure = session.failure else { return session }
-            launch.logger.warning("rclone has ended, and is started again: \(failure.suffix(300))")
+            launch.logger.warning("rclone has ended, and is started again: \(failure)")
             self.session = nil
             if session.startedAt.duration(to: .now) > .seconds(60) { failures = 0 }
             failures += 1

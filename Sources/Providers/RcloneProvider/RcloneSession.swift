@@ -3,7 +3,6 @@ import Foundation
 import HTTPTransport
 import Logging
 import ProgramProvider
-import Synchronization
 
 /// A running `rclone rcd`, with an address and credentials of its own.
 ///
@@ -57,7 +56,7 @@ final class RcloneSession: Sendable {
     }
 
     /// Why it has ended; nil while it runs.
-    var failure: String? { output.end }
+    var failure: String? { output.reason }
 
     /// Whether it has ended, or ends within a time.
     func ends(within time: Duration) async -> Bool {
@@ -239,51 +238,6 @@ private struct BasicAuthorizer: RequestAuthorizer {
     }
 
     func authorize(_ request: inout HTTPRequest) { request.fields["Authorization"] = value }
-}
-
-/// What a process of rclone's writes.
-private final class RcloneOutput: Sendable {
-    private struct State {
-        var lines: [String] = []
-        var end: String?
-    }
-
-    let port = OneShot<Int>()
-    /// The last lines, when it has ended.
-    let text = OneShot<String>()
-    /// Notified when it has ended.
-    let changes = ChangeSignal()
-    private let state = Mutex(State())
-    private let rate = LogRate()
-    private let logger: Logger?
-    private static let mostLines = 20
-
-    init(logger: Logger?) {
-        self.logger = logger
-    }
-
-    var end: String? { state.withLock { $0.end } }
-
-    func take(_ bytes: [UInt8]) {
-        let line = String(decoding: bytes.prefix(1000), as: UTF8.self)
-        if let logger { rate.log(line, in: logger) }
-        state.withLock { $0.lines = ($0.lines + [line]).suffix(Self.mostLines) }
-        let address = "remote control on http://127.0.0.1:"
-        if let found = line.range(of: address), let number = Int(line[found.upperBound...].prefix { $0.isNumber }) {
-            port.give(.success(number))
-        }
-    }
-
-    func finish(_ end: ProgramProcess.End) {
-        let said = state.withLock { state in
-            let said = state.lines.joined(separator: "\n")
-            if state.end == nil { state.end = said.isEmpty ? "rclone has ended" : said }
-            return said
-        }
-        changes.notify()
-        text.give(.success(said))
-        port.give(.failure(FileProviderError(.serverUnreachable, "rclone has ended")))
-    }
 }
 
 extension RcloneFailure {
