@@ -224,6 +224,25 @@ import Testing
         await served.dispose()
     }
 
+    @Test(
+        "PROGRAM-7: a program that cannot be executed is named, and so is the interpreter that it lacks",
+        arguments: [
+            ("#!/bin/sh\n", 0o644, "is not executable: run 'chmod +x"),
+            ("#!/usr/bin/no-such-python -u\n", 0o755, "its interpreter '/usr/bin/no-such-python' is not installed"),
+            ("#!/usr/bin/env no-such-python\n", 0o755, "its interpreter 'no-such-python' is not installed"),
+        ])
+    func unusable(script: String, mode: Int, words: String) async throws {
+        let served = try ServedByProgram()
+        let program = served.scratch["config/yonder/providers/yonder-provider-unusable"].string
+        try script.write(toFile: program, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: program)
+        do {
+            _ = try await served.factory.probe("unusable:here", served.settings)
+            Issue.record("a program that cannot be executed was started")
+        } catch { #expect("\(error)".contains(words), "\(error)") }
+        await served.dispose()
+    }
+
     @Test("lines are split wherever the reads end, and cut at their limit") func lines() {
         var found: [String] = []
         var buffer = LineBuffer(limit: 5, cutting: true)

@@ -133,7 +133,9 @@ actor ProgramHost {
         } catch let error as FileProviderError {
             await session.close()
             guard error.code == .providerDomainTemporarilyUnavailable else { throw error }
-            throw FileProviderError(.serverUnreachable, "\(error.message) before it was ready; see 'yonder log'")
+            let interpreter = ScriptInterpreter.missing(of: launch.program, in: launch.environment())
+            let reason = interpreter.map { "its interpreter '\($0)' is not installed" } ?? "see 'yonder log'"
+            throw FileProviderError(.serverUnreachable, "\(error.message) before it was ready; \(reason)")
         }
     }
 }

@@ -99,6 +99,9 @@ package struct ProgramProviderFactory: ProviderFactory {
             throw FileProviderError(.providerNotFound, "'\(source)' is neither a program nor NAME:ANYTHING")
         }
         guard let program = program ?? named.program(in: settings.environment()) else {
+            if let file = named.file(in: settings.environment()) {
+                throw FileProviderError(.providerNotFound, "'\(file)' is not executable: run 'chmod +x \(file)'")
+            }
             throw FileProviderError(
                 .providerNotFound,
                 "no provider serves '\(source)': "

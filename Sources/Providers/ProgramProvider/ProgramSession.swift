@@ -59,7 +59,9 @@ final class ProgramSession: Sendable {
             // It may have ended while it had no process that could be ended.
             if session.failure != nil { process.kill() }
         } catch {
-            throw FileProviderError(.serverUnreachable, "'\(path)' cannot be started: \(error)")
+            let interpreter = ScriptInterpreter.missing(of: path, in: environment)
+            let reason = interpreter.map { "its interpreter '\($0)' is not installed" } ?? "\(error)"
+            throw FileProviderError(.serverUnreachable, "'\(path)' cannot be started: \(reason)")
         }
         Task { [weak session] in
             while let session, session.failure == nil {

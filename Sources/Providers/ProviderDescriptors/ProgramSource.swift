@@ -25,16 +25,22 @@ package struct ProgramSource: Hashable, Sendable {
     /// Where programs are searched, for the user.
     package static let places = "$XDG_CONFIG_HOME/yonder/providers, /usr/lib/yonder/providers and PATH"
 
-    /// The path of the program; nil if there is none.
+    /// The path of the program; nil if there is none that can be executed.
     package func program(in environment: [String: String]) -> String? {
+        files(in: environment).first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+
+    /// The path of a file with the program's name, also of one that cannot be executed.
+    package func file(in environment: [String: String]) -> String? { files(in: environment).first }
+
+    private func files(in environment: [String: String]) -> [String] {
         let configuration = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         let home = configuration ?? environment["HOME"].map { $0 + "/.config" }
         let folders = [home.map { $0 + "/yonder/providers" }, "/usr/lib/yonder/providers"].compactMap { $0 }
         let path = (environment["PATH"] ?? "").split(separator: ":").map(String.init)
-        return (folders + path).lazy.filter { $0.hasPrefix("/") }.map { "\($0)/\(programName)" }.first {
+        return (folders + path).filter { $0.hasPrefix("/") }.map { "\($0)/\(programName)" }.filter {
             var isDirectory: ObjCBool = false
             return FileManager.default.fileExists(atPath: $0, isDirectory: &isDirectory) && !isDirectory.boolValue
-                && FileManager.default.isExecutableFile(atPath: $0)
         }
     }
 }

@@ -26,7 +26,7 @@ enum SourcePath {
         if source.contains("://") { return true }
         guard (try? FileStatus(following: FilePath(fileNamed: source))) == nil else { return false }
         return ProviderDescriptor.all.contains { $0 != .folder && $0.serves(source) }
-            || ProgramSource(source)?.program(in: ProcessInfo.processInfo.environment) != nil
+            || ProgramSource(source)?.file(in: ProcessInfo.processInfo.environment) != nil
     }
 
     /// Resolves the symbolic links and duplicate slashes of a path, so that a source has one name. A source that
