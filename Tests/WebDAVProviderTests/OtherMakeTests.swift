@@ -192,6 +192,13 @@ struct OtherMakeTests {
         }
     }
 
+    @Test("DAV-18: a login name that is refused may be one that nobody has entered", arguments: ["user", nil])
+    func assumedUsers(_ user: String?) {
+        let authorization = Authorization { WebDAVCredentials(user: user ?? NSUserName(), password: "word") }
+        let message = authorization.refusal(by: "host").message
+        #expect(message.contains("'USER:PASSWORD'") == (user == nil || user == NSUserName()), "\(message)")
+    }
+
     @Test("DAV-19: a refused digest is not followed by the password where others can read it")
     func neverInTheClear() async throws {
         let fields: HTTPFields = [

@@ -116,9 +116,14 @@ final class Authorization: Sendable {
 
     /// The error for credentials that the server refuses.
     func refusal(by host: String) -> FileProviderError {
-        FileProviderError(
-            .notAuthenticated,
-            "\(host) does not let '\(find()?.user ?? "")' in with the password that is known here")
+        let user = find()?.user ?? ""
+        // It may be that nobody has entered it.
+        let hint =
+            user == NSUserName()
+            ? "; this is the login name, which is used where no user is named: another is given as 'USER:PASSWORD', or in the URL"
+            : ""
+        return FileProviderError(
+            .notAuthenticated, "\(host) does not let '\(user)' in with the password that is known here\(hint)")
     }
 
     /// The offered schemes that are supported, the strongest first.
