@@ -23,6 +23,8 @@ extension RealMount {
                 }
                 let report = try await yonder.json(WaitReport.self, "wait")
                 #expect(report.unsent.map(\.name) == ["mount"] && !report.hasTimedOut, "\(report)")
+                let named = try await yonder.yonder("pending", "mount")
+                #expect(named.status == 69 && named.errors == line, "\(named.errors)")
                 #expect(try await yonder.yonder("domains").output.contains("not mounted, 2 changes not sent"))
                 #expect(try await yonder.yonder("doctor").output.contains("has changes that are not sent"))
                 #expect(try await yonder.json([DomainSummary].self, "domains").map(\.unsent) == [2])

@@ -6,12 +6,17 @@ struct AllDomains {
     let daemon: DaemonConnection
 
     /// The domains that are not mounted and have changes, which nothing sends.
-    func unsent() async throws -> [DomainSummary] {
+    ///
+    /// - Parameter name: that of the only one that is wanted; nil for all.
+    func unsent(of name: String? = nil) async throws -> [DomainSummary] {
         guard case .domains(let domains) = try await daemon.perform(.domains) else { return [] }
-        return domains.filter { ($0.unsent ?? 0) > 0 }
+        return domains.filter { domain in
+            if let name, !domain.name.utf8.elementsEqual(name.utf8) { return false }
+            return (domain.unsent ?? 0) > 0
+        }
     }
 
-    /// Prints a line for each domain that ``unsent()`` has returned.
+    /// Prints a line for each domain that ``unsent(of:)`` has returned.
     static func complain(aboutUnsent domains: [DomainSummary]) {
         for domain in domains {
             Output.complain(

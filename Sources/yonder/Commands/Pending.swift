@@ -22,6 +22,13 @@ extension Yonder {
                 }
             }
             let daemon = DaemonConnection()
+            // Of a domain that is not mounted the daemon knows the number alone.
+            if let name = domain.name?.text,
+                case let unsent = try await AllDomains(daemon: daemon).unsent(of: name), !unsent.isEmpty
+            {
+                AllDomains.complain(aboutUnsent: unsent)
+                throw ExitCode(69)
+            }
             let result = try await daemon.perform(
                 .pending(domain.name),
                 onPart: { part in if case .pending(let items) = part { try list.add(items) } })
