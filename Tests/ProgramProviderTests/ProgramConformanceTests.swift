@@ -65,6 +65,15 @@ import Testing
         try await withCleanUp({ await program.dispose() }) { try await check.run(try #require(program.paths)) }
     }
 
+    @Test("the example of FTP names the form of a source without a host", arguments: ["", "user@127.0.0.1:1/top"])
+    func ftpForm(location: String) async throws {
+        let (factory, settings) = example("ftp", secrets: [:])
+        do {
+            _ = try await factory.probe("ftp:\(location)", settings)
+            Issue.record("a source without a host is served")
+        } catch { #expect("\(error)".contains("ftp://USER@HOST/PATH"), "\(error)") }
+    }
+
     @Test("the example of FTP looks again after an upload, and replaces nothing that was written meanwhile")
     func ftpLooksAgain() async throws {
         let program = """
