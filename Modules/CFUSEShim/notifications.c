@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 static int notify(int device, int code, void *body, size_t size, const char *name, size_t name_length)
 {
@@ -41,6 +42,15 @@ int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t leng
 {
     struct fuse_notify_inval_inode_out body = {.ino = node, .off = offset, .len = length};
     return notify(device, FUSE_NOTIFY_INVAL_INODE, &body, sizeof body, NULL, 0);
+}
+
+int fuseshim_notify_longer(int device, uint64_t node, int64_t size, int64_t end)
+{
+    /* The kernel takes the size with a byte. Its page is not up to date by that, unless the byte is the first one of the page. */
+    int64_t last = size - 1, page = sysconf(_SC_PAGESIZE);
+    struct fuse_notify_store_out body = {.nodeid = node, .offset = (uint64_t)last, .size = 1};
+    if (last % page == 0 || last / page <= (end - 1) / page) return fuseshim_notify_node(device, node, -1, 0);
+    return notify(device, FUSE_NOTIFY_STORE, &body, sizeof body, "", 0);
 }
 
 int fuseshim_raise_event(const char *path, const char *attribute)

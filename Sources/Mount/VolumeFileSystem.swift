@@ -141,7 +141,7 @@ final class VolumeFileSystem: FileSystem {
             try volume.read(
                 node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)
         } succeed: { reply, grant in
-            if grant.isOfAnotherSize { reply.expireAttributes(of: node) }
+            if let size = grant.newSize { reply.tellSize(of: node, size, readingTo: offset + Int64(count)) }
             if let descriptor = grant.descriptor, grant.count > 0 {
                 reply.succeed(from: descriptor, at: grant.offset, count: grant.count)
             } else {

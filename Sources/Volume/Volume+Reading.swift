@@ -8,8 +8,8 @@ package struct ReadGrant: Sendable {
     package var descriptor: OwnedDescriptor?
     package var offset: Int64
     package var count: Int
-    /// Whether the kernel may know another size of the file.
-    package var isOfAnotherSize = false
+    /// The size of the file where the kernel may know a smaller one.
+    package var newSize: Int64?
 }
 
 extension Volume {
@@ -38,6 +38,7 @@ extension Volume {
                 state.size = try known { try descriptor.use { try $0.lengths().size } }
             }
             let range: Range<Int64>
+            let isFirst = !file.isUsed
             if file.isUsed {
                 range = Self.range(at: offset, count: count, in: state)
                 if !range.isEmpty, !state.isComplete, !isProvided {
@@ -49,15 +50,12 @@ extension Volume {
             if let unreadSize, state.size < unreadSize, range.upperBound - range.lowerBound < count {
                 throw .refused(.staleNFSFileHandle)
             }
-            // It would not know of the rest of a longer file.
-            let isOfAnotherSize = unreadSize.map { $0 != state.size } ?? false
-            guard !range.isEmpty else {
-                return ReadGrant(descriptor: nil, offset: offset, count: 0, isOfAnotherSize: isOfAnotherSize)
-            }
+            guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
+            let isLonger = isFirst && unreadSize.map { $0 < state.size } ?? false
             let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
                 descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound),
-                isOfAnotherSize: isOfAnotherSize)
+                newSize: isLonger ? state.size : nil)
         }
     }
 

@@ -146,22 +146,19 @@ extension RealMount {
         func grownBeforeTheFirstRead(kind: FarRemote.Kind) async throws {
             try await FarRemote.run(kind) { remote, yonder in
                 let folder = try #require(remote.folder).string
-                func make(_ size: Int, _ date: String) async throws {
-                    let made = try await yonder.run(
-                        """
-                        for i in $(seq 20); do
-                            head -c \(size) /dev/zero > "$1"/.new && touch -d '\(date)' "$1"/.new && mv "$1"/.new "$1"/f$i || exit
-                        done
-                        """, folder)
-                    #expect(made.status == 0, "\(made.errors)")
-                }
-                try await make(30_000, "2 hours ago")
+                let made = try await yonder.run(
+                    #"for i in $(seq 20); do mkdir "$1"/$i && head -c 30000 /dev/zero > "$1"/$i/f; done"#, folder)
+                #expect(made.status == 0, "\(made.errors)")
                 try await remote.mount(yonder, "--poll", "3600")
-                #expect(try await yonder.run("stat -c %s \"$1\"/f* | uniq", yonder.mount.string).output == "30000\n")
-                try await make(1_100_000, "1 hour ago")
+                #expect(
+                    try await yonder.run(#"stat -c %s "$1"/*/f | uniq"#, yonder.mount.string).output == "30000\n")
+                // Each has a directory of its own, so that none is fetched ahead.
                 let outcome = try await yonder.run(
-                    #"for i in $(seq 20); do cat "$1"/f$i | wc -c; done | sort | uniq -c | tr -s ' '"#,
-                    yonder.mount.string)
+                    """
+                    for i in $(seq 20); do
+                        head -c 1100000 /dev/zero > "$2"/.new && mv "$2"/.new "$2"/$i/f && cat "$1"/$i/f | wc -c; sleep 0.$((i % 4))
+                    done | sort | uniq -c | tr -s ' '
+                    """, yonder.mount.string, folder)
                 #expect(outcome.output == " 20 1100000\n", "\(outcome.errors)")
             }
         }

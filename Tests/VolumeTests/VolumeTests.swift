@@ -198,11 +198,11 @@ import Volume
             #expect(try read().count == Int(size))
         } else {
             let grant = try read()
-            #expect(grant.isOfAnotherSize)
+            #expect(grant.newSize == size)
             #expect(grant.count == Int(min(size, 32_768)))
         }
         #expect(volume.unreadSize(of: a.node) == nil)
-        #expect(try !read().isOfAnotherSize)
+        #expect(try read().newSize == nil)
     }
 
     @Test("OPEN-7: an append to a file that gets another size while it waits is opened anew", arguments: [20, 20_000])

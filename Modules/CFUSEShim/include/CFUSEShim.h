@@ -307,6 +307,9 @@ int fuseshim_notify_entry(int device, uint64_t parent, const char *name, size_t 
 int fuseshim_notify_delete(int device, uint64_t parent, uint64_t child, const char *name, size_t name_length);
 /* A negative offset means the attributes only, length 0 everything from the offset on. */
 int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t length);
+/* A file is longer than the kernel knows, as the read that ends at `end` has found out. Before the answer of that read this does not block:
+ * the kernel has requested no page beyond `end`. */
+int fuseshim_notify_longer(int device, uint64_t node, int64_t size, int64_t end);
 
 /* ---- Events ---- */
 

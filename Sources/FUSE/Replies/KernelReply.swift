@@ -37,6 +37,17 @@ package struct KernelReply<Answer>: ~Copyable, Reply, @unchecked Sendable {
         return result == 0
     }
 
+    /// Tells the kernel that a file is longer than it knows, before it gets this answer of a read: its reader would take the old end for
+    /// the end of the file. An invalidation is not enough: the kernel drops the answer to a GETATTR that another one overtakes.
+    ///
+    /// - Parameters:
+    ///   - size: of the file.
+    ///   - end: of the range that was requested.
+    package func tellSize(of node: NodeID, _ size: Int64, readingTo end: Int64) {
+        let device = fuseshim_session_descriptor(connection.takeUnretainedValue().shim)
+        _ = fuseshim_notify_longer(device, node.rawValue, size, end)
+    }
+
     /// Has the kernel ask for a node's attributes at their next use, before it gets this answer. What is queued in ``Notifications`` may
     /// come later. The cached pages stay, so that the kernel waits for no request.
     package func expireAttributes(of node: NodeID) {
