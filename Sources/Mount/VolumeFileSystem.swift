@@ -1,4 +1,5 @@
 import FileNames
+import FileProvider
 import FUSE
 import Syscalls
 import SystemPackage
@@ -136,12 +137,14 @@ final class VolumeFileSystem: FileSystem {
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
     ) {
-        let unreadSize = volume.unreadSize(of: node.rawValue)
+        let unreadSize = volume.unreadSize(of: node.rawValue, readingTo: offset.saturatingAdd(Int64(count)))
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.read(
                 node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)
         } succeed: { reply, grant in
-            if let size = grant.newSize { reply.tellSize(of: node, size, readingTo: offset + Int64(count)) }
+            if let size = grant.newSize, let descriptor = grant.descriptor {
+                reply.tellSize(of: node, size, readingTo: grant.requestedEnd, in: descriptor)
+            }
             if let descriptor = grant.descriptor, grant.count > 0 {
                 reply.succeed(from: descriptor, at: grant.offset, count: grant.count)
             } else {

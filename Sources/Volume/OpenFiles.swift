@@ -37,6 +37,8 @@ final class OpenFile: @unchecked Sendable {
         var isDecided = false
         var version: [UInt8] = []
         var size: Int64 = 0
+        /// Behind all that was requested before the first read was answered.
+        var requestedEnd: Int64 = 0
         var isComplete = false
         /// Whether the file was open for writing since: its length is that of its content file.
         var isWritten = false

@@ -10,21 +10,28 @@ package struct ReadGrant: Sendable {
     package var count: Int
     /// The size of the file where the kernel may know a smaller one.
     package var newSize: Int64?
+    /// Behind the size that the kernel knows then, and behind all that it has requested.
+    package var requestedEnd: Int64 = 0
 }
 
 extension Volume {
     /// The size of an open file that no process has read from, for ``read(_:at:count:isProvided:unreadSize:)``; nil for other
     /// files.
-    package func unreadSize(of node: UInt64) -> Int64? {
+    ///
+    /// - Parameter end: of the range that is requested.
+    package func unreadSize(of node: UInt64, readingTo end: Int64) -> Int64? {
         guard let file = files.file(InodeNumber(node)), !file.isUsed else { return nil }
-        return file.withState { $0.isDecided ? $0.size : nil }
+        return file.withState { (state: inout OpenFile.State) -> Int64? in
+            state.requestedEnd = max(state.requestedEnd, end)
+            return state.isDecided ? state.size : nil
+        }
     }
 
     /// The location of a range of an open file.
     ///
     /// - Parameters:
     ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
-    ///   - unreadSize: ``unreadSize(of:)`` when the request came.
+    ///   - unreadSize: ``unreadSize(of:readingTo:)`` when the request came.
     /// - Throws: ESTALE where the first read takes a shorter version that ends in the range. The kernel still has the old size, and would
     ///   fill the file with zeros. It asks again after the error, and takes the new size from that answer.
     package func read(
@@ -55,7 +62,7 @@ extension Volume {
             let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
                 descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound),
-                newSize: isLonger ? state.size : nil)
+                newSize: isLonger ? state.size : nil, requestedEnd: max(state.requestedEnd, unreadSize ?? 0))
         }
     }
 

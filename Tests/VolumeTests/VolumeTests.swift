@@ -185,11 +185,11 @@ import Volume
         let a = try volume.lookup("a", in: 1)
         _ = try volume.open(a.node, for: .reading, caller: caller, registry: nil)
         defer { volume.close(a.node, wasWriting: false, registry: nil) }
-        let unreadSize = volume.unreadSize(of: a.node)
-        #expect(unreadSize == 10_000)
+        #expect(volume.unreadSize(of: a.node, readingTo: 4096) == 10_000)
         func read() throws(VolumeError) -> ReadGrant {
             try volume.read(
-                a.node, at: 0, count: 32_768, isProvided: true, unreadSize: volume.unreadSize(of: a.node))
+                a.node, at: 0, count: 32_768, isProvided: true,
+                unreadSize: volume.unreadSize(of: a.node, readingTo: 32_768))
         }
         try await replica.change([.file("a", size: size, version: "2")], open: fixture.open)
         try await replica.fill(number(a))
@@ -199,10 +199,28 @@ import Volume
         } else {
             let grant = try read()
             #expect(grant.newSize == size)
+            #expect(grant.requestedEnd == 32_768)
             #expect(grant.count == Int(min(size, 32_768)))
         }
-        #expect(volume.unreadSize(of: a.node) == nil)
+        #expect(volume.unreadSize(of: a.node, readingTo: 32_768) == nil)
         #expect(try read().newSize == nil)
+    }
+
+    @Test(
+        "OPEN-1: the kernel is told no size by a page that another read may have requested",
+        arguments: [50_000, 200_000])
+    func firstReadOfSeveral(_ requested: Int64) async throws {
+        try await replica.list([.file("a", size: 100_000, version: "1")], open: fixture.open)
+        let a = try volume.lookup("a", in: 1)
+        _ = try volume.open(a.node, for: .reading, caller: caller, registry: nil)
+        defer { volume.close(a.node, wasWriting: false, registry: nil) }
+        let size = volume.unreadSize(of: a.node, readingTo: 32_768)
+        #expect(volume.unreadSize(of: a.node, readingTo: requested) == 100_000)
+        try await replica.change([.file("a", size: 150_000, version: "2")], open: fixture.open)
+        try await replica.fill(number(a))
+        let grant = try volume.read(a.node, at: 0, count: 32_768, isProvided: true, unreadSize: size)
+        #expect(grant.newSize == 150_000)
+        #expect(grant.requestedEnd == max(100_000, requested))
     }
 
     @Test("OPEN-7: an append to a file that gets another size while it waits is opened anew", arguments: [20, 20_000])

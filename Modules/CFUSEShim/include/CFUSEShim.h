@@ -302,14 +302,16 @@ int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
 /* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. `device` is the
  * session's descriptor. ---- */
 
-/* The kernel looks the name up again on its next use. With `stays` its dentry is kept until then, and one in use stays connected. */
+/* A name is followed by a zero, which its length does not count.
+ * The kernel looks the name up again on its next use. With `stays` its dentry is kept until then, and one in use stays connected. */
 int fuseshim_notify_entry(int device, uint64_t parent, const char *name, size_t name_length, bool stays);
 int fuseshim_notify_delete(int device, uint64_t parent, uint64_t child, const char *name, size_t name_length);
 /* A negative offset means the attributes only, length 0 everything from the offset on. */
 int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t length);
-/* A file is longer than the kernel knows, as the read that ends at `end` has found out. Before the answer of that read this does not block:
- * the kernel has requested no page beyond `end`. */
-int fuseshim_notify_longer(int device, uint64_t node, int64_t size, int64_t end);
+/* A file is longer than the kernel knows. `end` is behind the size that the kernel knows and behind all that was requested: the kernel would
+ * block this until a request of the last page is answered. Where both are on one page, the kernel is only told that it does not know the
+ * size. `content` is the file's content, as far as it is here. */
+int fuseshim_notify_longer(int device, uint64_t node, int64_t size, int64_t end, int content);
 
 /* ---- Events ---- */
 

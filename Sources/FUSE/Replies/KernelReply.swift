@@ -1,4 +1,5 @@
 import CFUSEShim
+import Syscalls
 import SystemPackage
 
 /// The reply to a request whose answer has the shape that `Answer` names; see `KernelReply+Answers.swift`.
@@ -42,10 +43,12 @@ package struct KernelReply<Answer>: ~Copyable, Reply, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - size: of the file.
-    ///   - end: of the range that was requested.
-    package func tellSize(of node: NodeID, _ size: Int64, readingTo end: Int64) {
+    ///   - end: of all that may be requested of the file.
+    ///   - content: has the file's bytes, as far as they are here.
+    package func tellSize(of node: NodeID, _ size: Int64, readingTo end: Int64, in content: OwnedDescriptor) {
+        defer { withExtendedLifetime(content) {} }
         let device = fuseshim_session_descriptor(connection.takeUnretainedValue().shim)
-        _ = fuseshim_notify_longer(device, node.rawValue, size, end)
+        _ = fuseshim_notify_longer(device, node.rawValue, size, end, content.descriptor.rawValue)
     }
 
     /// Has the kernel ask for a node's attributes at their next use, before it gets this answer. What is queued in ``Notifications`` may
