@@ -75,6 +75,33 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    @Test("CONFLICT-2: nor is what is written to it lost where the directory had two names of the file")
+    func twoNamesInADirectory() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try await replica.list(.file("a", id: "1", in: "d"), in: directory, open: fixture.open)
+        try await replica.fill(number)
+        _ = try replica.change(open: fixture.open) { try $0.names.link(number, as: "b", in: directory) }
+        // As the answer to its upload leaves it.
+        try await replica.database.write { db in
+            try db.run(
+                """
+                UPDATE item SET identifier = '2', baseParent = 'd', baseName = 'b', changedFields = 0, pendingSince = NULL
+                WHERE name = 'b'
+                """, [])
+        }
+        fixture.open.insert(number)
+        _ = try replica.change(open: fixture.open) {
+            try $0.contents.beginWriting(number, truncating: false, caller: LocalCaller(user: 0, group: 0))
+        }
+        try await replica.change(deleted: ["d"], open: fixture.open)
+        #expect(try replica.names() == [])
+        try write(to: number)
+        _ = try await close(number)
+        #expect(try replica.names().count == 1)
+        #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.contents) == true)
+        #expect(try replica.database.defects() == [])
+    }
+
     @Test("OPEN-4: what is written after the remote has replaced the file becomes a conflict copy")
     func writtenAfterwards() async throws {
         let number = try await open(.file("a", id: "1"))

@@ -44,7 +44,9 @@ package struct ItemRemoval: RemotePart {
         try trash.removeInformation(of: item)
         var doomed = [item]
         var nameless: [InodeNumber] = []
-        while let next = doomed.popLast() {
+        while var next = doomed.popLast() {
+            // Another name of it may have gone since it was read.
+            if next.inode.linkCount > 1, let inode = try db.inode(next.inode.number) { next.inode = inode }
             names.noteUndecorated(next)
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
