@@ -130,6 +130,17 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    @Test("OPEN-4: the warning of such a copy names the path of the file")
+    func writtenBeforeInADirectory() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try await open(.file("a", id: "1", in: "d"), in: directory)
+        try write(to: number)
+        let effects = try await replica.change(
+            [.file("a", id: "2", in: "d", size: 7)], deleted: ["1"], open: fixture.open)
+        let warning = try #require(effects.conflictCopies.first?.text)
+        #expect(warning.hasPrefix("conflict: 'd/a' was changed here and on the remote"))
+    }
+
     @Test("OPEN-4: so is what was written to a replaced file before the daemon was killed") func killed() async throws {
         let number = try await open(.file("a", id: "1"))
         try await replace()

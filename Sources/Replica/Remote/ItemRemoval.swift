@@ -226,9 +226,10 @@ package struct ItemRemoval: RemotePart {
                 try db.move(item.id, to: parent, named: name)
                 try db.becomeConflictCopy(item, named: name, of: wanted)
                 tellKernel([.entry(parent: parent, name: name), .contents(parent)])
+                let path = try db.shownPath(wanted, in: parent)
                 reportConflict(
                     item.inode.number,
-                    "conflict: '\(wanted)' was changed here and on the remote: what was written here is '\(name)'")
+                    "conflict: '\(path)' was changed here and on the remote: what was written here is '\(name)'")
             } else {
                 let name = try db.freeName(for: wanted, in: parent)
                 try db.move(item.id, to: parent, named: name)
