@@ -102,6 +102,27 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    @Test("CONFLICT-2: what is written to a file that the remote has removed from the trash is outside of the trash")
+    func writtenAfterRemovalFromTheTrash() async throws {
+        try replica.database.set(.hasTrash, to: "1")
+        var file = FileProviderItem.file("a", id: "1")
+        file.capabilities.insert(.allowsTrashing)
+        let number = try await open(file)
+        _ = try replica.change(open: fixture.open) { try $0.items.trash("1", user: 0, group: 0) }
+        // As it is once the remote has heard of it.
+        try await replica.database.write { db in
+            try db.run("UPDATE item SET changedFields = 0 WHERE identifier = '1'", [])
+        }
+        try await replica.change(deleted: ["1"], open: fixture.open)
+        #expect(try replica.database.inode(number)?.linkCount == 0)
+        try write(to: number)
+        let effects = try await close(number)
+        #expect(effects.defects.contains { $0.contains("has removed 'a' from the trash") })
+        let item = try #require(try replica.database.item(ofInode: number))
+        #expect(item.name == "a" && item.parent == .root && item.changedFields.contains(.contents))
+        #expect(try replica.database.defects() == [])
+    }
+
     @Test("OPEN-4: what is written after the remote has replaced the file becomes a conflict copy")
     func writtenAfterwards() async throws {
         let number = try await open(.file("a", id: "1"))

@@ -163,7 +163,9 @@ package struct ContentChanges: LocalPart {
         let number = inode.number
         guard inode.linkCount == 0, let place = try db.place(ofSuperseded: number) else { return }
         guard transaction.mayChangeNames else { throw NamesNeeded() }
-        let isThere = try db.item(ofInode: place.parent)?.inode.kind == .directory
+        // What is new has no place among the items that the trash holds itself.
+        let wasTrashed = try db.trashArea(of: place.parent) == .files
+        let isThere = try !wasTrashed && db.item(ofInode: place.parent)?.inode.kind == .directory
         let parent = isThere ? place.parent : .root
         let isTaken = try place.isReplaced || isThere && db.hasItem(named: place.name, in: parent)
         let name =
@@ -186,9 +188,10 @@ package struct ContentChanges: LocalPart {
         }
         noteSomethingToSend()
         guard !isThere else { return }
+        let removed = wasTrashed ? "'\(place.name)' from the trash" : "the directory of '\(place.name)'"
         report(
-            "the remote has removed the directory of '\(place.name)' while it was open: what was written to it is "
-                + "'\(name)' in the root of the mount")
+            "the remote has removed \(removed) while it was open: what was written to it is '\(name)' in the root of the "
+                + "mount")
     }
 }
 
