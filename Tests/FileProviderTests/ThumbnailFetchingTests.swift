@@ -51,7 +51,11 @@ import Testing
                 fetch: { identifier in
                     asked.withLock { $0.append(identifier) }
                     if identifier == "0" { throw FileProviderError(.noSuchItem) }
-                    if identifier == "1" { throw FileProviderError(.serverUnreachable) }
+                    if identifier == "1" {
+                        // After the other failure has been told.
+                        while failures.withLock({ $0.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
+                        throw FileProviderError(.serverUnreachable)
+                    }
                     try await gate.pass()
                     return nil
                 })
