@@ -14,11 +14,9 @@ final class VolumeFileSystem: FileSystem {
     let requests: ParkedRequests
     let passthrough: Passthrough
     let closedFiles: ClosedFiles
-    private let notifications: Notifications
 
-    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough, notifications: Notifications) {
+    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough) {
         self.volume = volume
-        self.notifications = notifications
         self.passthrough = passthrough
         closedFiles = ClosedFiles(volume: volume, passthrough: passthrough)
         requests = ParkedRequests(provisioning: provisioning)
@@ -119,8 +117,6 @@ final class VolumeFileSystem: FileSystem {
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
         } succeed: { [self] reply, grant in
-            // The reader of a file that has just grown would not get beyond the end that the kernel still knows.
-            if notifications.pendingCount > 0 { reply.expireAttributes(of: node) }
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
             if !isOpen { undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request) }
