@@ -192,7 +192,7 @@ struct OtherMakeTests {
         }
     }
 
-    @Test("DAV-18: a login name that is refused may be one that nobody has entered", arguments: ["user", nil])
+    @Test("DAV-18: a login name that is refused may be one that the user has not entered", arguments: ["user", nil])
     func assumedUsers(_ user: String?) {
         let authorization = Authorization { WebDAVCredentials(user: user ?? NSUserName(), password: "word") }
         let message = authorization.refusal(by: "host").message

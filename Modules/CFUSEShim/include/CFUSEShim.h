@@ -300,7 +300,7 @@ int64_t fuseshim_data_write(fuseshim_data *data, int descriptor, int64_t offset)
 int64_t fuseshim_data_read(fuseshim_data *data, void *buffer, size_t capacity);
 
 /* ---- Notifications. They can block on what the kernel has locked for a request: never on a serving thread. `device` is the
- * session's descriptor. ---- */
+ * session's descriptor. fuseshim_notify_longer alone, with what it requires, may be called there. ---- */
 
 /* A name is followed by a zero, which its length does not count.
  * The kernel looks the name up again on its next use. With `stays` its dentry is kept until then, and one in use stays connected. */

@@ -117,7 +117,7 @@ final class Authorization: Sendable {
     /// The error for credentials that the server refuses.
     func refusal(by host: String) -> FileProviderError {
         let user = find()?.user ?? ""
-        // It may be that nobody has entered it.
+        // The user may not have entered it.
         let hint =
             user == NSUserName()
             ? "; this is the login name, which is used where no user is named: another is given as 'USER:PASSWORD', or in the URL"
