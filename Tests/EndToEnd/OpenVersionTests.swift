@@ -152,11 +152,13 @@ extension RealMount {
                 try await remote.mount(yonder, "--poll", "3600")
                 #expect(
                     try await yonder.run(#"stat -c %s "$1"/*/f | uniq"#, yonder.mount.string).output == "30000\n")
-                // Each has a directory of its own, so that none is fetched ahead.
+                // Each has a directory of its own, so that none is fetched ahead. A file of this size that was written within the
+                // last seconds is waited for: these are older.
                 let outcome = try await yonder.run(
                     """
                     for i in $(seq 20); do
-                        head -c 1100000 /dev/zero > "$2"/.new && mv "$2"/.new "$2"/$i/f && cat "$1"/$i/f | wc -c; sleep 0.$((i % 4))
+                        head -c 1100000 /dev/zero > "$2"/.new && touch -d '1 minute ago' "$2"/.new
+                        mv "$2"/.new "$2"/$i/f && cat "$1"/$i/f | wc -c; sleep 0.$((i % 4))
                     done | sort | uniq -c | tr -s ' '
                     """, yonder.mount.string, folder)
                 #expect(outcome.output == " 20 1100000\n", "\(outcome.errors)")

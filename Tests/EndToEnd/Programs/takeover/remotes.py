@@ -30,6 +30,15 @@ def until_evicted(path, attempt):
         time.sleep(0.02)
 
 
+def upload(path):
+    """Returns when the remote has the file, also if the daemon is killed meanwhile."""
+    try:
+        os.setxattr(path, "user.yonder.upload", b"1")
+    except OSError as error:
+        why = subprocess.run([os.environ["YONDER"], "why", path], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        raise AssertionError(f"{path} is not uploaded: {error}: {why.stdout}{why.stderr}") from error
+
+
 def evicted(place, ends):
     """Evicts files as soon as they are uploaded, by the attribute and by the command, and reads them again."""
     turn, texts = 0, {}
@@ -41,8 +50,7 @@ def evicted(place, ends):
             with open(path, "wb") as file:
                 file.write(texts[path])
         for path in paths:
-            # Returns when the remote has the file, also if the daemon is killed meanwhile.
-            os.setxattr(path, "user.yonder.upload", b"1")
+            upload(path)
             if path != paths[0]:
                 until_evicted(path, lambda path: evict(path, errno.EINPROGRESS, errno.EBUSY))
             else:
