@@ -89,6 +89,22 @@ import Testing
         }
     }
 
+    @Test("HTTP-1: an idempotent request is repeated where what arrives is no response, as the rest of an earlier one")
+    func repeatsAfterStrayBytes() async throws {
+        try await withServer { server, transport in
+            #expect(try await transport.send(HTTPRequest("GET", server.at("/nonsense/a?times=2"))).status == 200)
+            let url = try server.at("/nonsense/b?times=2")
+            #expect(await failureCode { _ = try await transport.send(HTTPRequest("MOVE", url)) } == .malformedResponse)
+            let always = try server.at("/nonsense/c")
+            let failed = await failure { _ = try await transport.send(HTTPRequest("GET", always)) }
+            #expect(failed?.code == .malformedResponse && failed?.message.contains("does not speak HTTP") == true)
+            let log = try await server.log()
+            #expect(log.entries(below: "/nonsense/a").count == 3)
+            #expect(log.entries(below: "/nonsense/b").count == 1)
+            #expect(log.entries(below: "/nonsense/c").count == transport.configuration.retries.attempts)
+        }
+    }
+
     @Test("HTTP-1: before each repetition it is looked again, and what the look throws ends the request")
     func looksBeforeEachRepetition() async throws {
         struct Changed: Error {}

@@ -220,6 +220,31 @@ import Testing
         }
     }
 
+    @Test("S3-5: OpenStack Swift is known by its first response, also a listing, content or a refusal")
+    func firstResponsesOfSwift() async throws {
+        try await withStore("swift") { remote, store in
+            try await store.put("one", to: "top/file")
+            func looks(after first: (S3Client) async throws -> Void) async throws -> [String] {
+                let client = S3Client(
+                    remote.client.location, isRegionKnown: true, profile: nil,
+                    environment: { ObjectStore.environment }, transport: remote.client.transport,
+                    logger: Logger(label: "test"))
+                try await first(client)
+                let before = try await store.log().count
+                #expect(try await client.object("top/missing") == nil)
+                return Array(try await store.log().dropFirst(before))
+            }
+            let listing = try await looks { _ = try await $0.list(prefix: "top/", isFlat: true) }
+            let content = try await looks {
+                _ = try await $0.read("top/file", nil, isConditional: false, into: CollectingSink())
+            }
+            let refusal = try await looks {
+                _ = try? await $0.read("top/missing", nil, isConditional: false, into: CollectingSink())
+            }
+            #expect([listing, content, refusal].allSatisfy { $0 == ["GET top/missing"] })
+        }
+    }
+
     @Test("NAME-8: a part of a listing that does not end is refused", .timeLimit(.minutes(1)))
     func endlessPart() async throws {
         let server = try await ScriptedServer(program: "EndToEnd/Programs/hostile/store.py")

@@ -177,7 +177,9 @@ package final class HTTPTransport: Sendable {
         } catch {
             // The cause of the aborted upload, rather than that it was aborted.
             if let failure = upload.error { throw failure }
-            let failure = TransportFailure(error, host: request.url.host)
+            var failure = TransportFailure(error, host: request.url.host)
+            // No head was accepted. The bytes may be the rest of an earlier response on a kept connection: another one decides.
+            if error is HTTPParserError { failure.isBroken = true }
             if failure.error.code == .serverUnreachable { pass.noteOverload() }
             throw failure
         }

@@ -128,6 +128,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(float(query["pause"]))
 
     def do_nonsense_page(self, query, number, digest):
+        """The first `times` requests get what is no response."""
+        if number > int(query.get("times", "1000000")):
+            return self.answer(200, b"at last")
         self.wfile.write(b"This is not HTTP at all\r\n\r\n")
         self.cut()
 

@@ -24,8 +24,11 @@ extension S3Client {
             let request = self.request("GET", nil, query: query)
             let (start, tick) = (ContinuousClock.now, self.ledger.now)
             _ = try await self.transport.sendForXML(
-                request, limits: Self.limitsOfPart, isWanted: { $0.status == 200 }, take: { try parser.take($0) },
-                discard: parser.discard,
+                request, limits: Self.limitsOfPart,
+                isWanted: { head in
+                    self.noteServer(head)
+                    return head.status == 200
+                }, take: { try parser.take($0) }, discard: parser.discard,
                 failure: { S3Failure($0, bucket: bucket) })
             self.ledger.noteResponse(after: .now - start)
             let listing = try parser.finish(after: token)
@@ -76,8 +79,12 @@ extension S3Client {
         return try await again { () async throws -> (S3Object, RemoteAttributes) in
             var request = request("GET", key)
             if isConditional { request.fields["If-Match"] = tag }
-            var download = HTTPDownload(request, range: range) { S3Failure($0, bucket: bucket) }
-            download.check = { head in
+            var download = HTTPDownload(request, range: range) { [self] answer in
+                noteServer(answer.head)
+                return S3Failure(answer, bucket: bucket)
+            }
+            download.check = { [self] head in
+                noteServer(head)
                 guard let given = head.fields["ETag"] else {
                     throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
                 }

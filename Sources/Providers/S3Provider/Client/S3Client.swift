@@ -72,6 +72,11 @@ final class S3Client: Sendable {
         }
     }
 
+    /// What a response says of the server. Called with every response: a process sends HEADs right after its first listing.
+    func noteServer(_ head: HTTPResponseHead) {
+        if head.fields["X-Openstack-Request-Id"] != nil { state.withLock { $0.isSwift = true } }
+    }
+
     private static let habitsKey = Array("server".utf8)
 
     private func noteHabit(_ habit: WritableKeyPath<Habits, Bool>) {
@@ -141,7 +146,7 @@ final class S3Client: Sendable {
         let unknown = LedgerState.Outcome.unknown(isDeletion ? .deleted : .written(tag: request.tagOfWritten))
         do {
             let answer = try await transport.send(request, bodyLimit: 8 << 20)
-            if answer.fields["X-Openstack-Request-Id"] != nil { state.withLock { $0.isSwift = true } }
+            noteServer(answer.head)
             // The time for content does not tell how slow the server is.
             ledger.noteResponse(after: request.body?.isContent == true ? nil : .now - start)
             if answer.status >= 500 {
