@@ -107,6 +107,35 @@ import Testing
         }
     }
 
+    @Test("S3-6: what a server does not answer of a probe is probed again later", arguments: ["put", "copy"])
+    func failedProbe(of method: String) async throws {
+        var settings = S3Settings()
+        settings.probePause = .zero
+        try await StrictStoreProgram.withRemote(["fails=\(method)"], settings: settings) { store, remote, _ in
+            let first = try await write("one", remote, if: .absent)
+            #expect(remote.traits.checksConditions == (method == "copy"))
+            #expect(remote.preconditions.known?.onCopying == false)
+            let second = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(remote.traits.checksConditions && remote.preconditions.known?.onCopying == true)
+            #expect(try await read(remote, second.tag) == "two")
+            #expect(try await store.log().contains("PUT top/file \(String(decoding: first.tag, as: UTF8.self))"))
+        }
+    }
+
+    @Test("S3-6: a server that did not answer a probe is not probed before every write")
+    func pauseAfterProbe() async throws {
+        try await withStore("fails=put") { remote, store in
+            func probes() async throws -> Int {
+                try await store.log().filter { $0.hasPrefix("PUT top/.yonder") }.count
+            }
+            let first = try await write("one", remote, if: .absent)
+            let before = try await probes()
+            _ = try await write("two", remote, if: .unchanged(tag: first.tag))
+            let after = try await probes()
+            #expect(before > 0 && after == before)
+        }
+    }
+
     @Test("S3-6: a refusal of the ETag that the object still has is no conflict")
     func refusalOfUnchangedObject() async throws {
         try await withStore("refuses=top/file") { remote, store in

@@ -19,6 +19,7 @@ lists=other: listings show other tags than requests for the objects.
 answers=other: the answer to a PUT has another tag than all later answers.
 unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
 refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag, and a DELETE.
+fails=put: the first write of a hidden name that must be free is answered with 500; fails=copy: the first such copy is.
 slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
@@ -129,6 +130,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.let_arrive(key)
         there = objects.get(key)
         source = self.headers.get("x-amz-copy-source")
+        isProbe = self.headers.get("If-None-Match") and re.search(r"/\.yonder", key)
+        if isProbe and options.get("fails") == ("copy" if source else "put"):
+            del options["fails"]
+            return self.refuse(500, "InternalError")
         isCopied = source and not re.search(r"/\.yonder", key)
         if isCopied and options.get("forgets") == "copies" or there is not None and options.get("forgets") == key:
             options.pop("forgets")

@@ -9,17 +9,39 @@ final class Preconditions: Sendable {
     private struct State {
         /// Nil while it is not known.
         var support: ConditionSupport?
-        var probe: Task<ConditionSupport?, Never>?
+        var probe: Task<Probed<ConditionSupport>?, Never>?
+        /// How many probes in a row were incomplete, and when the next one is due; nil after a complete one.
+        var incomplete = 0
+        var nextProbe: ContinuousClock.Instant?
         var deletesMany = true
+
+        mutating func adopt(_ found: Probed<ConditionSupport>, pause: Duration) {
+            if found.isComplete || support?.onCreating != true {
+                var value = found.value
+                if support?.hasRefusedRightTag == true { (value.replacing, value.hasRefusedRightTag) = (nil, true) }
+                support = value
+            }
+            nextProbe = found.isComplete ? nil : ContinuousClock.now + pause * (1 << min(incomplete, 6))
+            incomplete = found.isComplete ? 0 : incomplete + 1
+        }
+    }
+
+    private struct Probed<Value: Sendable>: Sendable {
+        var value: Value
+        /// False where the server was too busy for some of it, or failed: a later probe may find more.
+        var isComplete = true
     }
 
     private let client: S3Client
     private let rootPrefix: String
+    private let pause: Duration
     private let state = Mutex(State())
 
-    init(client: S3Client) {
+    /// - Parameter pause: how long after an incomplete probe the next one is made; twice as long after each further one.
+    init(client: S3Client, pause: Duration) {
         self.client = client
         rootPrefix = client.location.prefix
+        self.pause = pause
     }
 
     /// What was found out; nil before the first probe.
@@ -36,12 +58,14 @@ final class Preconditions: Sendable {
         }
     }
 
-    /// Which preconditions the server honours. It is probed once, with objects made for that; concurrent callers share the
-    /// probe.
+    /// Which preconditions the server honours. It is probed once, with objects made for that, and again later where it was too busy
+    /// to answer all; concurrent callers share the probe.
     @discardableResult
     func support() async -> ConditionSupport {
-        let probing = state.withLock { state -> (task: Task<ConditionSupport?, Never>, isShared: Bool)? in
-            if state.support != nil { return nil }
+        let probing = state.withLock { state -> (task: Task<Probed<ConditionSupport>?, Never>, isShared: Bool)? in
+            if state.support != nil {
+                guard state.probe == nil, let next = state.nextProbe, next <= ContinuousClock.now else { return nil }
+            }
             if let running = state.probe { return (running, true) }
             let task = Task { await self.probe() }
             state.probe = task
@@ -49,12 +73,14 @@ final class Preconditions: Sendable {
         }
         guard let (task, isShared) = probing else { return known ?? .none }
         let found = isShared ? await CallContext.waiting { await task.value } : await task.value
-        state.withLock { state in
-            if state.probe == task { state.probe = nil }
-            if let found, state.support == nil { state.support = found }
+        return state.withLock { state in
+            if state.probe == task {
+                state.probe = nil
+                if let found { state.adopt(found, pause: pause) }
+            }
+            // A server that could not be reached is probed again the next time.
+            return state.support ?? ConditionSupport.none
         }
-        // A server that could not be reached is probed again the next time.
-        return found ?? .none
     }
 
     // MARK: - Sending
@@ -124,38 +150,41 @@ final class Preconditions: Sendable {
     // MARK: - Probing
 
     /// - Returns: nil when the server could not be reached.
-    private func probe() async -> ConditionSupport? {
+    private func probe() async -> Probed<ConditionSupport>? {
         async let writing = probing(ConditionSupport.none) { try await self.probeWriting($0) }
         async let copying = probing(false) { try await self.probeCopying($0) }
         async let comparing = probing(false) { try await self.probeSources($0) }
         async let deleting = probing(ConditionSupport.Spelling?.none) { try await self.probeDeleting($0) }
         async let deletingMany = probing(ConditionSupport.Spelling?.none) { try await self.probeDeletingMany($0) }
-        guard var found = await writing, let isCopying = await copying, let isComparing = await comparing,
+        guard let writes = await writing, let copies = await copying, let sources = await comparing,
             let one = await deleting, let many = await deletingMany
         else { return nil }
-        found.comparesSources = isComparing
-        found.onCopying = found.onCreating && isCopying
+        var found = writes.value
+        // Without the listing of what was written it is not known whether listings have other ETags.
+        found.comparesSources = writes.isComplete && sources.value
+        found.onCopying = found.onCreating && copies.value
         if found.listsOtherTags {
             client.noteOtherTagsListed()
             found.replacing = nil
             found.comparesSources = false
         } else if found.onCreating {
             // The preconditions of deletions are relied on only where those of writes are honoured.
-            (found.deleting, found.deletingMany) = (one, one == nil ? nil : many)
+            (found.deleting, found.deletingMany) = (one.value, one.value == nil ? nil : many.value)
         }
-        return found
+        let isComplete = [
+            writes.isComplete, copies.isComplete, sources.isComplete, one.isComplete, many.isComplete,
+        ].allSatisfy { $0 }
+        return Probed(value: found, isComplete: isComplete)
     }
 
     /// Runs one of the probes with an object of its own.
     ///
-    /// - Returns: `nothing` for a probe that the server refuses; nil when it could not be reached.
+    /// - Returns: `nothing` for a probe that the server refuses or does not answer; nil when it could not be reached.
     private func probing<Value: Sendable>(
         _ nothing: Value, _ body: (_ key: String) async throws -> Value
-    ) async -> Value? {
-        let key = rootPrefix + HiddenName.make()
-        defer { Task { [client] in try? await client.send { client.request("DELETE", key) } } }
+    ) async -> Probed<Value>? {
         do {
-            return try await body(key)
+            return Probed(value: try await withObject(body))
         } catch let error {
             let translated = (error as? S3Failure)?.error ?? error as? FileProviderError
             guard let translated,
@@ -163,8 +192,26 @@ final class Preconditions: Sendable {
                     || translated.code.reaction != .latchDomain && translated.code != .userCancelled
             else { return nil }
             client.logger.debug("not all conditions could be tried: \(translated.message)")
-            return nothing
+            return Probed(value: nothing, isComplete: !Self.isPassing(error))
         }
+    }
+
+    /// Whether an error says nothing of what the server honours.
+    private static func isPassing(_ error: any Error) -> Bool {
+        if let failure = error as? S3Failure {
+            return failure.status == 429 || failure.status >= 500 && !failure.isUnimplemented
+        }
+        switch (error as? FileProviderError)?.code {
+        case .malformedResponse?, .timedOut?, .providerDomainTemporarilyUnavailable?: return true
+        default: return false
+        }
+    }
+
+    /// Runs a body with a key of its own, and deletes what it leaves there.
+    private func withObject<Value: Sendable>(_ body: (_ key: String) async throws -> Value) async throws -> Value {
+        let key = rootPrefix + HiddenName.make()
+        defer { Task { [client] in try? await client.send { client.request("DELETE", key) } } }
+        return try await body(key)
     }
 
     /// An ETag that no object has.
@@ -203,7 +250,7 @@ final class Preconditions: Sendable {
 
     private func probeCopying(_ key: String) async throws -> Bool {
         guard try await makeObject(key) != nil else { return false }
-        return await probing(false) { copy in
+        return try await withObject { copy in
             let fields: HTTPFields = [
                 "x-amz-copy-source": self.client.copySource(key), "If-None-Match": "*",
             ]
@@ -211,12 +258,12 @@ final class Preconditions: Sendable {
                 return false
             }
             return try await self.send("PUT", copy, fields) == nil
-        } ?? false
+        }
     }
 
     private func probeSources(_ key: String) async throws -> Bool {
         guard let tag = try await makeObject(key) else { return false }
-        return await probing(false) { copy in
+        return try await withObject { copy in
             func isCopied(ifTagged tag: String) async throws -> Bool {
                 let fields: HTTPFields = [
                     "x-amz-copy-source": self.client.copySource(key), "x-amz-copy-source-if-match": tag,
@@ -228,7 +275,7 @@ final class Preconditions: Sendable {
                 try await isCopied(ifTagged: tag)
             else { return false }
             return try await self.client.object(copy) != nil
-        } ?? false
+        }
     }
 
     private func probeDeleting(_ key: String) async throws -> ConditionSupport.Spelling? {

@@ -26,7 +26,7 @@ final class S3Remote: PathRemote {
         uploads = UploadJournal(in: store)
         records = ObjectRecords(in: store, ledger: client.ledger)
         tree = S3Tree(client: client, records: records, moves: moves)
-        preconditions = Preconditions(client: client)
+        preconditions = Preconditions(client: client, pause: settings.probePause)
         deleter = ObjectDeleter(
             client: client, preconditions: preconditions, records: records, width: settings.width)
         let copier = ObjectCopier(
