@@ -103,6 +103,23 @@ import Testing
         }
     }
 
+    @Test("S3-10: a directory in which an object was deleted and another written is not missing in an older listing")
+    func deletionBeforeAWrite() async throws {
+        try await withBucket { bucket, remote in
+            let client = remote.client
+            let prefix = bucket.prefix + "d/"
+            try await bucket.put(prefix + "kept", "kept")
+            let old = try await client.list(prefix: prefix, isFlat: false)
+            _ = try await client.send { client.request("PUT", prefix + "sub/a", body: .bytes([1])) }
+            try await remote.deleter.delete([prefix + "sub/a"])
+            _ = try await client.send { client.request("PUT", prefix + "sub/b", body: .bytes([1])) }
+            #expect(shown(old).count == 1)
+            let right = try await client.current(
+                old, prefix: prefix, isFlat: false, isFirst: true, requestedAt: client.ledger.now)
+            #expect(right.entries.map(\.key) == ["kept", "sub/"].map { prefix + $0 })
+        }
+    }
+
     @Test("S3-10: an object that another client has changed since is as the listing says")
     func othersCount() async throws {
         try await withBucket { bucket, remote in

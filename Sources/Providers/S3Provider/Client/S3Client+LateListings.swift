@@ -30,6 +30,8 @@ extension S3Client {
             let rest = change.path.dropFirst(prefix.utf8.count)
             if !isFlat, let slash = rest.firstIndex(of: UInt8(ascii: "/")) {
                 let below = prefix + String(decoding: Array(rest[...slash]), as: UTF8.self)
+                // A deletion shows no prefix; a later change below it may.
+                if change.effect == .deleted, !change.isUncertain, listing.index(of: below) == nil { continue }
                 if looked.insert(KeyBytes(below)).inserted {
                     try await put(change, of: below, right: &listing, requestedAt: tick)
                 }
@@ -129,7 +131,6 @@ extension S3Client {
         // Whether a shown prefix has keys left costs a request each time: it is sent only to servers that were late before.
         let mayBeDeleted = change.effect == .deleted || change.isUncertain
         if index != nil, !mayBeDeleted || !listsLate { return }
-        if index == nil, change.effect == .deleted, !change.isUncertain { return }
         let isThere = try await !list(prefix: below, isFlat: true).entries.isEmpty
         if isThere == (index != nil) { return }
         if change.tick <= tick { noteLateListing() }
