@@ -1,3 +1,4 @@
+import FileProvider
 import FileProviderPaths
 import HTTPTransport
 import TestSupport
@@ -117,6 +118,21 @@ import Testing
             let right = try await client.current(
                 old, prefix: prefix, isFlat: false, isFirst: true, requestedAt: client.ledger.now)
             #expect(right.entries.map(\.key) == ["kept", "sub/"].map { prefix + $0 })
+        }
+    }
+
+    @Test("S3-10: a directory that was made just before a SIGKILL is there, although no listing shows it yet")
+    func directoryBeforeAKill() async throws {
+        try await StrictStoreProgram.withRemote(["unlisted=top/d/"]) { store, remote, scratch in
+            _ = try await remote.makeDirectory(at: RemotePath("d"), attributes: RemoteAttributes())
+            // The ledger of the first one is not closed.
+            let next = try store.remote(stateDirectory: scratch["state"])
+            try await withCleanUp({ await next.close() }) {
+                #expect(try await next.entry(at: RemotePath("d")).kind == .directory)
+                #expect(try await next.entries(in: RemotePath("d"), from: nil, limit: 9).entries.isEmpty)
+                #expect(try await next.entries(in: .root, from: nil, limit: 9).entries.map(\.name) == ["d"])
+                _ = try await next.makeDirectory(at: RemotePath("d/below"), attributes: RemoteAttributes())
+            }
         }
     }
 

@@ -54,7 +54,8 @@ package final class OperationLedger: Sendable {
         }
     }
 
-    private func storeRecentChanges() {
+    /// Writes at once what listings need after a restart, where the caller must not acknowledge a change that a SIGKILL would forget.
+    package func storeRecentChanges() {
         locked.withLock { locked in
             locked.isStoring = false
             kept.apply(locked.state.takeRecentChanges(at: .now))

@@ -224,6 +224,8 @@ final class S3Tree: Sendable {
         _ = try await client.send { [client] in
             client.request("PUT", prefix, fields: ["Content-Type": "application/x-directory"], body: .bytes([]))
         }
+        // Where listings are late, nothing else tells the next process of the directory.
+        client.ledger.storeRecentChanges()
         note(marked: prefix)
         note(seen: prefix)
     }
