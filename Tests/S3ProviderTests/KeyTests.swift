@@ -222,6 +222,25 @@ import Testing
         }
     }
 
+    @Test("S3-1: an object that is called like a symbolic link and is longer than its listing says is shown as a file")
+    func overlongLinks() async throws {
+        let key = "top/x.rclonelink"
+        try await StrictStoreProgram.withRemote(["outdated=\(key)"]) { store, remote, _ in
+            try await store.put("target", to: key)
+            let first = try await remote.entries(in: .root, from: nil, limit: 10).entries
+            #expect(first.map(\.name) == ["x"])
+            try await store.put(String(repeating: "x", count: 5000), to: key)
+            // One that has not read the first target.
+            let scratch = try TemporaryDirectory()
+            defer { scratch.remove() }
+            let next = try store.remote(stateDirectory: scratch.makeDirectory("state"))
+            try await withCleanUp({ await next.close() }) {
+                let listed = try await next.entries(in: .root, from: nil, limit: 10).entries
+                #expect(listed.map(\.name) == ["x.rclonelink"] && listed.map(\.kind) == [.file])
+            }
+        }
+    }
+
     @Test func directoriesStayWhenTheyAreEmptiedHere() async throws {
         try await withBucket { bucket, remote in
             try await bucket.put(bucket.prefix + "implicit/one", "1")

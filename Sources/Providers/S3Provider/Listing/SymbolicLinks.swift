@@ -73,6 +73,8 @@ final class SymbolicLinks: Sendable {
         if let known = records.target(of: object) { return Reading(kind: link(to: known)) }
         do {
             let answer = try await client.send { [client] in client.request("GET", object.key) }
+            // Another client may have written something longer since it was listed.
+            guard LinkNames.canBeTarget(Int64(answer.body.count)) else { return Reading(kind: .file) }
             let target = FileNameText.text(of: answer.body)
             // Another client may have written the object since it was listed.
             let isListed = client.listsOtherTags || answer.fields["ETag"].map(S3Object.quoted) == object.tag
