@@ -274,6 +274,23 @@ import Testing
         }
     }
 
+    @Test("S3-5: a proxy that gives a whole object for its first byte costs no download of it")
+    func ignoredRanges() async throws {
+        try await withStore("swift", "ranges=ignored") { remote, store in
+            let client = remote.client
+            let size = 9 << 20
+            _ = try await client.send {
+                client.request("PUT", "top/large", body: .bytes([UInt8](repeating: 1, count: size)))
+            }
+            let before = try await store.log().count
+            #expect(try await client.object("top/large")?.size == Int64(size))
+            #expect(try await client.object("top/large")?.size == Int64(size))
+            #expect(try await client.object("top/missing") == nil)
+            let asked = try await store.log().dropFirst(before)
+            #expect(asked == ["GET top/large", "HEAD top/large", "HEAD top/large", "HEAD top/missing"])
+        }
+    }
+
     @Test("NAME-8: a part of a listing that does not end is refused", .timeLimit(.minutes(1)))
     func endlessPart() async throws {
         let server = try await ScriptedServer(program: "EndToEnd/Programs/hostile/store.py")

@@ -56,11 +56,17 @@ package final class HTTPTransport: Sendable {
 
     /// Makes a request and reads the whole response.
     ///
-    /// - Parameter limit: the largest number of bytes in the body; `malformedResponse` for more.
+    /// - Parameters:
+    ///   - limit: the largest number of bytes in the body; `malformedResponse` for more.
+    ///   - isRead: whether the body is read. One that is not is empty in the result.
     /// - Returns: a response of any status, after redirects and retries.
-    package func send(_ request: HTTPRequest, bodyLimit limit: Int = 4 << 20) async throws -> HTTPResponse {
+    package func send(
+        _ request: HTTPRequest, bodyLimit limit: Int = 4 << 20,
+        readingBody isRead: @escaping @Sendable (HTTPResponseHead) -> Bool = { _ in true }
+    ) async throws -> HTTPResponse {
         try await exchange(request, mayReceiveAgain: { true }) { head, body in
-            HTTPResponse(head: head, body: try await body.all(upTo: limit))
+            guard isRead(head) else { return HTTPResponse(head: head, body: []) }
+            return HTTPResponse(head: head, body: try await body.all(upTo: limit))
         }
     }
 

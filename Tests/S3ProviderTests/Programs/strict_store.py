@@ -25,6 +25,7 @@ keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and s
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
 portal=KEY: what it is read as is a page of the same length without an ETag.
 swift: answers say that it is OpenStack Swift.
+ranges=ignored: whole objects are given where a range is requested.
 controls=refused: a key with control characters cannot be written.
 archived=KEY: its content cannot be read.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
@@ -229,7 +230,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(412, "PreconditionFailed")
         date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT" if objects[key] == listed(key) else
                 "Thu, 02 Jan 2020 00:00:00 GMT"}
-        if self.headers.get("Range") == "bytes=0-0":
+        if self.headers.get("Range") == "bytes=0-0" and "ranges" not in options:
             if not objects[key][0]:
                 return self.refuse(416, "InvalidRange")
             date["Content-Range"] = f"bytes 0-0/{len(objects[key][0])}"

@@ -12,6 +12,8 @@ final class S3Client: Sendable {
         var skew: Int64 = 0
         var habits = Habits()
         var isSwift = false
+        /// Whether the server, or a proxy in front of it, gives whole objects where a range is requested.
+        var ignoresRanges = false
     }
 
     /// What was seen of the server's listings. It is stored, because listings are compared with what an earlier process did, too.
@@ -63,13 +65,19 @@ final class S3Client: Sendable {
     /// What the server says of an object. OpenStack Swift is asked for the first byte: to a HEAD of a missing object it sends the end of a
     /// body, which the next request on the connection would get as its response, and a connection for each object is slow.
     func head(_ key: String) async throws -> HTTPResponseHead {
-        guard state.withLock({ $0.isSwift }) else { return try await send { self.request("HEAD", key) }.head }
-        do {
-            return try await send { self.request("GET", key, fields: ["Range": "bytes=0-0"]) }.head
-        } catch let failure as S3Failure where failure.status == 416 {
-            // An empty object has no first byte.
-            return try await send { self.request("HEAD", key, fields: ["Connection": "close"]) }.head
+        let (isSwift, ignoresRanges) = state.withLock { ($0.isSwift, $0.ignoresRanges) }
+        guard isSwift else { return try await send { self.request("HEAD", key) }.head }
+        if !ignoresRanges {
+            do {
+                let head = try await send { self.request("GET", key, fields: ["Range": "bytes=0-0"]) }.head
+                if head.status == 206 { return head }
+                // The body, which was not read, is the whole object.
+                if head.contentLength.map({ $0 > 1 }) ?? true { state.withLock { $0.ignoresRanges = true } }
+            } catch let failure as S3Failure where failure.status == 416 {
+                // An empty object has no first byte.
+            }
         }
+        return try await send { self.request("HEAD", key, fields: ["Connection": "close"]) }.head
     }
 
     /// What a response says of the server. Called with every response: a process sends HEADs right after its first listing.
@@ -145,7 +153,8 @@ final class S3Client: Sendable {
         let isDeletion = request.method == "DELETE" || request.url.query?.hasPrefix("delete") == true
         let unknown = LedgerState.Outcome.unknown(isDeletion ? .deleted : .written(tag: request.tagOfWritten))
         do {
-            let answer = try await transport.send(request, bodyLimit: 8 << 20)
+            let isRange = request.fields["Range"] != nil
+            let answer = try await transport.send(request, bodyLimit: 8 << 20) { !isRange || $0.status != 200 }
             noteServer(answer.head)
             // The time for content does not tell how slow the server is.
             ledger.noteResponse(after: request.body?.isContent == true ? nil : .now - start)
