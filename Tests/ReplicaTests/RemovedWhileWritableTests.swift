@@ -186,4 +186,36 @@ import Testing
         #expect(try replica.database.originalName(ofConflictCopy: item) == nil)
         #expect(try replica.database.defects() == [])
     }
+
+    @Test(
+        "CONFLICT-2: so does what is written after the remote has removed what had replaced the file",
+        arguments: ["1", "2"])
+    func writtenAfterRemovalOfItsSuccessor(identifier: String) async throws {
+        let number = try await open(.file("a", id: "1"))
+        let successor = FileProviderItem.file("a", id: identifier, size: 7, version: "2")
+        try await replica.change([successor], deleted: identifier == "1" ? [] : ["1"], open: fixture.open)
+        #expect(try replica.number(identifier) != number)
+        try await replica.change(deleted: [successor.itemIdentifier], open: fixture.open)
+        try write(to: number)
+        let effects = try await close(number)
+        #expect(effects.conflictCopies.isEmpty)
+        let item = try #require(try replica.database.item(ofInode: number))
+        #expect(item.name == "a" && item.identifier == nil && item.changedFields.contains(.contents))
+        #expect(try replica.database.originalName(ofConflictCopy: item) == nil)
+        #expect(try replica.database.defects() == [])
+    }
+
+    @Test("CONFLICT-2: a message says where it is if the directory of both was removed")
+    func directoryOfItsSuccessor() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try await open(.file("a", id: "1", in: "d"), in: directory)
+        try await replica.change([.file("a", id: "2", in: "d", size: 7)], deleted: ["1"], open: fixture.open)
+        try await replica.change(deleted: ["d"], open: fixture.open)
+        try write(to: number)
+        let effects = try await close(number)
+        #expect(effects.conflictCopies.isEmpty)
+        #expect(effects.defects.contains { $0.contains("has removed the directory of 'a'") })
+        #expect(try replica.names() == ["a"])
+        #expect(try replica.database.defects() == [])
+    }
 }

@@ -49,7 +49,8 @@ extension Database {
         return (identifier ?? nil).map { ItemIdentifier(rawValue: $0) }
     }
 
-    /// The place of a version that the remote has replaced or removed: where its item is now, or was then.
+    /// The place of a version that the remote has replaced or removed: where its item is now, or was then. The remote may have removed
+    /// the item that replaced it as well: then nothing has its name.
     func place(
         ofSuperseded number: InodeNumber
     ) throws -> (parent: InodeNumber, name: String, isReplaced: Bool)? {
@@ -57,7 +58,7 @@ extension Database {
             """
             SELECT COALESCE(item.parent, nameless.parent, 1),
                 CASE WHEN item.name IS NULL OR substr(item.name, 1, 1) = '/' THEN nameless.name ELSE item.name END,
-                nameless.item IS NOT NULL
+                item.id IS NOT NULL
             FROM nameless LEFT JOIN item ON item.id = nameless.item
             WHERE nameless.inode = ? AND nameless.reason = \(nameless: .superseded)
             """, [number.rawValue], { (InodeNumber(rawValue: $0[0]), $0[1] as String, $0[2] as Bool) })
