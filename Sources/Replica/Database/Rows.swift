@@ -19,7 +19,8 @@ enum Rows {
         item.capabilities, COALESCE(item.userPolicy, item.policy), item.baseParent, \
         item.baseName, item.baseContentVersion, item.baseMetadataVersion, item.baseSize, item.baseModifiedAt, \
         item.changedFields, item.heldFields, item.template, item.wasSent, item.isExcluded, \
-        item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName, item.reimport
+        item.trashRole, item.trashedAt, item.trashParent, item.trashAncestors, item.trashName, item.reimport, \
+        item.conflictOf
         """
 
     /// The columns of ``inodeColumns`` and those of the item that a ``DirectoryRecord`` has.
@@ -68,7 +69,7 @@ enum Rows {
             heldFields: ItemFields(rawValue: UInt32(truncatingIfNeeded: row[first + 13] as Int64)),
             template: row[first + 14], wasSent: row[first + 15], isExcluded: row[first + 16],
             trashRole: TrashRole(rawValue: row[first + 17]) ?? .none, trash: trashPlace(row, at: first + 18),
-            reimport: row[first + 22])
+            reimport: row[first + 22], conflictOf: row[first + 23])
     }
 
     /// The columns of ``directoryColumns``, of an inode of any kind.

@@ -330,7 +330,7 @@ package struct NameChanges: LocalPart {
         try db.leaveUnanswered(item, at: now)
         var moving = try db.item(id: item.id) ?? item
         try db.move(item.id, to: parent, named: name)
-        if item.parent != parent { try db.endConflict(of: item.id) }
+        if item.parent != parent, moving.conflictOf != nil { try db.endConflict(of: item.id) }
         if moving.isToBeOffered {
             try db.noteWhereItIs(
                 waiting: moving, movedTo: parent, named: moving.trash == nil ? name : moving.ownName, at: now)

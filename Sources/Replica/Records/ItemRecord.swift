@@ -30,6 +30,8 @@ package struct ItemRecord: Hashable, Sendable {
     package var trash: TrashPlace?
     /// The reimport in which it is to be offered to the provider again; negative once that is done, 0 for none.
     package var reimport: Int64
+    /// The name of the item that it is a conflict copy of, also once it has that name itself.
+    package var conflictOf: String?
 
     /// Whether its identifier was given up, and the provider is to be offered it again.
     package var isToBeOffered: Bool { reimport > 0 }
