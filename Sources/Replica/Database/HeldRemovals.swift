@@ -8,7 +8,7 @@ extension ReplicaDatabase {
 }
 
 extension Database {
-    fileprivate func heldRemovals() throws -> Set<ItemIdentifier> {
+    func heldRemovals() throws -> Set<ItemIdentifier> {
         Set(try all("SELECT identifier FROM heldRemoval", [], { ItemIdentifier(rawValue: $0[0] as String) }))
     }
 

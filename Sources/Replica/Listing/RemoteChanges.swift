@@ -99,7 +99,7 @@ package struct RemoteChanges: RemotePart {
         _ anchor: SyncAnchor?, holding held: Set<ItemIdentifier> = [], heldBefore before: Set<ItemIdentifier> = []
     ) throws {
         try DomainKey.syncAnchor.set(bytes: anchor?.rawValue, in: db)
-        try db.setHeldRemovals(held, heldBefore: before)
+        try setHeldRemovals(held, heldBefore: before)
     }
 
     // MARK: - Items that were looked up

@@ -47,6 +47,8 @@ package final class RemoteOrdering: Sendable {
     private static let mostLeftOut = 4096
 
     private let guarded = Mutex(Guarded())
+    /// Nil until a transaction has asked the database.
+    private let removalsMayBeHeld = Mutex<Bool?>(nil)
 
     init() {}
 
@@ -84,6 +86,21 @@ package final class RemoteOrdering: Sendable {
     }
 
     func acknowledge(_ identifier: ItemIdentifier) { with { $0.acknowledge(identifier) } }
+
+    // MARK: - Held removals
+
+    /// Whether removals may be held. Only transactions of this process change that.
+    ///
+    /// - Parameter areHeld: asks the database; to be called before the transaction changes what is held.
+    func mayHoldRemovals(_ areHeld: () throws -> Bool) throws -> Bool {
+        if let known = removalsMayBeHeld.withLock({ $0 }) { return known }
+        let found = try areHeld()
+        removalsMayBeHeld.withLock { $0 = found }
+        return found
+    }
+
+    /// A transaction is about to hold removals. That they are forgotten is not noted: it may be rolled back.
+    func noteHeldRemovals() { removalsMayBeHeld.withLock { $0 = true } }
 
     // MARK: - Observations
 

@@ -60,7 +60,18 @@ extension RemotePart {
     /// The answer to a change of an item is recorded: observations that were requested before do not undo it.
     func noteAnswer(of identifier: ItemIdentifier) throws {
         transaction.ordering.acknowledge(identifier)
-        try db.forgetHeldRemoval(of: identifier)
+        if try mayHoldRemovals() { try db.forgetHeldRemoval(of: identifier) }
+    }
+
+    /// Holds these removals and no others. (``Database/setHeldRemovals(_:heldBefore:)``)
+    func setHeldRemovals(_ identifiers: Set<ItemIdentifier>, heldBefore before: Set<ItemIdentifier>) throws {
+        guard try mayHoldRemovals() || !identifiers.isEmpty else { return }
+        transaction.ordering.noteHeldRemovals()
+        try db.setHeldRemovals(identifiers, heldBefore: before)
+    }
+
+    private func mayHoldRemovals() throws -> Bool {
+        try transaction.ordering.mayHoldRemovals { try !db.heldRemovals().isEmpty }
     }
 
     /// Whether an acknowledgement of an item is newer than an observation; for a listing, also a report.
