@@ -218,4 +218,15 @@ import Testing
         #expect(try replica.names() == ["a"])
         #expect(try replica.database.defects() == [])
     }
+
+    @Test("TRASH-10: what is written to a removed file does not become '.Trash' at the root")
+    func namedAsTheSharedTrash() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try await open(.file(".Trash", id: "1", in: "d"), in: directory)
+        try await replica.change(deleted: ["d"], open: fixture.open)
+        try write(to: number)
+        _ = try await close(number)
+        #expect(try replica.names() == [".Trash (2)"])
+        #expect(try replica.database.defects() == [])
+    }
 }

@@ -44,4 +44,26 @@ import Testing
         }
         #expect(try replica.names() == ["a", "d"])
     }
+
+    @Test("TRASH-10: what is restored to the root gets another name") func restored() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        try replica.database.set(.hasTrash, to: "1")
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        var file = FileProviderItem.file(".Trash", id: "1", in: "d")
+        file.capabilities.insert(.allowsTrashing)
+        try await replica.list([file], in: directory, open: fixture.open)
+        _ = try replica.change(open: fixture.open) { try $0.items.trash("1", user: 0, group: 0) }
+        _ = try replica.change(open: fixture.open) { try $0.items.untrash("1", to: .rootContainer) }
+        let item = try #require(try replica.database.item("1"))
+        #expect(item.parent == .root && item.name == ".Trash (2)" && item.trash == nil)
+    }
+
+    @Test("TRASH-10: a search for a free name does not find '.Trash' at the root") func free() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let names = try await replica.database.write { db in
+            try [InodeNumber.root, directory].map { try db.freeName(for: ".Trash", in: $0) }
+        }
+        #expect(names == [".Trash (2)", ".Trash"])
+    }
 }

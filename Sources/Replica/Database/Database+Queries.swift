@@ -72,13 +72,22 @@ extension Database {
         return ranges
     }
 
-    /// A name that no other item shows, with a number where need be.
+    /// A name that an item can get, with a number where need be.
     func freeName(for name: String, in parent: InodeNumber, held id: Int64? = nil) throws -> String {
         for number in 1... {
             let candidate = number == 1 ? name : Displacement.decorated(name, number: number)
-            guard let other = try item(named: candidate, in: parent), other.id != id else { return candidate }
+            if try isFree(candidate, in: parent, held: id) { return candidate }
         }
         return name
+    }
+
+    /// Whether an item can get a name: no other item shows it, and it is not that of the trash for all users.
+    ///
+    /// - Parameter id: the item itself, which may have the name already.
+    func isFree(_ name: String, in parent: InodeNumber, held id: Int64? = nil) throws -> Bool {
+        if TrashRole.isShared(name, in: parent) { return false }
+        guard let other = try item(named: name, in: parent) else { return true }
+        return other.id == id
     }
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.

@@ -154,7 +154,7 @@ package struct ItemActions: LocalPart {
         guard try db.trashArea(of: destination) == .outside, try !db.isBelow(destination, item.inode.number) else {
             throw LocalObstacle.refused(.invalidArgument)
         }
-        let name = try Displacement.freeName(for: place.name) { try db.item(named: $0, in: destination) == nil }
+        let name = try Displacement.freeName(for: place.name) { try db.isFree($0, in: destination) }
         try trashMoves.removeInformation(of: item)
         try names.place(item, named: name, in: destination)
         try touch(destination)

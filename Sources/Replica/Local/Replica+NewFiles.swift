@@ -66,7 +66,7 @@ extension Replica {
         of name: String, in parent: InodeNumber, _ ticket: NewFiles.Ticket
     ) throws -> CreationRules? {
         // The rules of a directory are the same for all other names.
-        guard !TrashDirectories.isShared(name, in: parent) else { return nil }
+        guard !TrashRole.isShared(name, in: parent) else { return nil }
         if let (rules, isFree) = database.newFiles.rules(of: parent, for: name, ticket) {
             return try isFree || !database.queryWithoutNewFiles { try $0.hasItem(named: name, in: parent) }
                 ? rules : nil

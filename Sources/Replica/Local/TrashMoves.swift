@@ -83,7 +83,7 @@ package struct TrashMoves: LocalPart {
     ///
     /// - Throws: ``LocalObstacle``: EPERM.
     func checkIsNotShared(_ name: String, in parent: InodeNumber) throws {
-        guard !TrashDirectories.isShared(name, in: parent) else { throw LocalObstacle.refused(.notPermitted) }
+        guard !TrashRole.isShared(name, in: parent) else { throw LocalObstacle.refused(.notPermitted) }
     }
 
     /// The role of a new item in the trash, and whether it stays on this machine.

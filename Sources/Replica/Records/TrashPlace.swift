@@ -8,6 +8,11 @@ package enum TrashRole: Int, Hashable, Sendable {
     case files = 2
     /// Its `info`: a file for each of those, saying where it was.
     case information = 3
+
+    /// Whether a name is that of the trash for all users, which an administrator makes: there is none here, and nothing gets the name.
+    static func isShared(_ name: String, in parent: InodeNumber) -> Bool {
+        parent == .root && name.utf8.elementsEqual(".Trash".utf8)
+    }
 }
 
 /// Where a trashed item was.

@@ -47,11 +47,6 @@ struct TrashDirectories {
     /// The name at the root of a user's trash.
     static func name(of user: UInt32) -> String { ".Trash-\(user)" }
 
-    /// Whether a name is that of the trash for all users, which an administrator makes: there is none here, and nothing gets the name.
-    static func isShared(_ name: String, in parent: InodeNumber) -> Bool {
-        parent == .root && name.utf8.elementsEqual(".Trash".utf8)
-    }
-
     static func user(of name: String) -> UInt32? {
         let prefix = ".Trash-"
         guard name.utf8.starts(with: prefix.utf8) else { return nil }
