@@ -187,6 +187,48 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "REIMPORT-3: what was made in a directory without a listing is made again, with the directory where that is lost",
+            arguments: ["d", "late"], [false, true])
+        func madeWithoutAListing(name: String, isDirectoryLost: Bool) async throws {
+            let fill: (inout RemoteTree) -> Void = { tree in
+                Machine.fillForReimport(&tree)
+                tree.addSymbolicLink("old", to: "x", in: "d", identifier: "old")
+            }
+            try await Machine.run(fill: fill) { machine in
+                // It comes by news, and is not listed.
+                machine.provider.change { _ = $0.addDirectory("late", identifier: "late") }
+                try await machine.ingest()
+                machine.provider.changeSilently { $0.delete("old") }
+                try await evict(["d"], machine)
+                let directory = try await machine.number(name)
+                for (made, kind) in [("link", InodeKind.symbolicLink), ("empty", .file)] {
+                    let new = NewInode(kind: kind, permissions: 0o777, linkTarget: kind == .symbolicLink ? "x" : nil)
+                    try await machine.change {
+                        try $0.names.create(
+                            made, in: directory, new, caller: Machine.caller, usualGroup: 0, isListed: false)
+                    }
+                }
+                try await machine.send()
+                let paths = ["\(name)/link", "\(name)/empty"]
+                let sent = paths.compactMap { machine.provider.tree.identifier(at: $0) }
+                #expect(sent.count == 2)
+                machine.provider.changeSilently { tree in
+                    for identifier in sent { tree.delete(identifier) }
+                    if isDirectoryLost { tree.delete(ItemIdentifier(name)) }
+                }
+                try await machine.engine.reimport(below: .root)
+                await machine.engine.continueReimport()
+                try await machine.send()
+                for path in paths { #expect(machine.provider.tree.identifier(at: path) != nil, "\(path)") }
+                #expect(machine.provider.tree.identifier(at: "d/old") == nil)
+                try await machine.drain()
+                await machine.engine.continueReimport()
+                for path in paths { #expect(await machine.exists(path), "\(path)") }
+                #expect(await !machine.exists("d/old"))
+            }
+        }
+
         @Test("R6 an expired anchor keeps the identifiers: nothing is offered again")
         func anExpiredAnchorIsNoReimport() async throws {
             try await Machine.run(fill: Machine.fillForReimport) { machine in

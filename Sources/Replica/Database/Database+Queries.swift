@@ -120,16 +120,18 @@ extension Database {
     }
 
     /// Whether something of an item is on this machine: an entry of a listed directory, content, a listing, or what was made, changed
-    /// or opened for writing here. Of the items of an evicted directory only rows are left, with what the remote said of them.
+    /// or opened for writing here. Of the items of an evicted directory only rows are left, with what the remote said of them. News
+    /// brings no new items into a directory without a listing: a link and an empty file that are newer than its last one were made here.
     func isRepresented(_ item: ItemRecord) throws -> Bool {
         if item.inode.number == .root { return true }
         guard let parent = item.parent, let directory = try inode(parent) else { return false }
         if directory.content != .dataless || item.base.name == nil || !item.changedFields.isEmpty { return true }
+        let isNewer = item.id > directory.contentGeneration && item.inode.content == .materialized
         return switch item.inode.kind {
         case .directory: item.inode.content != .dataless
         // A process that has kept an O_PATH descriptor of an empty file may be writing it.
-        case .file: item.inode.localBytes > 0 || item.inode.contentStamp != nil
-        default: false
+        case .file: isNewer || item.inode.localBytes > 0 || item.inode.contentStamp != nil
+        default: isNewer
         }
     }
 

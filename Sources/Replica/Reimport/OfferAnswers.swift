@@ -58,18 +58,33 @@ package struct OfferAnswers: RemotePart {
     }
 
     /// The remote does not have an item of which nothing is here: it is gone, but for what was made or written in it.
-    package func loseOffered(_ sent: SentChange, _ offer: Offer) throws {
-        guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return }
+    ///
+    /// - Returns: whether it is gone.
+    package func loseOffered(_ sent: SentChange, _ offer: Offer) throws -> Bool {
+        guard let item = try db.item(id: sent.row), item.reimport == offer.round else { return false }
         guard try item.inode.kind == .directory || item.inode.content != .materialized || !db.isRepresented(item)
-        else { return }
-        let hasWork = try item.inode.kind == .directory && removal.keepLocalWork(in: item)
-        guard hasWork else {
+        else { return false }
+        let isNeeded = try item.inode.kind == .directory && (holdsContent(item) || removal.keepLocalWork(in: item))
+        guard isNeeded else {
             report(
                 "lost in the reimport: '\(item.ownName)' is not on the remote any more, and its content was not on this "
                     + "machine")
-            return try removal.remove(item)
+            try removal.remove(item)
+            return try db.item(id: sent.row) == nil
         }
         try removal.becomeNew(item)
+        return false
+    }
+
+    /// Whether something in a directory without a listing is here: it is made again, and so is the directory. What is not is lost when
+    /// it is offered itself.
+    private func holdsContent(_ directory: ItemRecord, depth: Int = 0) throws -> Bool {
+        guard depth < ItemRemoval.deepest else { return false }
+        return try db.items(in: directory.inode.number).contains { child in
+            if child.isExcluded { return false }
+            if try child.inode.content == .materialized && db.isRepresented(child) { return true }
+            return try child.inode.kind == .directory && holdsContent(child, depth: depth + 1)
+        }
     }
 
     /// The remote has something else under the name of an item that was offered.

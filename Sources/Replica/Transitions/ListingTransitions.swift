@@ -12,7 +12,7 @@ extension Database {
     func abandonListing(of directory: InodeNumber) throws {
         try run(
             """
-            UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none)
+            UPDATE inode SET \(Self.abandoned)
             WHERE number = ? AND content = \(content: .partial)
             """, [directory.rawValue])
     }
@@ -23,8 +23,15 @@ extension Database {
     }
 
     static let abandonment = """
-        UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none)
+        UPDATE inode SET \(abandoned)
         WHERE kind = \(kind: .directory) AND content = \(content: .partial)
+        """
+
+    /// The items that its pages have brought are not newer than the listing. They were not made here: they have no template.
+    private static let abandoned = """
+        content = \(content: .dataless), isIncomplete = \(comparison: .none),
+            contentGeneration = MAX(contentGeneration, COALESCE(
+                (SELECT MAX(item.id) FROM item WHERE item.parent = inode.number AND item.template = 0), 0))
         """
 
     /// A listing under way has all pages; one that was evicted meanwhile stays dataless. Items of the directory that come later are
@@ -39,20 +46,21 @@ extension Database {
     }
 
     /// Makes a listing dataless. Its items stay, so that they are the same inodes when it is listed again; nothing is
-    /// left to be compared.
+    /// left to be compared. Items of the directory that come later are newer than what was evicted.
     func dropListing(of directory: InodeNumber) throws {
-        try setListing(of: directory, to: .dataless, comparison: .none)
+        try run(
+            """
+            UPDATE inode SET content = \(content: .dataless), isIncomplete = \(comparison: .none),
+                contentGeneration = COALESCE((SELECT MAX(id) FROM item), 0)
+            WHERE number = ?
+            """, [directory.rawValue])
     }
 
     /// Makes a listing materialized without asking the remote for it.
     func makeListed(_ directory: InodeNumber, comparison: ComparisonState) throws {
-        try setListing(of: directory, to: .materialized, comparison: comparison)
-    }
-
-    private func setListing(of directory: InodeNumber, to state: ContentState, comparison: ComparisonState) throws {
         try run(
-            "UPDATE inode SET content = ?, isIncomplete = ? WHERE number = ?",
-            [state.rawValue, comparison.rawValue, directory.rawValue])
+            "UPDATE inode SET content = \(content: .materialized), isIncomplete = ? WHERE number = ?",
+            [comparison.rawValue, directory.rawValue])
     }
 
     // MARK: - Comparing with the remote

@@ -95,7 +95,7 @@ extension Executor {
                 return true
             }
             if offer.isAtOrigin || !offer.isDataless { return false }
-            try await commits.commit { try $0.offers.loseOffered(sent, offer) }
+            guard try await commits.commit({ try $0.offers.loseOffered(sent, offer) }) else { return true }
             events.tell(.lost, of: nil, named: sent.item.filename)
         case .change(.applied(let item, let stillPending, let shouldFetchContent)):
             if let failure = Self.malformed(item) {
