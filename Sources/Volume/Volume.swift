@@ -59,19 +59,10 @@ package final class Volume: Sendable {
         }
         let answer = try known { try replica.database.lookup(name, in: parent) }
         guard let state = answer.directory else { throw .refused(.staleNFSFileHandle) }
-        // Before a directory is listed its remembered items may be old news.
-        guard state == .materialized else {
-            // But what was made here, and the remote has never heard of, is here.
-            if let made = try known({ try replica.database.itemMadeHere(name, in: parent) }) {
-                return attributes(for: made)
-            }
-            throw .needs(.listing(of: parent, beyond: nil))
-        }
-        guard let inode = answer.inode else {
-            observer.didMissName(in: parent)
-            throw .refused(.noSuchFileOrDirectory)
-        }
-        return attributes(for: inode)
+        if let inode = answer.inode { return attributes(for: inode) }
+        guard state == .materialized else { throw .needs(.listing(of: parent, beyond: nil)) }
+        observer.didMissName(in: parent)
+        throw .refused(.noSuchFileOrDirectory)
     }
 
     package func attributes(of node: UInt64) throws(VolumeError) -> Attributes {

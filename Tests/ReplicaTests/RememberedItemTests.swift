@@ -13,14 +13,19 @@ import Testing
         (fixture, replica) = try ReplicaFixture.opened()
     }
 
-    /// Makes a link or an empty file in a directory, and sends it.
-    private func make(_ name: String, _ kind: InodeKind, in directory: InodeNumber) async throws -> ItemRecord {
+    /// Makes a link or an empty file in a directory.
+    private func create(_ name: String, _ kind: InodeKind, in directory: InodeNumber) throws -> InodeNumber {
         let new = NewInode(kind: kind, permissions: 0o644, linkTarget: kind == .symbolicLink ? "target" : nil)
         let (made, _) = try replica.change(open: fixture.open) {
             try $0.names.create(
                 name, in: directory, new, caller: LocalCaller(user: 7, group: 8), usualGroup: 9, isListed: false)
         }
-        let number = made.number
+        return made.number
+    }
+
+    /// Makes one, and sends it.
+    private func make(_ name: String, _ kind: InodeKind, in directory: InodeNumber) async throws -> ItemRecord {
+        let number = try create(name, kind, in: directory)
         // As the answer leaves it.
         try await replica.database.write { db in
             try db.run(
@@ -78,5 +83,21 @@ import Testing
         #expect(try replica.database.isOnlyRemembered(empty))
         let late = try await make("late", .symbolicLink, in: directory)
         #expect(try !replica.database.isOnlyRemembered(late))
+    }
+
+    @Test("WRITE-14: a lookup in a directory without a listing finds what the remote has never heard of")
+    func lookedUp() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try create("new", .symbolicLink, in: directory)
+        _ = try await make("sent", .symbolicLink, in: directory)
+        let new = try replica.database.lookup("new", in: directory)
+        #expect(new.inode?.number == number && new.directory == .dataless)
+        for name in ["sent", "other"] {
+            let answer = try replica.database.lookup(name, in: directory)
+            #expect(answer.inode == nil && answer.directory == .dataless, "\(name)")
+        }
+        // What waits to be recognized may be gone on the remote.
+        try await replica.database.write { db in try db.run("UPDATE item SET reimport = 1 WHERE name = 'new'", []) }
+        #expect(try replica.database.lookup("new", in: directory).inode == nil)
     }
 }

@@ -123,10 +123,12 @@ struct PathResolver: Sendable {
         guard directory.kind == .directory else {
             throw ControlError(.failed, "something on the way is not a directory", path: path)
         }
-        if lists {
+        var answer = try host.replica.database.lookup(name, in: directory.number)
+        // What was made here is known without a listing.
+        if lists, answer.inode == nil || answer.directory == .materialized {
             try await host.engine.list(directory.number, request: FileProviderRequest(reason: .lookup))
+            answer = try host.replica.database.lookup(name, in: directory.number)
         }
-        let answer = try host.replica.database.lookup(name, in: directory.number)
         guard let inode = answer.inode else {
             guard answer.directory == .materialized else {
                 let obstacle = host.engine.connection.failure.map { ", and cannot be now: \($0.message)" }

@@ -129,17 +129,6 @@ extension ReplicaDatabase {
         try query { db in try db.item(named: name, in: directory) }
     }
 
-    /// What was made here under a name and the remote has never heard of: it needs no listing to be known. Nil for anything
-    /// else.
-    package func itemMadeHere(_ name: String, in directory: InodeNumber) throws -> InodeRecord? {
-        try query { db in
-            guard let item = try db.item(named: name, in: directory), item.identifier == nil, !item.isToBeOffered,
-                !item.isHidden
-            else { return nil }
-            return item.inode
-        }
-    }
-
     package func items(in directory: InodeNumber) throws -> [ItemRecord] {
         try query { db in try db.items(in: directory) }
     }
@@ -205,7 +194,8 @@ package struct ReplicaCounts: Hashable, Sendable {
 }
 
 extension ReplicaDatabase {
-    /// The inode that a directory shows under a name, and how much of its listing is here; nil if it is no directory.
+    /// The inode that a directory shows under a name, and how much of its listing is here; nil if it is no directory. While the listing is
+    /// not here, only what was made here is found, as long as the remote has never heard of it: remembered items may be old news.
     package func lookup(
         _ name: String, in directory: InodeNumber
     ) throws -> (directory: ContentState?, inode: InodeRecord?) {
@@ -217,7 +207,8 @@ extension ReplicaDatabase {
         let answer = try queryWithoutNewFiles { db in
             try db.one(Self.lookup, [directory.rawValue, name]) { row -> (ContentState?, InodeRecord?) in
                 let state = ContentState(rawValue: row[Rows.inodeColumnCount])
-                guard state == .materialized, row[0] as Int64? != nil else { return (state, nil) }
+                let isKnown = state == .materialized || row[Rows.inodeColumnCount + 1] as Bool
+                guard isKnown, row[0] as Int64? != nil else { return (state, nil) }
                 return (state, try Rows.inode(row))
             }
         }
@@ -243,7 +234,7 @@ extension ReplicaDatabase {
     }
 
     private static let lookup = """
-        SELECT \(Rows.inodeColumns), directory.content
+        SELECT \(Rows.inodeColumns), directory.content, \(Rows.identifier) IS NULL AND item.reimport <= 0
         FROM inode AS directory
             LEFT JOIN item ON item.parent = directory.number AND item.name = ?2
             LEFT JOIN inode ON inode.number = item.inode
