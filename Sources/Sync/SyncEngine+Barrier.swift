@@ -150,12 +150,9 @@ extension SyncEngine {
     /// Has something that failed before tried again now.
     private func lift(_ mark: PendingMark) async throws {
         guard case .item(let row) = mark, try replica.database.obstacle(toSending: mark) != nil else { return }
-        var current = try replica.database.item(row: row)
-        while let item = current {
+        for item in try replica.database.itemAndNewDirectories(above: row) {
             let number = item.inode.number
             try await commits.commit { try $0.answers.retryNow(number) }
-            guard item.identifier == nil, let parent = item.parent else { break }
-            current = try replica.database.item(ofInode: parent)
         }
         uploads.wake()
     }

@@ -43,5 +43,32 @@ extension EngineTests {
                 #expect(try database.failedChangeCount() == 0)
             }
         }
+
+        @Test("SEND-11: the failure of a directory keeps back what is new in it only where the remote lacks it")
+        func obstacles() async throws {
+            try await Machine.run(fill: {
+                $0.addDirectory("d", identifier: "d")
+                $0.addFile("f", content: RemoteContent("text"), identifier: "f")
+            }) { machine in
+                let refusal = FileProviderError(.cannotSynchronize, "not allowed")
+                machine.provider.faults.fail(.modify, of: "d", with: refusal, times: nil)
+                machine.provider.faults.fail(.create, with: FileProviderError(.cannotSynchronize, "full"), times: nil)
+                try await machine.setPermissions(of: "d", to: 0o700)
+                try await machine.makeDirectory("new")
+                for path in ["d/file", "new/file"] { try await machine.write("text", to: path) }
+                try await machine.rename("f", to: "new/moved")
+                // A change in a directory changes its date, so that its failure counts no longer.
+                await machine.engine.runAlone(.modification(row: try await machine.item("d").id))
+                await machine.engine.runAlone(.creation(row: try await machine.item("new").id))
+                let obstacles: [String: String?] = [
+                    "d": "not allowed", "d/file": nil, "new": "full", "new/file": "full", "new/moved": "full",
+                ]
+                for (path, message) in obstacles {
+                    let row = try await machine.item(path).id
+                    let obstacle = try machine.replica.database.obstacle(toSending: .item(row))
+                    #expect(obstacle?.message == message, "\(path)")
+                }
+            }
+        }
     }
 }

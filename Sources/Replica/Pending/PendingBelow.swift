@@ -88,25 +88,40 @@ extension ReplicaDatabase {
                     "SELECT code, message FROM deletion WHERE id = ? AND attempts > 0 AND code IS NOT NULL", [row],
                     { Self.error($0[0], $0[1]) })
             case .item(let row):
-                var current = try db.item(id: row)
-                for _ in 0..<4096 {
-                    guard let item = current else { return nil }
+                for item in try db.itemAndNewDirectories(above: row) {
                     let error = try db.one(
                         """
                         SELECT failure.code, failure.message FROM item JOIN failure ON failure.inode = item.inode
                         WHERE item.id = ? AND item.attempts > 0
                         """, [item.id], { Self.error($0[0], $0[1]) })
                     if let error { return error }
-                    guard item.identifier == nil, let parent = item.parent else { return nil }
-                    current = try db.item(ofInode: parent)
                 }
                 return nil
             }
         }
     }
 
+    /// An item, and the directories above it that have to be sent before it, because the remote does not have them. A
+    /// directory that the remote has takes the item whatever is wrong with a change of its own.
+    package func itemAndNewDirectories(above row: Int64) throws -> [ItemRecord] {
+        try read { db in try db.itemAndNewDirectories(above: row) }
+    }
+
     private static func error(_ code: String, _ message: String) -> FileProviderError {
         FileProviderError(FileProviderError.Code(rawValue: code) ?? .cannotSynchronize, message)
+    }
+}
+
+extension Database {
+    fileprivate func itemAndNewDirectories(above row: Int64) throws -> [ItemRecord] {
+        guard let first = try item(id: row) else { return [] }
+        var items = [first]
+        while items.count < 4096, let parent = items.last?.parent, let directory = try item(ofInode: parent),
+            directory.identifier == nil
+        {
+            items.append(directory)
+        }
+        return items
     }
 }
 
