@@ -62,13 +62,13 @@ final class RefreshSchedule: Sendable {
     func refresh() { rounds.wake() }
 
     /// Asks for a round, which takes no larger share of the time than polling, and a smaller one after each other that was asked for.
-    /// Nothing is asked for after a round that failed: it is repeated after its pause.
+    /// Nothing is asked for after a round that failed: it is repeated after its pause. During a round the pause begins at its end.
     func refreshInTime() {
-        let isNew = state.withLock { state in
-            if state.pausesUntil == nil { state.isAsked = true }
-            return state.pausesUntil == nil
+        state.withLock { state in
+            // The round under way may be such a repetition, and may have begun before what the caller wants taken in.
+            if state.pausesUntil == nil || state.running > 0 { state.isAsked = true }
         }
-        if isNew { requests.wake() }
+        requests.wake()
     }
 
     /// The remote is unreachable: probes it until it answers.
@@ -218,7 +218,10 @@ final class RefreshSchedule: Sendable {
             return longest
         }
         rounds.wake(after: pause)
-        if pause == nil { compareLater() }
+        guard pause == nil else { return }
+        compareLater()
+        // A round that was asked for meanwhile has waited for this one.
+        requests.wake()
     }
 
     /// A round that was asked for has succeeded: the next failure counts as the first.
@@ -240,7 +243,8 @@ final class RefreshSchedule: Sendable {
     private func refreshAsAsked() async {
         while !Task.isCancelled {
             let earliest = state.withLock { state -> ContinuousClock.Instant? in
-                guard state.isAsked else { return nil }
+                // The end of a round under way wakes this again; the repetition of one that failed is the round that was asked for.
+                guard state.isAsked, state.running == 0, state.pausesUntil == nil else { return nil }
                 return state.lastRound.map {
                     $0.end + Self.pause(beforeAskedAfter: state.askedInRow, roundTook: $0.took)
                 } ?? .now
