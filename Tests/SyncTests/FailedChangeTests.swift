@@ -70,5 +70,35 @@ extension EngineTests {
                 }
             }
         }
+
+        private func directory(_ tree: inout RemoteTree) { tree.addDirectory("d", identifier: "d") }
+
+        @Test("ERROR-6: a change whose directory is missing only at first is sent again soon, and has not failed")
+        func directoryIsFound() async throws {
+            try await Machine.run(isInteractive: false, fill: directory) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError.noSuchItem("d"), times: 2)
+                try await machine.write("text", to: "d/file")
+                let number = try await machine.number("d/file")
+                try await machine.engine.send(number)
+                #expect(machine.provider.tree.entries()["d/file"]?.content == "text")
+            }
+        }
+
+        @Test("ERROR-6: a change that is refused again and again because of a directory that is there has failed")
+        func directoryIsFoundInVain() async throws {
+            try await Machine.run(fill: directory) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError.noSuchItem("d"), times: nil)
+                try await machine.write("text", to: "d/file")
+                let item = try await machine.item("d/file")
+                let database = machine.replica.database
+                for _ in 0..<3 {
+                    await machine.engine.runAlone(.creation(row: item.id))
+                    #expect(try database.failure(of: item.inode.number) == nil)
+                }
+                await machine.engine.runAlone(.creation(row: item.id))
+                #expect(try database.failure(of: item.inode.number)?.code == "noSuchItem")
+                #expect(machine.provider.log.count(of: .create) == 4)
+            }
+        }
     }
 }

@@ -28,6 +28,9 @@ struct Executor: SyncPart {
     private static let longestPauseForComparison = Duration.seconds(60)
     /// A change that has waited for a comparison for so long counts as failed, and goes on waiting.
     private static let patienceForComparison = Duration.seconds(600)
+    private static let pauseAfterFinding = Duration.seconds(1)
+    /// How often in a row a change is sent again soon that was refused because something is missing which a lookup finds.
+    private static let mostFindings = 3
     /// The longest time for which a change waits to be sent though it has not failed.
     static let longestDelay = max(pauseWhileWritten, longestPauseForComparison)
 
@@ -278,14 +281,23 @@ struct Executor: SyncPart {
         }
         guard parent != .rootContainer, parent != .trashContainer,
             try await remoteLookup.lookUp(parent, for: request) == nil
-        else {
-            missed.forget(sent.item.itemIdentifier)
-            return try await postpone(sent, failure)
-        }
+        else { return try await sendAgain(sent, failure) }
         if try await waitsForComparison(sent, missing: parent, failure) { return }
         if try await !remoteLookup.remove(missing: parent) {
             try await waitForDecision(sent, missing: parent, failure)
         }
+    }
+
+    /// The remote has refused a change because its item or directory is missing, and a lookup has found both: it has caught up. The change
+    /// is sent again soon, and has failed only when that happens several times in a row.
+    private func sendAgain(_ sent: SentChange, _ failure: FileProviderError) async throws {
+        // Of a new item in the root nothing was looked up.
+        let isFound =
+            sent.identifier != nil || ![.rootContainer, .trashContainer].contains(sent.item.parentItemIdentifier)
+        let count = missed.noteFound(sent.item.itemIdentifier)
+        guard isFound, sent.offer == nil, count <= Self.mostFindings else { return try await postpone(sent, failure) }
+        let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseAfterFinding))
+        try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
     }
 
     /// Postpones a change until the user has decided what becomes of removals that are held, or until they are held no longer: a

@@ -12,6 +12,8 @@ final class MissedItems: Sendable {
         var entries: [ItemIdentifier: Entry] = [:]
         /// With so many entries, those that count no longer are removed.
         var limit = MissedItems.fewEntries
+        /// How often in a row items were missing and a lookup found them.
+        var findings: [ItemIdentifier: Int] = [:]
     }
 
     private let state = Mutex(State())
@@ -55,8 +57,25 @@ final class MissedItems: Sendable {
         return now - since >= longestWait
     }
 
+    /// Notes that a lookup has found an item that was missing.
+    ///
+    /// - Returns: how often in a row that has happened.
+    func noteFound(_ identifier: ItemIdentifier) -> Int {
+        state.withLock { state in
+            state.entries[identifier] = nil
+            // A change whose count is lost is sent again soon a few more times.
+            if state.findings.count >= Self.fewEntries { state.findings = [:] }
+            let count = state.findings[identifier, default: 0] + 1
+            state.findings[identifier] = count
+            return count
+        }
+    }
+
     /// The remote has the item, or it counts as gone.
     func forget(_ identifier: ItemIdentifier) {
-        state.withLock { $0.entries[identifier] = nil }
+        state.withLock { state in
+            state.entries[identifier] = nil
+            state.findings[identifier] = nil
+        }
     }
 }
