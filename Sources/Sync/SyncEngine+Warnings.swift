@@ -5,17 +5,32 @@ import Replica
 extension SyncEngine {
     package var warnings: Warnings { context.warnings }
 
-    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of a full disk when
-    /// there is space.
+    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of a full disk when there is space, and
+    /// that of an upload, a download or an eviction that a caller has asked for when it is done or the item is removed.
     package func currentWarnings() throws -> [String] {
         budget.withdrawWarningIfPossible()
         // In this order: a conflict that is found meanwhile keeps its warning.
-        let reported = warnings.conflictCopies
-        if !reported.isEmpty {
-            let copies = Set(try replica.database.conflictCopies().map(\.item.inode.number))
-            for number in reported where !copies.contains(number) { warnings.succeeded(.conflict(number)) }
-        }
+        let reported = warnings.causes
+        let hasConflicts = reported.contains { if case .conflict = $0 { true } else { false } }
+        let copies = hasConflicts ? Set(try replica.database.conflictCopies().map(\.item.inode.number)) : []
+        // Damage of the database may be what the warning is about: it stays then.
+        for cause in reported where (try? isOver(cause, conflictCopies: copies)) == true { warnings.succeeded(cause) }
         return warnings.texts
+    }
+
+    /// Whether what is wrong is so no more, as far as that is found out only here.
+    private func isOver(_ cause: Warnings.Cause, conflictCopies: Set<InodeNumber>) throws -> Bool {
+        let database = replica.database
+        switch cause {
+        case .conflict(let number): return !conflictCopies.contains(number)
+        case .upload(let number): return try database.firstPending(below: number, since: .distantFuture) == nil
+        case .download(let number): return try database.item(ofInode: number).map { try database.isHere($0) } ?? true
+        case .eviction(let number):
+            return try database.item(ofInode: number).map { $0.inode.content == .dataless } ?? true
+        case .sending, .keepingDownloaded, .localContent, .freeSpace, .reimport, .changes, .listing, .comparison,
+            .content:
+            return false
+        }
     }
 
     /// The warning about removals on the remote that are held here; nil when none are.

@@ -3,6 +3,7 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
+import Sync
 import SystemPackage
 import TestSupport
 import Testing
@@ -76,6 +77,9 @@ extension RealMount {
                 #expect(mount.provider.tree.text(at: "full") == "3")
                 faults.fail(.create, with: FileProviderError(.cannotSynchronize), times: 1)
                 #expect(try await write("1", to: mount["broken"]) == "EIO")
+                #expect(try mount.host.engine.currentWarnings().contains { $0.contains("input/output error") })
+                #expect(try await write("2", to: mount["broken"]) == "done")
+                #expect(try !mount.host.engine.currentWarnings().contains { $0.contains("input/output error") })
                 faults.failEverything(with: FileProviderError(.serverUnreachable))
                 #expect(try await write("1", to: mount["away"]) == "EHOSTUNREACH")
                 faults.clear()

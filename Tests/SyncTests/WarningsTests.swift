@@ -1,3 +1,5 @@
+import FileProvider
+import FileProviderTesting
 import InMemoryLogging
 import Logging
 import Replica
@@ -28,5 +30,59 @@ import Testing
         warnings.withdraw("stays")
         #expect(warnings.texts == [])
         #expect(log.entries.map { "\($0.message)" } == ["stays", "fails", "is odd", "both"])
+    }
+}
+
+extension EngineTests {
+    /// Warnings of uploads, downloads and evictions that callers have asked for.
+    @Suite struct RequestWarningTests {
+        private func fill(_ tree: inout RemoteTree) {
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("f", in: "d", content: RemoteContent("text"), identifier: "f")
+        }
+
+        @Test("ERROR-6: the warning about an upload ends when all is on the remote, without another request")
+        func upload() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("new", to: "d/n")
+                for path in ["d", "d/n", "d/f"] {
+                    machine.engine.warnings.report("upload of \(path)", of: .upload(try await machine.number(path)))
+                }
+                #expect(try machine.engine.currentWarnings() == ["upload of d", "upload of d/n"])
+                try await machine.send()
+                #expect(try machine.engine.currentWarnings() == [])
+            }
+        }
+
+        @Test("ERROR-6: a warning about a download ends when the content is here, and about an eviction when it is not")
+        func downloadAndEviction() async throws {
+            try await Machine.run(fill: fill) { machine in
+                let file = try await machine.number("d/f")
+                for path in ["d", "d/f"] {
+                    machine.engine.warnings.report(
+                        "download of \(path)", of: .download(try await machine.number(path)))
+                }
+                #expect(try machine.engine.currentWarnings() == ["download of d", "download of d/f"])
+                try await machine.engine.materialize(file, request: machine.request)
+                #expect(try machine.engine.currentWarnings() == [])
+                machine.engine.warnings.report("eviction", of: .eviction(file))
+                #expect(try machine.engine.currentWarnings() == ["eviction"])
+                #expect(try await machine.engine.evict(file, isStrict: true).refusals.isEmpty)
+                #expect(try machine.engine.currentWarnings() == [])
+            }
+        }
+
+        @Test("ERROR-6: a warning about an item ends when the item is removed") func removal() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.write("new", to: "d/n")
+                let (new, file) = (try await machine.number("d/n"), try await machine.number("d/f"))
+                machine.engine.warnings.report("upload", of: .upload(new))
+                machine.engine.warnings.report("eviction", of: .eviction(new))
+                machine.engine.warnings.report("download", of: .download(file))
+                #expect(try machine.engine.currentWarnings().count == 3)
+                for path in ["d/n", "d/f"] { try await machine.remove(path) }
+                #expect(try machine.engine.currentWarnings() == [])
+            }
+        }
     }
 }

@@ -27,7 +27,11 @@ struct Provisioner: Provisioning {
                 let start = ContinuousClock.now
                 defer { record(prerequisite, waited: .now - start) }
                 do {
-                    completion(try await provide(prerequisite, for: caller))
+                    let error = try await provide(prerequisite, for: caller)
+                    if error == nil, prerequisite.isAskedByAttribute, let cause = prerequisite.cause {
+                        engine.warnings.succeeded(cause)
+                    }
+                    completion(error)
                 } catch let error as FileProviderError {
                     if error.readerErrno == .ioError { reportInputOutputError(error, caller, prerequisite) }
                     completion(error.readerErrno)
@@ -155,7 +159,10 @@ extension Prerequisite {
         switch self {
         case .listing(let number, _): .listing(number)
         case .content(let number, _, _), .whole(let number): .content(number)
-        case .claim, .download, .upload, .eviction, .room, .permission: nil
+        case .upload(let number): .upload(number)
+        case .download(let number): .download(number)
+        case .eviction(let number): .eviction(number)
+        case .claim, .room, .permission: nil
         }
     }
 

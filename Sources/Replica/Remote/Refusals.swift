@@ -87,6 +87,11 @@ package struct Refusals: RemotePart {
     }
 }
 
+extension ReplicaDatabase {
+    /// Whether all of an item, and of what is below it, is here.
+    package func isHere(_ item: ItemRecord) throws -> Bool { try read { db in try !db.lacksContent(item) } }
+}
+
 extension Database {
     /// Whether something of an item, or of what is below it, is not here.
     fileprivate func lacksContent(_ item: ItemRecord) throws -> Bool {

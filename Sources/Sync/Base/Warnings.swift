@@ -23,6 +23,12 @@ package final class Warnings: Sendable {
         case content(InodeNumber)
         /// To resolve a conflict, that is, to remove or rename its copy.
         case conflict(InodeNumber)
+        /// To send what was changed at or below an item, as a caller has asked.
+        case upload(InodeNumber)
+        /// To download an item with all below it, as a caller has asked.
+        case download(InodeNumber)
+        /// To evict an item with all below it, as a caller has asked.
+        case eviction(InodeNumber)
     }
 
     private struct Entry {
@@ -89,10 +95,9 @@ package final class Warnings: Sendable {
         state.withLock { $0.entries.last { $0.causes.contains(cause) }?.text }
     }
 
-    var conflictCopies: [InodeNumber] {
-        state.withLock { $0.entries.flatMap(\.causes) }.compactMap { cause in
-            if case .conflict(let number) = cause { number } else { nil }
-        }
+    /// What has to succeed for a warning to go.
+    var causes: Set<Cause> {
+        state.withLock { Set($0.entries.flatMap(\.causes)) }
     }
 
     /// The newest hundred, oldest first.
