@@ -67,7 +67,7 @@ extension SyncEngine {
     /// remote. What stays on this machine is not waited for.
     ///
     /// - Throws: what keeps the first of it from being sent: that of the item, of a directory above it that the remote
-    ///   does not have, or of the whole remote; `userCancelled`.
+    ///   does not have, or of the whole remote; `userCancelled`. A failure that may pass within seconds is thrown only when it has not.
     package func send(_ top: InodeNumber) async throws(FileProviderError) {
         do {
             _ = try await settle(below: top, within: nil, isFailing: true)
@@ -98,11 +98,12 @@ extension SyncEngine {
         let start = try await replica.database.timeAfterAllPending()
         var current: PendingMark?
         var last: PendingMark?
+        var failingSince: ContinuousClock.Instant?
         return try await hurried(within: time) {
             while true {
                 if let mark = current {
                     guard try !replica.database.isPending(mark, since: start) else { break }
-                    (current, last) = (nil, mark)
+                    (current, last, failingSince) = (nil, mark, nil)
                 }
                 current = try replica.database.firstPending(below: top, since: start, after: last)
                 if let mark = current {
@@ -118,12 +119,28 @@ extension SyncEngine {
                 if isReadOnly { throw ProviderCalls.readOnlyRefusal }
                 try connection.check()
                 if let refusal = refusalWhileHeld { throw refusal }
-                if let failure = try replica.database.obstacle(toSending: mark) { throw failure }
+                if let obstacle = try replica.database.obstacle(toSending: mark) {
+                    let since = failingSince ?? .now
+                    failingSince = since
+                    guard mayPass(obstacle, failingSince: since) else { throw obstacle.error }
+                }
             }
             // Again each time, because what has to be sent before it changes.
             if let mark = current { try await uploads.prefer(mark) }
             return false
         }
+    }
+
+    /// How long a caller waits for the end of a failure that is temporary.
+    private static let patience = Duration.seconds(10)
+
+    /// Whether a failure is temporary, and what has failed is being sent again, or will be soon. A timeout is not waited for: the caller
+    /// has waited for the remote's answer already.
+    private func mayPass(_ obstacle: SendingObstacle, failingSince start: ContinuousClock.Instant) -> Bool {
+        guard Backoff.isTransient(obstacle.error), obstacle.error.code != .timedOut else { return false }
+        let (now, isPatient) = (Replica.now, ContinuousClock.now - start < Self.patience)
+        if let next = obstacle.nextTry, next > now { return isPatient && next <= now.advanced(by: Self.patience) }
+        return isPatient || obstacle.row.map { uploads.isRunning(row: $0) } ?? false
     }
 
     private static let pauseWhileHeld = Duration.seconds(10)

@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import Replica
+import TestSupport
 import Testing
 
 @testable import Sync
@@ -66,7 +67,7 @@ extension EngineTests {
                 for (path, message) in obstacles {
                     let row = try await machine.item(path).id
                     let obstacle = try machine.replica.database.obstacle(toSending: .item(row))
-                    #expect(obstacle?.message == message, "\(path)")
+                    #expect(obstacle?.error.message == message, "\(path)")
                 }
             }
         }
@@ -98,6 +99,38 @@ extension EngineTests {
                 await machine.engine.runAlone(.creation(row: item.id))
                 #expect(try database.failure(of: item.inode.number)?.code == "noSuchItem")
                 #expect(machine.provider.log.count(of: .create) == 4)
+            }
+        }
+
+        @Test(
+            "SEND-11: a temporary failure of an item that passes within seconds is not reported to the process that waits",
+            arguments: [
+                // The call is made again at once, twice.
+                (.providerDomainTemporarilyUnavailable, 3), (.serverUnreachable, 2),
+            ] as [(FileProviderError.Code, Int)])
+        func temporaryFailures(code: FileProviderError.Code, times: Int) async throws {
+            try await Machine.run(isInteractive: false) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError(code, "not now"), times: times)
+                try await machine.write("text", to: "file")
+                try await machine.engine.send(try await machine.number("file"))
+                #expect(machine.provider.tree.entries()["file"]?.content == "text")
+                #expect(machine.provider.log.count(of: .create) == times + 1)
+            }
+        }
+
+        @Test(
+            "SEND-11: a temporary failure that does not pass is reported after ten seconds, and a timeout at once",
+            arguments: [(.serverUnreachable, 10, 60), (.timedOut, 0, 8)] as [(FileProviderError.Code, Int, Int)])
+        func lastingFailures(code: FileProviderError.Code, shortest: Int, longest: Int) async throws {
+            try await Machine.run(isInteractive: false) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError(code, "not now"), times: nil)
+                try await machine.write("text", to: "file")
+                let number = try await machine.number("file")
+                let start = ContinuousClock.now
+                let failure = await failure { try await machine.engine.send(number) }
+                let took = ContinuousClock.now - start
+                #expect(failure?.message == "not now")
+                #expect(took >= .seconds(shortest) && took < .seconds(longest), "\(took)")
             }
         }
     }

@@ -9,6 +9,21 @@ package enum PendingMark: Hashable, Sendable {
     case reimport(Int64)
 }
 
+/// What keeps something from being sent.
+package struct SendingObstacle: Sendable {
+    package var error: FileProviderError
+    /// The row of the item whose change has failed; nil for a deletion.
+    package var row: Int64?
+    /// When that is tried again; nil for at once.
+    package var nextTry: FileTimestamp?
+
+    init(code: String, message: String, row: Int64?, nextTry: Int64?) {
+        error = FileProviderError(FileProviderError.Code(rawValue: code) ?? .cannotSynchronize, message)
+        self.row = row
+        self.nextTry = nextTry.map(FileTimestamp.init(nanosecondsSince1970:))
+    }
+}
+
 /// The changes at or below one item that the remote does not have yet.
 extension ReplicaDatabase {
     /// The first of what was changed at or below an item up to a moment and is not on the remote: what was changed there,
@@ -79,22 +94,23 @@ extension ReplicaDatabase {
 
     /// What keeps something from being sent: its own last failure, or that of a directory above it which the remote does
     /// not have. Nil when nothing has failed since it was changed.
-    package func obstacle(toSending mark: PendingMark) throws -> FileProviderError? {
+    package func obstacle(toSending mark: PendingMark) throws -> SendingObstacle? {
         try read { db in
             switch mark {
             case .reimport: return nil
             case .deletion(let row):
                 return try db.one(
-                    "SELECT code, message FROM deletion WHERE id = ? AND attempts > 0 AND code IS NOT NULL", [row],
-                    { Self.error($0[0], $0[1]) })
+                    "SELECT code, message, nextTry FROM deletion WHERE id = ? AND attempts > 0 AND code IS NOT NULL",
+                    [row], { SendingObstacle(code: $0[0], message: $0[1], row: nil, nextTry: $0[2] as Int64?) })
             case .item(let row):
                 for item in try db.itemAndNewDirectories(above: row) {
-                    let error = try db.one(
+                    let obstacle = try db.one(
                         """
-                        SELECT failure.code, failure.message FROM item JOIN failure ON failure.inode = item.inode
-                        WHERE item.id = ? AND item.attempts > 0
-                        """, [item.id], { Self.error($0[0], $0[1]) })
-                    if let error { return error }
+                        SELECT failure.code, failure.message, item.nextTry
+                        FROM item JOIN failure ON failure.inode = item.inode WHERE item.id = ? AND item.attempts > 0
+                        """, [item.id],
+                        { SendingObstacle(code: $0[0], message: $0[1], row: item.id, nextTry: $0[2] as Int64?) })
+                    if let obstacle { return obstacle }
                 }
                 return nil
             }
@@ -105,10 +121,6 @@ extension ReplicaDatabase {
     /// directory that the remote has takes the item whatever is wrong with a change of its own.
     package func itemAndNewDirectories(above row: Int64) throws -> [ItemRecord] {
         try read { db in try db.itemAndNewDirectories(above: row) }
-    }
-
-    private static func error(_ code: String, _ message: String) -> FileProviderError {
-        FileProviderError(FileProviderError.Code(rawValue: code) ?? .cannotSynchronize, message)
     }
 }
 
