@@ -37,16 +37,35 @@ final class OpenFile: @unchecked Sendable {
         var isDecided = false
         var version: [UInt8] = []
         var size: Int64 = 0
-        /// Behind all that was requested before the first read was answered.
+        /// The sizes that the kernel may know of a file that was not used when it was opened; nil for other files. An attempt at the first
+        /// read changes `version` and `size`, which does not change what the kernel knows.
+        var knownSizes: ClosedRange<Int64>?
+        /// Behind all that was requested before the kernel knew the size.
         var requestedEnd: Int64 = 0
         var isComplete = false
         /// Whether the file was open for writing since: its length is that of its content file.
-        var isWritten = false
+        var isWritten = false { didSet { if isWritten { knownSizes = nil } } }
         var descriptor: OwnedDescriptor?
         var backing: Int32?
 
         /// Whether reading may need content from the remote.
         var mayBeFetched: Bool { !isComplete && !isWritten && size > 0 }
+
+        /// `size`, where the kernel may know a smaller one.
+        var sizeToTell: Int64? { knownSizes.flatMap { $0.lowerBound < size ? size : nil } }
+
+        /// Whether the kernel may know a larger size than `size`.
+        var isShorterThanKnown: Bool { knownSizes.map { $0.upperBound > size } ?? false }
+
+        /// The kernel has been told of a file that is longer.
+        mutating func forgetSmallerSizes() {
+            knownSizes = isShorterThanKnown ? knownSizes.map { size...$0.upperBound } : nil
+        }
+
+        /// The kernel has been told of a file that is shorter.
+        mutating func forgetLargerSizes() {
+            knownSizes = sizeToTell == nil ? nil : knownSizes.map { $0.lowerBound...size }
+        }
     }
 
     fileprivate init(number: InodeNumber, owner: OpenFiles, content: HandleTable.OpenContent = .init()) {

@@ -343,6 +343,7 @@ extension Volume {
                 try use(file)
                 try decide(file.number, isWriting: isWriting, state: &state, registry: registry)
                 file.isUsed = state.isComplete || state.isWritten
+                state.knownSizes = file.isUsed ? nil : state.size...state.size
             }
             if isWriting {
                 file.isUsed = true

@@ -15,15 +15,15 @@ package struct ReadGrant: Sendable {
 }
 
 extension Volume {
-    /// The size of an open file that no process has read from, for ``read(_:at:count:isProvided:unreadSize:)``; nil for other
-    /// files.
+    /// The largest size that the kernel may know of an open file that no process has read from, for
+    /// ``read(_:at:count:isProvided:unreadSize:)``; nil for other files.
     ///
     /// - Parameter end: of the range that is requested.
     package func unreadSize(of node: UInt64, readingTo end: Int64) -> Int64? {
         guard let file = files.file(InodeNumber(node)), !file.isUsed else { return nil }
         return file.withState { (state: inout OpenFile.State) -> Int64? in
             state.requestedEnd = max(state.requestedEnd, end)
-            return state.isDecided ? state.size : nil
+            return state.knownSizes?.upperBound
         }
     }
 
@@ -32,8 +32,9 @@ extension Volume {
     /// - Parameters:
     ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
     ///   - unreadSize: ``unreadSize(of:readingTo:)`` when the request came.
-    /// - Throws: ESTALE where the first read takes a shorter version that ends in the range. The kernel still has the old size, and would
-    ///   fill the file with zeros. It asks again after the error, and takes the new size from that answer.
+    /// - Throws: ESTALE where the first read took a shorter version that ends in the range, once, and for each request that came before.
+    ///   The kernel still has the old size, and would fill the file with zeros. It asks again after the error, and takes the new size
+    ///   from that answer.
     package func read(
         _ node: UInt64, at offset: Int64, count: Int, isProvided: Bool, unreadSize: Int64? = nil
     ) throws(VolumeError) -> ReadGrant {
@@ -45,7 +46,6 @@ extension Volume {
                 state.size = try known { try descriptor.use { try $0.lengths().size } }
             }
             let range: Range<Int64>
-            let isFirst = !file.isUsed
             if file.isUsed {
                 range = Self.range(at: offset, count: count, in: state)
                 if !range.isEmpty, !state.isComplete, !isProvided {
@@ -54,15 +54,18 @@ extension Volume {
             } else {
                 range = try beginReading(file, at: offset, count: count, isProvided: isProvided, state: &state)
             }
-            if let unreadSize, state.size < unreadSize, range.upperBound - range.lowerBound < count {
+            let isShorter = state.isShorterThanKnown || unreadSize.map { $0 > state.size } ?? false
+            if isShorter, range.upperBound - range.lowerBound < count {
+                state.forgetLargerSizes()
                 throw .refused(.staleNFSFileHandle)
             }
             guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
-            let isLonger = isFirst && unreadSize.map { $0 < state.size } ?? false
+            let newSize = state.sizeToTell
+            if newSize != nil { state.forgetSmallerSizes() }
             let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
                 descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound),
-                newSize: isLonger ? state.size : nil, requestedEnd: max(state.requestedEnd, unreadSize ?? 0))
+                newSize: newSize, requestedEnd: max(state.requestedEnd, unreadSize ?? 0))
         }
     }
 

@@ -27,6 +27,7 @@ extension Volume {
                 state.size = inode.size
                 state.isComplete = state.isComplete || (file.isUsed && inode.content == .materialized)
                 state.isWritten = state.isWritten || inode.contentStamp != nil
+                state.knownSizes = file.isUsed || state.isWritten ? nil : inode.size...inode.size
             }
         }
         return closing.map { UInt64(bitPattern: $0.rawValue) }
