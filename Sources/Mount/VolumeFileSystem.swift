@@ -137,9 +137,11 @@ final class VolumeFileSystem: FileSystem {
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.read(
                 node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)
-        } succeed: { reply, grant in
-            if let size = grant.newSize, let descriptor = grant.descriptor {
-                reply.tellSize(of: node, size, readingTo: grant.requestedEnd, in: descriptor)
+        } succeed: { [volume] reply, grant in
+            if grant.isLonger {
+                volume.tellSize(of: node.rawValue) { size, end, content in
+                    reply.tellSize(of: node, size, readingTo: end, in: content)
+                }
             }
             if let descriptor = grant.descriptor, grant.count > 0 {
                 reply.succeed(from: descriptor, at: grant.offset, count: grant.count)

@@ -57,6 +57,11 @@ final class OpenFile: @unchecked Sendable {
         /// Whether the kernel may know a larger size than `size`.
         var isShorterThanKnown: Bool { knownSizes.map { $0.upperBound > size } ?? false }
 
+        /// The kernel gets a size with the attributes of the file.
+        mutating func noteAnswer(_ size: Int64) {
+            knownSizes = knownSizes.map { min($0.lowerBound, size)...max($0.upperBound, size) }
+        }
+
         /// The kernel has been told of a file that is longer.
         mutating func forgetSmallerSizes() {
             knownSizes = isShorterThanKnown ? knownSizes.map { size...$0.upperBound } : nil

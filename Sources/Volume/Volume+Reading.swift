@@ -8,10 +8,8 @@ package struct ReadGrant: Sendable {
     package var descriptor: OwnedDescriptor?
     package var offset: Int64
     package var count: Int
-    /// The size of the file where the kernel may know a smaller one.
-    package var newSize: Int64?
-    /// Behind the size that the kernel knows then, and behind all that it has requested.
-    package var requestedEnd: Int64 = 0
+    /// Whether the kernel may know a smaller size of the file: ``Volume/tellSize(of:_:)`` comes before the answer.
+    package var isLonger = false
 }
 
 extension Volume {
@@ -45,6 +43,9 @@ extension Volume {
                 let descriptor = try openDescriptor(&state, of: number)
                 state.size = try known { try descriptor.use { try $0.lengths().size } }
             }
+            if state.knownSizes != nil {
+                state.requestedEnd = max(state.requestedEnd, offset.saturatingAdd(Int64(count)))
+            }
             let range: Range<Int64>
             if file.isUsed {
                 range = Self.range(at: offset, count: count, in: state)
@@ -60,12 +61,30 @@ extension Volume {
                 throw .refused(.staleNFSFileHandle)
             }
             guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
-            let newSize = state.sizeToTell
-            if newSize != nil { state.forgetSmallerSizes() }
             let descriptor = try openDescriptor(&state, of: number)
             return ReadGrant(
                 descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound),
-                newSize: newSize, requestedEnd: max(state.requestedEnd, unreadSize ?? 0))
+                isLonger: state.sizeToTell != nil)
+        }
+    }
+
+    /// Calls `tell` with the size of a file of which the kernel may know a smaller one, unless another request has done so.
+    ///
+    /// The kernel is told by storing the last byte, and that waits for a request of the byte's page. The kernel requests no page beyond the
+    /// sizes that it knows, and learns no other size before `tell` has returned: the attributes of the file are not answered meanwhile.
+    ///
+    /// - Parameter tell: gets the size, the end of all that the kernel may have requested, and the content file. It must not call the
+    ///   volume, and must not wait for a request.
+    package func tellSize(
+        of node: UInt64, _ tell: (_ size: Int64, _ end: Int64, _ content: OwnedDescriptor) -> Void
+    ) {
+        guard let file = files.file(InodeNumber(node)), file.isUsed else { return }
+        file.withState { state in
+            guard let size = state.sizeToTell, let known = state.knownSizes, let content = state.descriptor else {
+                return
+            }
+            tell(size, max(state.requestedEnd, known.upperBound), content)
+            state.forgetSmallerSizes()
         }
     }
 

@@ -191,9 +191,16 @@ extension Volume {
     /// Reports a change that was not made by a system call.
     package func noteChange(_ effects: ReplicaEffects) { observer.volumeDidChange(effects) }
 
-    /// The attributes of an inode, also while it is being written. The marked row says whether it is: a separate
-    /// check would let a caller see the old attributes of a file that was closed in between.
+    /// The attributes of an inode for the kernel, also while it is being written.
     func attributes(for inode: InodeRecord) -> Attributes {
+        let attributes = shownAttributes(of: inode)
+        if inode.kind == .file { files.file(inode.number)?.withState { $0.noteAnswer(attributes.size) } }
+        return attributes
+    }
+
+    /// The marked row says whether a file is being written: a separate check would let a caller see the old attributes of a file that was
+    /// closed in between.
+    private func shownAttributes(of inode: InodeRecord) -> Attributes {
         guard inode.kind == .file,
             inode.contentStamp != nil || inode.hasUnusualAllocation || inode.content == .partial,
             let content = try? replica.contentStatus(of: inode.number)

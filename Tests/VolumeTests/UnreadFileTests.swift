@@ -1,12 +1,20 @@
 import FileProvider
+import Foundation
 import Replica
 import ReplicaTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 import Volume
 
 /// Open files that no process has read from, and what the kernel knows of their sizes.
 @Suite struct UnreadFileTests {
+    private final class Counter: Sendable {
+        private let value = Atomic(0)
+        var count: Int { value.load(ordering: .relaxed) }
+        func increment() { value.add(1, ordering: .relaxed) }
+    }
+
     private let fixture: ReplicaFixture
     private let replica: Replica
     private let volume: Volume
@@ -58,7 +66,7 @@ import Volume
             #expect(errno { try read(node, count: 4096, unreadSize: first) } == .staleNFSFileHandle)
             #expect(try read(node).count == Int(size))
         } else {
-            #expect(try read(node, unreadSize: second).newSize == size)
+            #expect(try read(node, unreadSize: second).isLonger)
         }
     }
 
@@ -72,5 +80,69 @@ import Volume
         #expect(volume.unreadSize(of: node, readingTo: 131_072) == nil)
         #expect(errno { try read(node) } == .staleNFSFileHandle)
         #expect(try read(node).count == 50_000)
+    }
+
+    /// What the kernel is told: the size, and behind all that it may have requested.
+    private func told(_ node: UInt64) -> [Int64] {
+        var told: [Int64] = []
+        volume.tellSize(of: node) { size, end, _ in told = [size, end] }
+        return told
+    }
+
+    @Test("OPEN-1: the kernel is told no size by a page that it may request because it has the attributes")
+    func askedForAttributes() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        try await change(to: 300_000)
+        try await replica.fill(number(node))
+        #expect(try volume.attributes(of: node).size == 300_000)
+        #expect(try read(node, unreadSize: volume.unreadSize(of: node, readingTo: 131_072)).isLonger)
+        #expect(told(node) == [300_000, 300_000])
+        #expect(told(node) == [])
+    }
+
+    @Test("OPEN-1: nor by one that is requested after the first read and before the kernel is told")
+    func requestedMeanwhile() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        try await change(to: 300_000)
+        try await replica.fill(number(node))
+        #expect(try read(node, unreadSize: volume.unreadSize(of: node, readingTo: 131_072)).isLonger)
+        #expect(try read(node, at: 262_144).isLonger)
+        #expect(told(node) == [300_000, 393_216])
+    }
+
+    @Test("OPEN-1: the attributes of a file are not answered while the kernel is told its size")
+    func attributesMeanwhile() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        try await change(to: 300_000)
+        try await replica.fill(number(node))
+        #expect(try read(node, unreadSize: volume.unreadSize(of: node, readingTo: 131_072)).isLonger)
+        let answers = Counter()
+        var asking: Task<Void, Never>?
+        volume.tellSize(of: node) { _, _, _ in
+            asking = Task.detached { [volume] in
+                _ = try? volume.attributes(of: node)
+                answers.increment()
+            }
+            Thread.sleep(forTimeInterval: 0.05)
+            #expect(answers.count == 0)
+        }
+        await asking?.value
+        #expect(answers.count == 1)
+    }
+
+    @Test("OPEN-1: a file that a process has opened for writing tells no size: the kernel may have made it longer")
+    func writtenMeanwhile() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        try await change(to: 300_000)
+        try await replica.fill(number(node))
+        #expect(try read(node, unreadSize: volume.unreadSize(of: node, readingTo: 131_072)).isLonger)
+        _ = try volume.open(
+            node, for: OpenIntent(isWriting: true, isTruncating: false), caller: caller, registry: nil)
+        defer { volume.close(node, wasWriting: true, registry: nil) }
+        #expect(told(node) == [])
     }
 }

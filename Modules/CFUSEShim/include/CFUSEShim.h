@@ -308,9 +308,9 @@ int fuseshim_notify_entry(int device, uint64_t parent, const char *name, size_t 
 int fuseshim_notify_delete(int device, uint64_t parent, uint64_t child, const char *name, size_t name_length);
 /* A negative offset means the attributes only, length 0 everything from the offset on. */
 int fuseshim_notify_node(int device, uint64_t node, int64_t offset, int64_t length);
-/* A file is longer than the kernel knows. `end` is behind the size that the kernel knows and behind all that was requested: the kernel would
- * block this until a request of the last page is answered. Where both are on one page, the kernel is only told that it does not know the
- * size. `content` is the file's content, as far as it is here. */
+/* A file is longer than the kernel knows. `end` is behind all sizes that the kernel may know and behind all that was requested: the kernel
+ * would block this until a request of the last page is answered. Where both are on one page, the kernel is only told that it does not know
+ * the size. `content` is the file's content, as far as it is here. */
 int fuseshim_notify_longer(int device, uint64_t node, int64_t size, int64_t end, int content);
 
 /* ---- Events ---- */

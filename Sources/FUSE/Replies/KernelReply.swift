@@ -43,7 +43,7 @@ package struct KernelReply<Answer>: ~Copyable, Reply, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - size: of the file.
-    ///   - end: of all that may be requested of the file.
+    ///   - end: of all that the kernel may have requested of the file, until this returns.
     ///   - content: has the file's bytes, as far as they are here.
     package func tellSize(of node: NodeID, _ size: Int64, readingTo end: Int64, in content: OwnedDescriptor) {
         defer { withExtendedLifetime(content) {} }
