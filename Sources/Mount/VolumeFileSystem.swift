@@ -14,9 +14,11 @@ final class VolumeFileSystem: FileSystem {
     let requests: ParkedRequests
     let passthrough: Passthrough
     let closedFiles: ClosedFiles
+    private let notifications: Notifications
 
-    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough) {
+    init(volume: Volume, provisioning: any Provisioning, passthrough: Passthrough, notifications: Notifications) {
         self.volume = volume
+        self.notifications = notifications
         self.passthrough = passthrough
         closedFiles = ClosedFiles(volume: volume, passthrough: passthrough)
         requests = ParkedRequests(provisioning: provisioning)
@@ -117,6 +119,8 @@ final class VolumeFileSystem: FileSystem {
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
         } succeed: { [self] reply, grant in
+            // The file has changed, and the kernel would believe the size that it has.
+            if notifications.isInvalidating(node) { reply.expireAttributes(of: node) }
             let isOpen = reply.succeed(
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
             if !isOpen { undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request) }
@@ -133,7 +137,9 @@ final class VolumeFileSystem: FileSystem {
     func read(
         _ request: Request, node: NodeID, handle: FileHandle, offset: Int64, count: Int, reply: consuming ReadReply
     ) {
-        let unreadSize = volume.unreadSize(of: node.rawValue, readingTo: offset.saturatingAdd(Int64(count)))
+        let unreadSize = volume.unreadSize(of: node.rawValue, readingTo: offset.saturatingAdd(Int64(count))) {
+            notifications.isInvalidating(node)
+        }
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
             try volume.read(
                 node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)

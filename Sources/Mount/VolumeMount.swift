@@ -14,7 +14,8 @@ package final class VolumeMount: Sendable {
     package init(session: Session, volume: Volume, provisioning: any Provisioning) {
         self.session = session
         fileSystem = VolumeFileSystem(
-            volume: volume, provisioning: provisioning, passthrough: Passthrough(session: session))
+            volume: volume, provisioning: provisioning, passthrough: Passthrough(session: session),
+            notifications: session.notifications)
     }
 
     /// Makes the session of a mount. It exists before the volume, so that the sync engine can send invalidations to it.

@@ -16,10 +16,16 @@ extension Volume {
     /// The largest size that the kernel may know of an open file that no process has read from, for
     /// ``read(_:at:count:isProvided:unreadSize:)``; nil for other files.
     ///
-    /// - Parameter end: of the range that is requested.
-    package func unreadSize(of node: UInt64, readingTo end: Int64) -> Int64? {
+    /// - Parameters:
+    ///   - end: of the range that is requested.
+    ///   - isInvalidating: whether the kernel has not been told of the last change of the file; called for the first request. The file may
+    ///     have been opened after the change, and the kernel knows the size of an earlier version then.
+    package func unreadSize(
+        of node: UInt64, readingTo end: Int64, isInvalidating: () -> Bool = { false }
+    ) -> Int64? {
         guard let file = files.file(InodeNumber(node)), !file.isUsed else { return nil }
         return file.withState { (state: inout OpenFile.State) -> Int64? in
+            if state.knownSizes != nil, state.requestedEnd == 0, isInvalidating() { state.knownSizes = 0...Int64.max }
             state.requestedEnd = max(state.requestedEnd, end)
             return state.knownSizes?.upperBound
         }
@@ -29,7 +35,7 @@ extension Volume {
     ///
     /// - Parameters:
     ///   - isProvided: whether the range that an earlier attempt needed has been fetched.
-    ///   - unreadSize: ``unreadSize(of:readingTo:)`` when the request came.
+    ///   - unreadSize: ``unreadSize(of:readingTo:isInvalidating:)`` when the request came.
     /// - Throws: ESTALE where the first read took a shorter version that ends in the range, once, and for each request that came before.
     ///   The kernel still has the old size, and would fill the file with zeros. It asks again after the error, and takes the new size
     ///   from that answer.

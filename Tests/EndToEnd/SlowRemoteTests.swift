@@ -90,6 +90,31 @@ extension RealMount {
             }
         }
 
+        @Test("OPEN-1: a file that has grown is read to its end while the kernel waits for bytes of another one")
+        func grownBehindASlowFile() async throws {
+            try await ProvidedMount.run { tree in
+                // Each has a directory of its own, so that none is fetched ahead.
+                tree.addDirectory("a", identifier: "a")
+                tree.addFile("slow", in: "a", content: .pattern(size: 30_000, seed: 4), identifier: "slow")
+                tree.addDirectory("b", identifier: "b")
+                tree.addFile("grown", in: "b", content: .pattern(size: 30_000, seed: 5), identifier: "grown")
+            } _: { mount async throws in
+                let sizes = try await Command.run("stat", "-c", "%s", mount["a/slow"], mount["b/grown"])
+                #expect(sizes.output == "30000\n30000\n")
+                let gate = mount.provider.faults.hold(.fetch, of: "slow")
+                let reader = try await BackgroundProgram("cat", mount["a/slow"])
+                defer { reader.kill() }
+                #expect(await mount.provider.log.waits(.fetch, "slow"))
+                // The kernel does not end this invalidation before it has the bytes, and the next one waits for that.
+                mount.provider.change { $0.write(.pattern(size: 40_000, seed: 6), to: "slow") }
+                #expect(await eventually { (try? mount.host.item(for: "slow").documentSize) == 40_000 })
+                mount.provider.change { $0.write(.pattern(size: 300_000, seed: 7), to: "grown") }
+                #expect(await eventually { (try? mount.host.item(for: "grown").documentSize) == 300_000 })
+                #expect(try await Command.shell("cat \"$1\" | wc -c", mount["b/grown"]).line == "300000")
+                gate.open()
+            }
+        }
+
         @Test("a reader gets bytes as they arrive") func streams() async throws {
             try await ProvidedMount.run(options: .with(\.chunkSize, 64 << 10)) { tree in
                 tree.addFile("file", content: .pattern(size: 4 << 20, seed: 3), identifier: "file")

@@ -171,6 +171,25 @@ struct NotificationsTests {
         #expect(session.notifications.pendingCount == 3)
     }
 
+    @Test("OPEN-1: the nodes are known whose contents are still to be invalidated") func unsentInvalidations()
+        async throws
+    {
+        let session = try Session(options: SessionOptions(source: "x", subtype: "test"))
+        let notifications = session.notifications
+        for _ in 0..<3 { notifications.invalidateContents(NodeID(2)) }
+        notifications.invalidateAttributes(NodeID(3))
+        #expect(notifications.isInvalidating(NodeID(2)))
+        #expect(!notifications.isInvalidating(NodeID(3)))
+
+        try await Mounted.run { mount async throws in
+            let (node, notifications) = (mount.fileSystem.add("file", .bytes([])), mount.session.notifications)
+            for _ in 0..<3 { notifications.invalidateContents(node) }
+            notifications.invalidateContents(node, range: 0..<4096)
+            await notifications.drain()
+            #expect(!notifications.isInvalidating(node))
+        }
+    }
+
     @Test(.timeLimit(.minutes(1))) func drainEndsWithTheSession() async throws {
         try await Mounted.run { mount async throws in
             try mount.session.unmount()

@@ -112,6 +112,31 @@ import Volume
         #expect(told(node) == [300_000, 393_216])
     }
 
+    @Test(
+        "OPEN-1: where the kernel may have the size of an earlier version, it asks for the size, and reads the end again"
+    )
+    func openedBeforeTheInvalidation() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        try await replica.fill(number(node))
+        let size = volume.unreadSize(of: node, readingTo: 131_072) { true }
+        #expect(size == Int64.max)
+        #expect(errno { try read(node, unreadSize: size) } == .staleNFSFileHandle)
+        let again = try read(node)
+        #expect(again.count == 100_000)
+        #expect(again.isLonger)
+        #expect(told(node) == [100_000, 131_072])
+        #expect(try !read(node).isLonger)
+    }
+
+    @Test("OPEN-1: a change after the first request came does not put the size of the open in doubt")
+    func invalidatedAfterTheFirstRequest() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        #expect(volume.unreadSize(of: node, readingTo: 4096) { false } == 100_000)
+        #expect(volume.unreadSize(of: node, readingTo: 8192) { true } == 100_000)
+    }
+
     @Test("OPEN-1: the attributes of a file are not answered while the kernel is told its size")
     func attributesMeanwhile() async throws {
         let node = try await open()

@@ -37,7 +37,28 @@ package final class Notifications: Sendable {
         var isRunning = false
     }
 
+    /// How many invalidations of each node's contents the kernel has not carried out.
+    private final class UnsentInvalidations: Sendable {
+        private let counts = Mutex<[NodeID: Int]>([:])
+
+        func contains(_ node: NodeID) -> Bool { counts.withLock { $0[node] != nil } }
+
+        func add(_ notification: Notification) {
+            guard case .contents(let node, _, _) = notification else { return }
+            counts.withLock { $0[node, default: 0] += 1 }
+        }
+
+        func remove(_ notification: Notification) {
+            guard case .contents(let node, _, _) = notification else { return }
+            counts.withLock { counts in
+                let count = counts[node, default: 0] - 1
+                counts[node] = count > 0 ? count : nil
+            }
+        }
+    }
+
     private let thread = MessageThread<Notification>(name: "fuse-notify")
+    private let unsent = UnsentInvalidations()
     private let repetitions = Mutex(Repetitions())
 
     /// An expiry has been sent for the last time after twice this.
@@ -86,6 +107,10 @@ package final class Notifications: Sendable {
         post(.attributes(node))
     }
 
+    /// Whether the kernel may still have attributes or pages of a node that ``invalidateContents(_:range:)`` drops. That may take long:
+    /// the kernel blocks the queue while it waits for the answer to a READ of another node.
+    package func isInvalidating(_ node: NodeID) -> Bool { unsent.contains(node) }
+
     /// The number of queued notifications, without the one that is being sent.
     package var pendingCount: Int { thread.count }
 
@@ -102,7 +127,10 @@ package final class Notifications: Sendable {
     func start(over connection: Connection) {
         let device = fuseshim_session_descriptor(connection.shim)
         // A failure is no reason to send nothing.
-        thread.start(preparing: { _ = fuseshim_keep_only(device) }) { Self.send($0, to: device) }
+        thread.start(preparing: { _ = fuseshim_keep_only(device) }) { [unsent] notification in
+            Self.send(notification, to: device)
+            unsent.remove(notification)
+        }
     }
 
     func finish() {
@@ -128,7 +156,14 @@ package final class Notifications: Sendable {
     }
 
     private func post(_ notification: Notification) {
-        thread.send(notification) { $0 == notification }
+        // Before the thread may have sent it.
+        unsent.add(notification)
+        var isRepeated = false
+        let isAccepted = thread.send(notification) { last in
+            isRepeated = last == notification
+            return isRepeated
+        }
+        if isRepeated || !isAccepted { unsent.remove(notification) }
     }
 
     private static func send(_ notification: Notification, to device: Int32) {

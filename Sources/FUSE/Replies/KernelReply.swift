@@ -51,6 +51,13 @@ package struct KernelReply<Answer>: ~Copyable, Reply, @unchecked Sendable {
         _ = fuseshim_notify_longer(device, node.rawValue, size, end, content.descriptor.rawValue)
     }
 
+    /// Has the kernel ask for a node's attributes at their next use, before it gets this answer. What is queued in ``Notifications`` may
+    /// come later. The cached pages stay, so that the kernel waits for no request.
+    package func expireAttributes(of node: NodeID) {
+        let device = fuseshim_session_descriptor(connection.takeUnretainedValue().shim)
+        _ = fuseshim_notify_node(device, node.rawValue, -1, 0)
+    }
+
     /// Answers with an error. A number outside the range that the kernel accepts becomes EIO.
     package consuming func fail(_ error: Errno) {
         let number = (1..<512).contains(error.rawValue) ? error.rawValue : Errno.ioError.rawValue
