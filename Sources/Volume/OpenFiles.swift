@@ -21,6 +21,8 @@ final class OpenFile: @unchecked Sendable {
     // Unchecked: `state` is only accessed under `lock`, a pthread mutex because concurrent readers of a file contend for it.
     private let lock = NSLock()
     private var state: State
+    /// Held while the kernel gets a size. Readers do not take it: the kernel may wait for them.
+    private let telling = NSLock()
     let number: InodeNumber
     // The owner outlives the file: only the volume, which retains it, uses either.
     private unowned let owner: OpenFiles
@@ -80,6 +82,21 @@ final class OpenFile: @unchecked Sendable {
         state = State(
             isDecided: content.isDecided, isComplete: content.isComplete, isWritten: content.isWritten,
             backing: content.backing)
+    }
+
+    /// The kernel is about to get a size with the attributes of the file.
+    func noteAnswer(_ size: Int64) {
+        telling.withLock { withState { $0.noteAnswer(size) } }
+    }
+
+    /// Calls `tell` with the state of a file of which the kernel may know a smaller size. The kernel learns no other size meanwhile.
+    func tellSize(_ tell: (State) -> Void) {
+        telling.withLock {
+            let state = withState { $0 }
+            guard state.sizeToTell != nil else { return }
+            tell(state)
+            withState { $0.forgetSmallerSizes() }
+        }
     }
 
     /// Runs `body` with exclusive access to the state, and stores in the table what it changed.

@@ -79,18 +79,15 @@ extension Volume {
     /// The kernel is told by storing the last byte, and that waits for a request of the byte's page. The kernel requests no page beyond the
     /// sizes that it knows, and learns no other size before `tell` has returned: the attributes of the file are not answered meanwhile.
     ///
-    /// - Parameter tell: gets the size, the end of all that the kernel may have requested, and the content file. It must not call the
-    ///   volume, and must not wait for a request.
+    /// - Parameter tell: gets the size, the end of all that the kernel may have requested, and the content file. It must not ask for
+    ///   attributes.
     package func tellSize(
         of node: UInt64, _ tell: (_ size: Int64, _ end: Int64, _ content: OwnedDescriptor) -> Void
     ) {
         guard let file = files.file(InodeNumber(node)), file.isUsed else { return }
-        file.withState { state in
-            guard let size = state.sizeToTell, let known = state.knownSizes, let content = state.descriptor else {
-                return
-            }
-            tell(size, max(state.requestedEnd, known.upperBound), content)
-            state.forgetSmallerSizes()
+        file.tellSize { state in
+            guard let known = state.knownSizes, let content = state.descriptor else { return }
+            tell(state.size, max(state.requestedEnd, known.upperBound), content)
         }
     }
 
@@ -134,7 +131,7 @@ extension Volume {
     ) throws(VolumeError) -> Int64 {
         let inode = try inode(node)
         guard inode.kind == .file else { throw .refused(.invalidArgument) }
-        let size = attributes(for: inode).size
+        let size = shownAttributes(of: inode).size
         guard offset >= 0, offset < size else { throw .refused(.noSuchAddressOrDevice) }
         if inode.content == .materialized, !mayHaveUnwrittenPages(inode.number) {
             let found = try known {

@@ -194,13 +194,13 @@ extension Volume {
     /// The attributes of an inode for the kernel, also while it is being written.
     func attributes(for inode: InodeRecord) -> Attributes {
         let attributes = shownAttributes(of: inode)
-        if inode.kind == .file { files.file(inode.number)?.withState { $0.noteAnswer(attributes.size) } }
+        if inode.kind == .file { files.file(inode.number)?.noteAnswer(attributes.size) }
         return attributes
     }
 
     /// The marked row says whether a file is being written: a separate check would let a caller see the old attributes of a file that was
     /// closed in between.
-    private func shownAttributes(of inode: InodeRecord) -> Attributes {
+    func shownAttributes(of inode: InodeRecord) -> Attributes {
         guard inode.kind == .file,
             inode.contentStamp != nil || inode.hasUnusualAllocation || inode.content == .partial,
             let content = try? replica.contentStatus(of: inode.number)

@@ -153,6 +153,8 @@ import Volume
             }
             Thread.sleep(forTimeInterval: 0.05)
             #expect(answers.count == 0)
+            // A reader goes on: the kernel may wait for it.
+            #expect((try? read(node, at: 4096))?.count == 131_072)
         }
         await asking?.value
         #expect(answers.count == 1)
