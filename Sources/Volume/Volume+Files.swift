@@ -55,11 +55,13 @@ extension Volume {
         knownSize: Int64? = nil, isPermitted: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
-        if intent.isReading { try checkReadable(number) }
+        // Before anything is changed. Otherwise it is asked for with the inode.
+        let isChanging = intent.isWriting || intent.isTruncating
+        if intent.isReading, isChanging { try checkReadable(number) }
         // Counted before the row is marked, so that the content is not evicted in between.
         let file = files.retain(number, forWriting: intent.isWriting, request: request)
         do throws(VolumeError) {
-            if intent.isWriting || intent.isTruncating { try verifyBeforeWriting(file) }
+            if isChanging { try verifyBeforeWriting(file) }
             // Only what truncates must not be done twice.
             if intent.isWriting {
                 try change(
@@ -75,7 +77,8 @@ extension Volume {
             }
             if intent.isTruncating { contentWasReplaced(number) }
             let grant = try decide(
-                file, isWriting: intent.isWriting, registry: intent.allowsPassthrough ? registry : nil)
+                file, isWriting: intent.isWriting, checksReading: intent.isReading && !isChanging,
+                registry: intent.allowsPassthrough ? registry : nil)
             // Through a mapping a process learns of a refusal by a signal, which ends it.
             if intent.isReading, !isPermitted, file.withState({ $0.mayBeFetched }) {
                 throw .needs(.permission(toRead: number))
@@ -335,15 +338,18 @@ extension Volume {
     }
 
     private func decide(
-        _ file: OpenFile, isWriting: Bool, registry: (any PassthroughRegistry)?
+        _ file: OpenFile, isWriting: Bool, checksReading: Bool, registry: (any PassthroughRegistry)?
     ) throws(VolumeError) -> OpenGrant {
         try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> OpenGrant in
             if !state.isDecided {
                 // Marked before the version is read, so that it does not change in between.
                 try use(file)
-                try decide(file.number, isWriting: isWriting, state: &state, registry: registry)
+                try decide(
+                    file.number, isWriting: isWriting, checksReading: checksReading, state: &state, registry: registry)
                 file.isUsed = state.isComplete || state.isWritten
                 state.knownSizes = file.isUsed ? nil : state.size...state.size
+            } else if checksReading {
+                try checkReadable(file.number)
             }
             if isWriting {
                 file.isUsed = true
@@ -355,11 +361,14 @@ extension Volume {
     }
 
     private func decide(
-        _ number: InodeNumber, isWriting: Bool, state: inout OpenFile.State, registry: (any PassthroughRegistry)?
+        _ number: InodeNumber, isWriting: Bool, checksReading: Bool, state: inout OpenFile.State,
+        registry: (any PassthroughRegistry)?
     ) throws(VolumeError) {
-        guard var inode = try known({ try replica.database.inode(number) }) else {
+        guard let found = try known({ try replica.database.inodeToRead(number) }) else {
             throw .refused(.staleNFSFileHandle)
         }
+        if checksReading, !found.isAllowed { throw .refused(.permissionDenied) }
+        var inode = found.inode
         guard inode.kind == .file else {
             throw .refused(inode.kind == .directory ? .isDirectory : .tooManySymbolicLinkLevels)
         }

@@ -37,6 +37,22 @@ extension ReplicaDatabase {
         }
     }
 
+    /// An inode that is to be opened, and whether what the remote allows includes reading it.
+    package func inodeToRead(_ number: InodeNumber) throws -> (inode: InodeRecord, isAllowed: Bool)? {
+        if let file = newFiles.inode(number) { return (file, true) }
+        return try queryWithoutNewFiles { db in
+            try db.one(Self.inodeToRead, [number.rawValue]) { row in
+                (inode: try Rows.inode(row), isAllowed: row[Rows.inodeColumnCount] as Bool)
+            }
+        }
+    }
+
+    private static let inodeToRead = """
+        SELECT \(Rows.inodeColumns), COALESCE((
+            SELECT item.capabilities & \(capability: .allowsReading) FROM item WHERE item.inode = inode.number LIMIT 1), 1)
+        FROM inode WHERE inode.number = ?
+        """
+
     /// Runs a single query that has nothing to do with new files, unless the inode is one.
     private func query<Value>(about number: InodeNumber, _ body: (Database) throws -> Value) throws -> Value {
         try newFiles.inode(number) == nil ? queryWithoutNewFiles(body) : query(body)
