@@ -26,8 +26,8 @@ package final class CallContext: Sendable {
     /// Whether a process waits for the call; may change during the call.
     package var isUrgent: Bool { urgency() }
 
-    /// The call waits for a connection, for what another call does, or for a server that stores a large upload; meanwhile it is not
-    /// expected to make progress.
+    /// The call waits for a connection, for what another call does, or for a server that stores a large upload, or copies, moves or
+    /// deletes much; meanwhile it is not expected to make progress.
     package func beginWaiting() { wait(true) }
 
     package func endWaiting() { wait(false) }

@@ -95,6 +95,60 @@ import TestSupport
         #expect(seen == [true, false])
     }
 
+    private enum Event: Equatable {
+        case begins, answered, ends
+    }
+
+    private final class Events: Sendable {
+        let all = Mutex<[Event]>([])
+        func note(_ event: Event) { all.withLock { $0.append(event) } }
+    }
+
+    @Test("HTTP-1: a server may move much before it responds, and the call is not watched until the response has ended")
+    func movingIsNoStall() async throws {
+        let events = Events()
+        let context = CallContext(
+            isUrgent: { true }, wait: { events.note($0 ? .begins : .ends) }, answered: { events.note(.answered) })
+        try await withServer({ _, configuration in
+            configuration.stallTimeout = .seconds(1)
+            configuration.longTimeout = .seconds(6)
+        }) { server, transport in
+            // The first thinks, the second responds at once, and ends its response later. The last takes too long.
+            for page in ["think?seconds=3", "stall?seconds=3", "think?seconds=60"] {
+                var request = HTTPRequest("MOVE", try server.at("/" + page))
+                request.isLong = true
+                let move = request
+                let error = await CallContext.$current.withValue(context) {
+                    await failureCode { _ = try await transport.send(move) }
+                }
+                let expected: FileProviderError.Code? = page.hasSuffix("60") ? .timedOut : nil
+                #expect(error == expected)
+            }
+        }
+        let seen = events.all.withLock { $0 }
+        #expect(seen == [.begins, .answered, .ends, .begins, .answered, .ends, .begins, .ends])
+    }
+
+    @Test("HTTP-1: a connection on which nothing moves is probed, so that it breaks when the server's host is gone")
+    func keepsAlive() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/think?seconds=5")
+            async let status = transport.send(HTTPRequest("GET", url)).status
+            // Fields of proc_net_tcp: the remote address, and 02 for the timer of the probes.
+            let remote = ":" + String(server.base.port, radix: 16, uppercase: true)
+            let isProbed = try await eventually {
+                let connections = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n")
+                return connections.contains { line in
+                    let fields = line.split(separator: " ")
+                    return fields.count > 5 && fields[2].hasSuffix(remote) && fields[5].hasPrefix("02:")
+                }
+            }
+            #expect(isProbed)
+            let code = try await status
+            #expect(code == 200)
+        }
+    }
+
     @Test func anEarlyRefusalIsRead() async throws {
         try await withServer { server, transport in
             try await withSource(1_000_000) { source in

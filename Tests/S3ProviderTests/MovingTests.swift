@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderPaths
 import FileProviderTesting
 import HTTPTransport
+import Synchronization
 import TestSupport
 import Testing
 
@@ -353,6 +354,28 @@ import Testing
             }
             let left = names.indices.filter { $0 % 2 == 1 }.map { names[$0] }
             #expect(try await Set(keys(bucket)) == Set(left + ["a/"]))
+        }
+    }
+
+    private final class Waits: Sendable {
+        private let begun = Mutex(0)
+        var count: Int { begun.withLock { $0 } }
+        func note(_ isWaiting: Bool) { begun.withLock { $0 += isWaiting ? 1 : 0 } }
+    }
+
+    @Test("HTTP-1: a call is not watched while the server copies an object")
+    func largeCopies() async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            try await store.put("content", to: "top/file")
+            let (client, waits) = (remote.client, Waits())
+            let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
+            let tag = try await CallContext.$current.withValue(context) {
+                try await client.sendLong {
+                    client.request("PUT", "top/copy", fields: ["x-amz-copy-source": client.copySource("top/file")])
+                }
+            }
+            #expect(tag != nil)
+            #expect(waits.count == 1)
         }
     }
 

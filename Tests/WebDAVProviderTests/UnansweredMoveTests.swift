@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -171,6 +172,40 @@ struct UnansweredMoveTests {
             #expect(try await next.fetch(next.find("file").itemIdentifier).bytes == [3])
             #expect(try await server.state().paths == ["/", "/file"])
             await next.provider.invalidate()
+        }
+    }
+
+    private final class Waits: Sendable {
+        private let count = Mutex((begun: 0, open: 0))
+        var begun: Int { count.withLock { $0.begun } }
+        var open: Int { count.withLock { $0.open } }
+
+        func note(_ isWaiting: Bool) {
+            count.withLock { count in
+                count.begun += isWaiting ? 1 : 0
+                count.open += isWaiting ? 1 : -1
+            }
+        }
+    }
+
+    @Test("HTTP-1: a call is not watched while the server moves or removes a directory")
+    func largeDirectories() async throws {
+        try await PlainServer.withSession { _, session async throws in
+            let remote = try #require(session.webDAV)
+            let (old, new) = (RemotePath(["old"]), RemotePath(["new"]))
+            _ = try await remote.makeDirectory(at: old, attributes: RemoteAttributes())
+            let waits = Waits()
+            let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
+            try await CallContext.$current.withValue(context) {
+                _ = try await remote.move(old, to: new, kind: .directory)
+            }
+            let moved = waits.begun
+            #expect(moved > 0)
+            try await CallContext.$current.withValue(context) {
+                try await remote.delete(new, kind: .directory, if: .always)
+            }
+            #expect(waits.begun > moved)
+            #expect(waits.open == 0)
         }
     }
 

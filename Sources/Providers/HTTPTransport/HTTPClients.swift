@@ -78,17 +78,25 @@ final class HTTPClients: Sendable {
             tls.trustRoots = .file(folder.hasSuffix("/") ? folder : folder + "/")
         }
         settings.tlsConfiguration = tls
-        settings.http1_1ConnectionDebugInitializer = Self.keepLittleUnsent
-        settings.http2ConnectionDebugInitializer = Self.keepLittleUnsent
+        settings.http1_1ConnectionDebugInitializer = Self.setSocketOptions
+        settings.http2ConnectionDebugInitializer = Self.setSocketOptions
         return settings
     }
 
-    /// Limits the unsent bytes in the kernel: megabytes that wait for a slow network would look like a stall.
-    private static let keepLittleUnsent: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
-        // TCP_NOTSENT_LOWAT, see tcp(7).
-        let option = ChannelOptions.Types.SocketOption(level: .tcp, name: NIOBSDSocket.Option(rawValue: 25))
-        return channel.setOption(option, value: 256 << 10).flatMapError { _ in
-            channel.eventLoop.makeSucceededVoidFuture()
+    /// Limits the unsent bytes in the kernel: megabytes that wait for a slow network would look like a stall. Probes a connection on which
+    /// nothing moves for half a minute, and breaks it when three probes are not answered: while a server works for minutes, nothing else
+    /// tells that its host is gone, and routers forget connections without packets.
+    private static let setSocketOptions: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
+        // TCP_NOTSENT_LOWAT, SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT, see tcp(7).
+        let options: [(level: NIOBSDSocket.OptionLevel, name: NIOBSDSocket.Option, value: Int)] = [
+            (.tcp, .init(rawValue: 25), 256 << 10), (.socket, .so_keepalive, 1), (.tcp, .init(rawValue: 4), 30),
+            (.tcp, .init(rawValue: 5), 20), (.tcp, .init(rawValue: 6), 3),
+        ]
+        let results = options.map { option in
+            channel.setOption(
+                ChannelOptions.Types.SocketOption(level: option.level, name: option.name), value: option.value
+            ).flatMapError { _ in channel.eventLoop.makeSucceededVoidFuture() }
         }
+        return EventLoopFuture.andAllSucceed(results, on: channel.eventLoop)
     }
 }

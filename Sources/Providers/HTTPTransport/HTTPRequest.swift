@@ -16,8 +16,11 @@ package struct HTTPRequest: Sendable {
     /// Whether redirects are followed: with the same method, a limited number of them, and to another server only to read,
     /// with no header of this request but `Range`; never from `https` to `http`.
     package var followsRedirects = true
-    /// The stall timeout, where it is not that of the configuration: a server copies or moves much before it responds.
+    /// The stall timeout, where it is not that of the configuration.
     package var patience: Duration?
+    /// Whether a server may copy, move or delete much before it responds. It has ``HTTPTransport/Configuration/longTimeout`` for that, and
+    /// meanwhile the call is not expected to make progress.
+    package var isLong = false
     /// Signs the request or adds credentials each time it is sent, and only to its own server.
     package var authorizer: (any RequestAuthorizer)?
 

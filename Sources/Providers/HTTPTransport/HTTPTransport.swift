@@ -21,6 +21,8 @@ package final class HTTPTransport: Sendable {
         package var connectTimeout: Duration = .seconds(10)
         /// The time without a moved byte in either direction after which a request fails.
         package var stallTimeout: Duration = .seconds(30)
+        /// The same for a request that is long: ``HTTPRequest/isLong``.
+        package var longTimeout: Duration = .seconds(600)
         /// The number of bytes of a body that a server stores in a second, at least. A server, or a proxy in front of it, may copy all
         /// that it has received before it responds; it has at least ``stallTimeout`` for that, and at most ten minutes.
         package var storageRate: Int64 = 5_000_000
@@ -139,7 +141,12 @@ package final class HTTPTransport: Sendable {
         receiving receive: @escaping @Sendable (HTTPResponseHead, HTTPBodyReader) async throws -> Value
     ) async throws -> Outcome<Value> {
         let movement = Movement(
-            limit: request.patience ?? configuration.stallTimeout, storageRate: configuration.storageRate)
+            limit: request.isLong ? configuration.longTimeout : request.patience ?? configuration.stallTimeout,
+            storageRate: configuration.storageRate)
+        // Until the end of the response: S3 sends its status at once, and the result when the object is copied.
+        let waiting = request.isLong ? CallContext.current : nil
+        waiting?.beginWaiting()
+        defer { waiting?.endWaiting() }
         return try await withThrowingTaskGroup(of: Outcome<Value>.self) { group in
             group.addTask {
                 try await self.perform(

@@ -24,7 +24,7 @@ extension S3Client {
             var request = make()
             if isAgain { try await request.beforeRepetition?() }
             isAgain = true
-            request.patience = .seconds(600)
+            request.isLong = true
             let answer = try await attempt(request)
             let document = try? XMLReader.document(answer.body)
             guard answer.head.isSuccess, document?.name.local != "Error" else {

@@ -12,8 +12,6 @@ final class WebDAVClient: Sendable {
     private static let mostRefusals = 6
     /// After so many refusals the nonce is not the cause.
     private static let mostNonces = 3
-    /// A server copies, moves or deletes much before it responds.
-    static let longPatience = Duration.seconds(600)
 
     init(base: HTTPURL, transport: HTTPTransport, credentials: @escaping @Sendable () -> WebDAVCredentials?) {
         root = CollectionAddress(base)
@@ -34,14 +32,16 @@ final class WebDAVClient: Sendable {
     /// A resource that is locked is tried again for some seconds: some servers lock while another request writes, which may
     /// be one of ours. Another client's lock stays.
     ///
-    /// - Parameter recheck: called before each repetition, where the server does not check what the request changes.
+    /// - Parameters:
+    ///   - isLong: whether the server may have to copy, move or delete much before it responds.
+    ///   - recheck: called before each repetition, where the server does not check what the request changes.
     func send(
         _ method: String, _ url: HTTPURL, _ fields: HTTPFields = [:], body: HTTPBody? = nil,
         isLong: Bool = false, recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> HTTPResponse {
         var request = HTTPRequest(method, url, fields: fields, body: body)
         request.beforeRepetition = recheck
-        if isLong { request.patience = Self.longPatience }
+        request.isLong = isLong
         var pause = Self.shortestPause
         while true {
             let response = try await authorized(request) { [transport] request in
