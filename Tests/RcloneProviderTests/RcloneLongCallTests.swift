@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Foundation
 import Logging
 import Synchronization
 import SystemPackage
@@ -19,21 +20,31 @@ import Testing
         var all: Int { count.withLock { $0 } }
     }
 
+    /// A remote whose rclone is started as the test wants it.
+    private static func remote(
+        in folder: RcloneFolder, source: String, checkInterval: Duration = .seconds(10),
+        _ change: (inout RcloneSession.Launch) -> Void
+    ) throws -> RcloneRemote {
+        let (environment, directory) = (folder.environment, folder.directory["remote"])
+        let usual = try RcloneProviderFactory.remote(source, folder.settings, in: directory, nil) { _ in }
+        var launch = RcloneSession.Launch(
+            program: environment["YONDER_RCLONE"] ?? "rclone", environment: { environment },
+            directory: directory.string, remote: usual.source.remote, logger: Logger(label: "test"))
+        change(&launch)
+        return RcloneRemote(
+            host: RcloneHost(launch), source: usual.source, files: usual.files, features: nil,
+            checkInterval: checkInterval, report: { _ in }, onFeatures: { _ in })
+    }
+
     @Test("RCLONE-12: a directory is listed however long that takes, as long as the backend answers for another name")
     func takesLong() async throws {
         let server = try await ScriptedServer(program: "Support/Programs/unsized_files.py", ["6"])
         defer { server.stop() }
         let folder = try await RcloneFolder()
         let source = "rclone::http,url='http://127.0.0.1:\(server.port)/':"
-        let (environment, directory) = (folder.environment, folder.directory["remote"])
-        let usual = try RcloneProviderFactory.remote(source, folder.settings, in: directory, nil) { _ in }
-        var launch = RcloneSession.Launch(
-            program: "rclone", environment: { environment }, directory: directory.string,
-            remote: usual.source.remote, logger: Logger(label: "test"))
-        launch.stallTimeout = .seconds(4)
-        let remote = RcloneRemote(
-            host: RcloneHost(launch), source: usual.source, files: usual.files, features: nil,
-            checkInterval: .milliseconds(500), report: { _ in }, onFeatures: { _ in })
+        let remote = try Self.remote(in: folder, source: source, checkInterval: .milliseconds(500)) {
+            $0.stallTimeout = .seconds(4)
+        }
         let answers = Answers()
         let context = CallContext(
             isUrgent: { true }, wait: { _ in }, answered: { answers.count.withLock { $0 += 1 } })
@@ -51,6 +62,7 @@ import Testing
             #expect(seen > 2)
         }
     }
+
     @Test("RCLONE-12: an upload and the removal of a directory are not given up because rclone tells of no progress")
     func changes() async throws {
         let folder = try await RcloneFolder()
@@ -77,6 +89,51 @@ import Testing
                 try await remote.delete(directory, kind: .directory, if: .always)
             }
             #expect(waits.all > first)
+        }
+    }
+
+    private static func send(_ bytes: [UInt8], to path: RemotePath, on remote: RcloneRemote) async throws -> RemoteEntry
+    {
+        try await withContent(bytes) {
+            try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .always)
+        }
+    }
+
+    @Test(
+        "RCLONE-12: a process that has stopped answering is ended, and the upload is made again with the next one",
+        .timeLimit(.minutes(3)))
+    func stoppedProgram() async throws {
+        // About half a minute for the file.
+        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --bwlimit 256k")
+        let remote = try Self.remote(in: folder, source: folder.domain.source) {
+            $0.probeInterval = .milliseconds(300)
+            $0.probePatience = .seconds(6)
+        }
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            let path = RemotePath(["file"])
+            let content = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 >> 8) }
+            let upload = Task { try await Self.send(content, to: path, on: remote) }
+            let hasBegun = try await eventually(within: .seconds(30)) {
+                try !FileManager.default.contentsOfDirectory(atPath: folder.root.string).isEmpty
+            }
+            #expect(hasBegun)
+            let configuration = folder.directory["rclone.conf"].string
+            let stopped = try RcloneSafetyTests.processes(with: configuration)
+            // One that answers is not ended.
+            try await Task.sleep(for: .seconds(2))
+            #expect(try RcloneSafetyTests.processes(with: configuration) == stopped)
+            #expect(stopped.count == 1)
+            for process in stopped { kill(process, SIGSTOP) }
+            let error = await failureCode { _ = try await upload.value }
+            #expect(error == .serverUnreachable)
+            let isEnded = await eventually {
+                (try? RcloneSafetyTests.processes(with: configuration))?.contains { stopped.contains($0) } == false
+            }
+            #expect(isEnded)
+            #expect(try await Self.send(Array("again".utf8), to: path, on: remote).size == 5)
         }
     }
 }

@@ -223,7 +223,8 @@ import Testing
         return processes.count
     }
 
-    private static func processes(with configuration: String) throws -> [Int32] {
+    /// The processes of rclone that have a configuration in their environment.
+    static func processes(with configuration: String) throws -> [Int32] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap(Int32.init).filter { process in
             let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
             guard name == "rclone\n", let environment = FileManager.default.contents(atPath: "/proc/\(process)/environ")

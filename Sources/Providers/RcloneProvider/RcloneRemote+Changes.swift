@@ -162,7 +162,8 @@ extension RcloneRemote {
         }
     }
 
-    /// - Parameter isLong: rclone sends, copies or removes much. It tells of no progress, and ends broken transfers itself.
+    /// - Parameter isLong: rclone sends, copies or removes much. It tells of no progress, and ends broken transfers itself; a process that has
+    ///   stopped answering is ended by its session.
     func call(_ method: String, _ parameters: RcloneCall, isLong: Bool = false) async throws {
         let session = try await host.running()
         func send() async throws {

@@ -3,6 +3,7 @@ import Foundation
 import HTTPTransport
 import Logging
 import ProgramProvider
+import Synchronization
 
 /// A running `rclone rcd`, with an address and credentials of its own.
 ///
@@ -19,6 +20,20 @@ final class RcloneSession: Sendable {
         var logger: Logger
         /// The time without a response after which a call fails that has no time of its own.
         var stallTimeout: Duration = .seconds(120)
+        /// How often rclone is asked whether it still answers while calls are in flight.
+        var probeInterval: Duration = .seconds(20)
+        /// How long it may take to answer the first time. The second time it may take a sixth of that: when the machine wakes up from a
+        /// suspension, the first time is over at once.
+        var probePatience: Duration = .seconds(60)
+    }
+
+    private struct Liveness {
+        /// The number of calls in flight.
+        var calls = 0
+        /// Asks rclone while there are any.
+        var probing: Task<Void, Never>?
+        /// Set when rclone has not answered.
+        var failure: String?
     }
 
     static let oldest = [1, 60]
@@ -38,6 +53,10 @@ final class RcloneSession: Sendable {
 
     let startedAt = ContinuousClock.now
     let transport: HTTPTransport
+    /// For the probes: calls without an answer may have taken all the requests that the other one admits.
+    private let probeTransport: HTTPTransport
+    private let liveness = Mutex(Liveness())
+    private let launch: Launch
     private let process: ProgramProcess
     private let output: RcloneOutput
     private let base: HTTPURL
@@ -48,15 +67,17 @@ final class RcloneSession: Sendable {
         _ launch: Launch
     ) {
         (self.process, self.output, self.base, self.authorizer) = (process, output, base, authorizer)
+        self.launch = launch
         var configuration = HTTPTransport.Configuration()
         // No proxy is on the way to this machine.
         configuration.environment = [:]
         configuration.stallTimeout = launch.stallTimeout
         transport = HTTPTransport(configuration, logger: launch.logger)
+        probeTransport = HTTPTransport(configuration, logger: launch.logger)
     }
 
     /// Why it has ended; nil while it runs.
-    var failure: String? { output.reason }
+    var failure: String? { liveness.withLock { $0.failure } ?? output.reason }
 
     /// Whether it has ended, or ends within a time.
     func ends(within time: Duration) async -> Bool {
@@ -168,14 +189,8 @@ final class RcloneSession: Sendable {
     func call<Result: Decodable & Sendable>(
         _ method: String, _ parameters: RcloneCall, returning type: Result.Type, patience: Duration? = nil
     ) async throws -> Result {
-        var url = base
-        url.path = "/" + method
-        let body = [UInt8](try JSONEncoder().encode(parameters))
-        var request = HTTPRequest("POST", url, fields: ["Content-Type": "application/json"], body: .bytes(body))
-        request.authorizer = authorizer
-        request.patience = patience
-        request.passingStatuses = []
-        let response = try await whileRunning { [request] in
+        let request = try request(method, parameters, patience: patience)
+        let response = try await whileRunning {
             try await transport.send(request, bodyLimit: Self.largestResponse)
         }
         guard response.head.isSuccess else { throw RcloneFailure(status: response.status, body: response.body) }
@@ -184,6 +199,17 @@ final class RcloneSession: Sendable {
         } catch {
             throw FileProviderError(.malformedResponse, "rclone's response to \(method) cannot be read: \(error)")
         }
+    }
+
+    private func request(_ method: String, _ parameters: RcloneCall, patience: Duration?) throws -> HTTPRequest {
+        var url = base
+        url.path = "/" + method
+        let body = [UInt8](try JSONEncoder().encode(parameters))
+        var request = HTTPRequest("POST", url, fields: ["Content-Type": "application/json"], body: .bytes(body))
+        request.authorizer = authorizer
+        request.patience = patience
+        request.passingStatuses = []
+        return request
     }
 
     /// A directory of about a million entries.
@@ -211,8 +237,11 @@ final class RcloneSession: Sendable {
         _ = try await whileRunning { try await transport.download(download, into: sink) }
     }
 
-    /// Calls that are under way when the process has ended and the session is closed fail as those after its end.
+    /// Calls that are under way when the process has ended and the session is closed fail as those after its end. Meanwhile rclone is
+    /// asked whether it still answers.
     private func whileRunning<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        beginCall()
+        defer { liveness.withLock { $0.calls -= 1 } }
         do {
             return try await body()
         } catch let error as FileProviderError where error.code == .userCancelled && !Task.isCancelled {
@@ -224,8 +253,54 @@ final class RcloneSession: Sendable {
     func endInput() { process.close() }
 
     func close() async {
+        liveness.withLock { $0.probing?.cancel() }
+        await end()
+    }
+
+    private func end() async {
         process.kill()
         await transport.close()
+        await probeTransport.close()
+    }
+
+    // MARK: - Liveness
+
+    private func beginCall() {
+        liveness.withLock { liveness in
+            liveness.calls += 1
+            guard liveness.probing == nil else { return }
+            // Detached: the answer to a probe is no progress of the call that is the first one in flight.
+            liveness.probing = Task.detached { await self.endWhenSilent() }
+        }
+    }
+
+    /// Whether calls are in flight. Otherwise the next one begins to probe again.
+    private func goesOnProbing() -> Bool {
+        liveness.withLock { liveness in
+            if liveness.calls == 0 { liveness.probing = nil }
+            return liveness.calls > 0
+        }
+    }
+
+    /// Probes rclone while calls are in flight, and ends it when it does not answer: a call that may take hours does not tell that the
+    /// process is stopped or deadlocked. A probe goes on when the call has been given up.
+    private func endWhenSilent() async {
+        let (interval, patience) = (launch.probeInterval, launch.probePatience)
+        while (try? await Task.sleep(for: interval)) != nil, goesOnProbing() {
+            guard await isSilent(for: patience), await isSilent(for: patience / 6) else { continue }
+            let time = interval + patience + patience / 6
+            liveness.withLock { $0.failure = "it has not answered for \(time)" }
+            return await end()
+        }
+    }
+
+    private func isSilent(for time: Duration) async -> Bool {
+        do {
+            _ = try await probeTransport.send(request("rc/noop", RcloneCall(), patience: time))
+            return false
+        } catch {
+            return (error as? FileProviderError)?.code == .timedOut
+        }
     }
 }
 
