@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Odd arguments, and variables of the environment.
+/// Mistakes in arguments, and variables of the environment.
 extension RealMount.CommandLine {
     @Test("CMD-22: names among the arguments do not control the terminal when the arguments are wrong")
     func oddArguments() async throws {
@@ -43,6 +43,60 @@ extension RealMount.CommandLine {
             try await Command(
                 [Installation.program + "d"], environment: yonder.with([name: "relative"]).environment
             ).run().expectFailure(64, saying: "\(name) has a relative path")
+        }
+    }
+
+    @Test(
+        "ACCESS-7: a password in an address is refused before anything is done, and is not printed",
+        arguments: [
+            ["mount", "webdav://user:secret@127.0.0.1/", "DIR"], ["mount", "https://user:secret@host/", "DIR"],
+            ["mount", "sftp://user:secret@host/"],
+            ["import", "/", "webdav://user:sec/secret@host/", "DIR", "--yes"],
+            ["mount", "s3://bucket", "DIR", "--endpoint", "https://user:secret@host"],
+        ])
+    func passwords(_ arguments: [String]) async throws {
+        try await Installation.run { yonder in
+            let words = arguments.map { $0 == "DIR" ? yonder.mount.string : $0 }
+            let outcome = try await Command([Installation.program] + words, environment: yonder.environment).run()
+            #expect(outcome.status == 64 && outcome.errors.contains("password"), "\(outcome.errors)")
+            #expect(!(outcome.output + outcome.errors).contains("secret"))
+            #expect(!FileManager.default.fileExists(atPath: yonder.directory["socket"].string))
+        }
+    }
+
+    @Test(
+        "CMD-8: a common mistake is answered with what to type",
+        arguments: [
+            (["unmuont", "x"], 64, "did you mean 'unmount'?"),
+            (["dowload", "x"], 64, "did you mean 'download'?"),
+            (["frobnicate"], 64, "'yonder --help' lists all"),
+            (["mount", "/", "DIR", "--cache-limit", "10"], 64, "give a unit, as in 10G"),
+            (["mount", "https://127.0.0.1:1/a", "DIR"], 1, "did you mean 'webdavs://127.0.0.1:1/a'?"),
+            (["mount", "dav://host/a", "DIR"], 1, "did you mean 'webdav://host/a'?"),
+            (["mount", "file:///a b", "DIR"], 1, "did you mean '/a b'?"),
+        ])
+    func mistakes(_ arguments: [String], _ status: Int32, _ advice: String) async throws {
+        try await Installation.run { yonder in
+            let words = arguments.map { $0 == "DIR" ? yonder.mount.string : $0 }
+            let outcome = try await Command([Installation.program] + words, environment: yonder.environment).run()
+            #expect(outcome.status == status && outcome.errors.contains(advice), "\(outcome.errors)")
+        }
+    }
+
+    @Test(
+        "CMD-8: TLS to a port without TLS is told so, in words and without places of the build",
+        .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
+    func plainPort() async throws {
+        let server = try await DAVServer.start(.apache)
+        try await withCleanUp({ await server.stop() }) {
+            try await Installation.run { yonder in
+                let source = server.source.replacing("webdav://", with: "webdavs://")
+                let outcome = try await yonder.yonder("mount", source, yonder.mount.string)
+                #expect(outcome.status == 1)
+                #expect(
+                    outcome.errors.contains("does not speak TLS (wrong version number); 'webdav://'")
+                        && !outcome.errors.contains(".cc"), "\(outcome.errors)")
+            }
         }
     }
 }
