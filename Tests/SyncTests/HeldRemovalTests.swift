@@ -92,7 +92,7 @@ extension EngineTests {
                 }, listing: "/"
             ) { fixture in
                 try await fixture.engine.refresh()
-                await fixture.engine.feed.endEachReport()
+                await fixture.engine.feed.endReports(after: .zero)
                 fixture.provider.change { tree in
                     for number in 0..<150 { tree.delete(ItemIdentifier("f\(number)")) }
                     tree.addFile("late", content: RemoteContent("x"), identifier: "late")
@@ -107,9 +107,4 @@ extension EngineTests {
             }
         }
     }
-}
-
-extension ChangeFeed {
-    /// Ends each round after one batch of changes.
-    fileprivate func endEachReport() { longestReport = .zero }
 }
