@@ -10,26 +10,12 @@ import Testing
 extension EngineTests {
     /// What a change feed reports while removals are held.
     @Suite struct HeldRemovalTests {
-        private func fill(_ tree: inout RemoteTree) {
-            for name in ["one", "two", "three"] {
-                tree.addDirectory(name, identifier: ItemIdentifier(name))
-                for number in 0..<60 {
-                    tree.addFile(
-                        "\(name)-\(number)", in: ItemIdentifier(name), content: RemoteContent("\(name) \(number)"))
-                }
-            }
-        }
-
         @Test(
             "CHANGE-4: while removals of a feed are held, other changes arrive, nothing is asked for twice, and no removal is forgotten"
         )
         func otherChanges() async throws {
-            try await Machine.run(fill: fill) { machine async throws in
-                machine.provider.change { tree in
-                    tree.delete("one")
-                    tree.delete("two")
-                }
-                try await machine.ingest()
+            try await Machine.run(fill: { $0.addFullDirectories() }) { machine async throws in
+                try await machine.loseTwoDirectories()
                 #expect(machine.engine.heldRemovals != nil)
                 let anchor = try machine.replica.database.bytes(of: .syncAnchor)
                 machine.provider.change { $0.addFile("late", content: RemoteContent("late"), identifier: "late") }
@@ -55,12 +41,8 @@ extension EngineTests {
 
         @Test("CHANGE-4: a removal stays held although a change of the item fails while a round runs")
         func failedChange() async throws {
-            try await Machine.run(fill: fill) { machine async throws in
-                machine.provider.change { tree in
-                    tree.delete("one")
-                    tree.delete("two")
-                }
-                try await machine.ingest()
+            try await Machine.run(fill: { $0.addFullDirectories() }) { machine async throws in
+                try await machine.loseTwoDirectories()
                 let held = try machine.replica.database.heldRemovals()
                 try await machine.rename("two/two-7", to: "two/mine")
                 let item = try await machine.item("two/mine")
