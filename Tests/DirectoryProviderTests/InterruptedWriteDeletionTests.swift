@@ -190,4 +190,22 @@ extension InterruptedWriteTests {
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
         }
     }
+
+    @Test(
+        "FOLDER-4: an interrupted write is completed before the directory with its new content is deleted",
+        arguments: [true, false])
+    func directoryDeleted(recursively: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("directory")
+            _ = try await interrupt(remote, session, leaving: "the content", in: "directory")
+            try remote.link("directory/one", as: "two")
+            if !recursively { try FileManager.default.removeItem(atPath: remote["directory/one"]) }
+            let directory = try await session.find("directory")
+            try await session.delete(directory, recursively: recursively)
+            #expect(remote.text("two") == Self.new)
+            #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
+            #expect(session.manager.warnings == [])
+            #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
+        }
+    }
 }
