@@ -15,6 +15,10 @@ extension InterruptedWriteTests {
         try FileManager.default.contentsOfDirectory(atPath: remote.root.string).filter(HiddenName.isOne)
     }
 
+    private func makeTrash(in remote: FolderRemote) async throws {
+        for path in [".Trash-1000", ".Trash-1000/files"] { try await remote.makeDirectory(path) }
+    }
+
     /// A directory that is deleted, with the new content of a file that has another link.
     struct DoomedDirectory: Sendable {
         var isRecursive: Bool
@@ -56,8 +60,7 @@ extension InterruptedWriteTests {
             #expect(remote.text(copy) == Self.new)
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).first?.record.holder == [])
             try other.close()
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("two") == Self.new)
             #expect(try hidden(remote) == [])
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
@@ -67,10 +70,8 @@ extension InterruptedWriteTests {
     @Test("FOLDER-4: a directory that another program has trashed leaves the new content of a file when it is deleted")
     func deletedFromTheTrash() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.makeDirectory("directory")
-            _ = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
-            for path in [".Trash-1000", ".Trash-1000/files"] { try await remote.makeDirectory(path) }
+            try await interruptAndMoveOut(remote, session)
+            try await makeTrash(in: remote)
             try await remote.rename("directory", to: ".Trash-1000/files/directory")
             let listed = try await session.list(.trashContainer)
             let trashed = try #require(listed.first)
@@ -86,10 +87,8 @@ extension InterruptedWriteTests {
     @Test("FOLDER-4: a directory that an interrupted deletion has left in the trash leaves the new content of a file")
     func leftInTheTrash() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.makeDirectory("directory")
-            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
-            for path in [".Trash-1000", ".Trash-1000/files"] { try await remote.makeDirectory(path) }
+            let copy = try await interruptAndMoveOut(remote, session)
+            try await makeTrash(in: remote)
             let aside = ".Trash-1000/files/" + HiddenName.make()
             try await remote.rename("directory", to: aside)
             let folder = try Folder(path: remote.root, manager: session.manager, leftoverAge: 0)
@@ -104,15 +103,12 @@ extension InterruptedWriteTests {
     @Test("FOLDER-4: a directory that is trashed here leaves the new content of a file")
     func trashedHere() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.makeDirectory("directory")
-            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
+            let copy = try await interruptAndMoveOut(remote, session)
             let directory = try await session.find("directory").moved(to: .trashContainer)
             try await session.modify(directory, .parentItemIdentifier)
             #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
             #expect(remote.text(copy) == Self.new)
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("two") == Self.new)
             #expect(try hidden(remote) == [])
         }
@@ -151,9 +147,7 @@ extension InterruptedWriteTests {
         "FOLDER-4: a directory that is deleted leaves the copy of a write of another domain", arguments: [true, false])
     func foreignCopyInADeletedDirectory(isRecursive: Bool) async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.makeDirectory("directory")
-            let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
+            let copy = try await interruptAndMoveOut(remote, session)
             let leftover = HiddenName.make()
             try await remote.write([1], to: "directory/" + leftover)
             let state = try remote.directory.makeDirectory("other")
@@ -165,8 +159,7 @@ extension InterruptedWriteTests {
             await deleting.invalidate()
             #expect(!FileManager.default.fileExists(atPath: remote["directory"]))
             #expect(try hidden(remote) == [copy])
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("two") == Self.new)
             #expect(try hidden(remote) == [])
         }

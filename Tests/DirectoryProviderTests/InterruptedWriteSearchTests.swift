@@ -17,8 +17,7 @@ extension InterruptedWriteTests {
             try remote.link("one", as: "two")
             try FileManager.default.moveItem(atPath: remote["one"], toPath: remote["three"])
             if isReplaced { try await remote.write(Array("another file".utf8), to: "one") }
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("two") == Self.new && remote.text("three") == Self.new)
             #expect(remote.text("one") == (isReplaced ? "another file" : ""))
             #expect(!FileManager.default.fileExists(atPath: remote[copy]))
@@ -32,8 +31,7 @@ extension InterruptedWriteTests {
             try await remote.makeDirectory("directory")
             let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
             try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote["renamed"])
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("renamed/one") == Self.new)
             #expect(!FileManager.default.fileExists(atPath: remote["renamed/" + copy]))
         }
@@ -44,13 +42,11 @@ extension InterruptedWriteTests {
         try await FolderRemote.run { remote, session in
             let (copy, _) = try await interrupt(remote, session, leaving: "the content")
             try FileManager.default.removeItem(atPath: remote["one"])
-            let early = try await remote.makeProvider(for: session.manager)
-            await early.invalidate()
+            try await restart(remote, session)
             #expect(remote.text(copy) == Self.new)
             #expect(session.manager.warnings.filter { $0.contains(copy) }.count == 1)
             try FileManager.default.removeItem(atPath: remote[copy])
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(session.manager.warnings.filter { $0.contains("was removed from the source") }.count == 1)
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
         }
@@ -68,14 +64,12 @@ extension InterruptedWriteTests {
                 try await remote.makeDirectory(".Trash-1000/files")
             }
             try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote[trashed])
-            let early = try await remote.makeProvider(for: session.manager)
-            await early.invalidate()
+            try await restart(remote, session)
             #expect(remote.text(trashed + "/" + copy) == Self.new)
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).count == 1)
             #expect(session.manager.warnings.filter { $0.contains(copy) }.count == 1)
             try FileManager.default.moveItem(atPath: remote[trashed], toPath: remote["directory"])
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("directory/one") == Self.new)
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
         }
@@ -102,8 +96,7 @@ extension InterruptedWriteTests {
             #expect(remote.text(place + "/" + copy) == Self.new)
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).count == 1)
             #expect(session.manager.warnings.filter { $0.contains(copy) }.count == 1)
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(remote.text("elsewhere/two") == Self.new)
             #expect(remote.text(place + "/one") == "another file")
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
@@ -113,9 +106,7 @@ extension InterruptedWriteTests {
     @Test("FOLDER-4: an interrupted write is completed with a copy that the search of the folder does not reach")
     func copyWhereItWasWritten() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.makeDirectory("directory")
-            _ = try await interrupt(remote, session, leaving: "the content", in: "directory")
-            try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
+            try await interruptAndMoveOut(remote, session)
             let folder = try #require(session.provider as? DirectoryProvider).folder
             folder.finishWritingInPlace(mostNames: 1)
             #expect(remote.text("two") == Self.new)

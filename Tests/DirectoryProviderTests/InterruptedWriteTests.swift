@@ -32,6 +32,22 @@ import Testing
         return (copy, item)
     }
 
+    /// Leaves a file as a crash leaves it, with its new content in a directory that the file is moved out of then.
+    /// - Returns: the name of the new content.
+    @discardableResult
+    func interruptAndMoveOut(_ remote: FolderRemote, _ session: ProviderSession) async throws -> String {
+        try await remote.makeDirectory("directory")
+        let (copy, _) = try await interrupt(remote, session, leaving: "the content", in: "directory")
+        try FileManager.default.moveItem(atPath: remote["directory/one"], toPath: remote["two"])
+        return copy
+    }
+
+    /// Starts a provider, which completes the writes that were interrupted, and ends it.
+    func restart(_ remote: FolderRemote, _ session: ProviderSession) async throws {
+        let provider = try await remote.makeProvider(for: session.manager)
+        await provider.invalidate()
+    }
+
     private func content(_ remote: FolderRemote) throws -> String {
         try String(contentsOfFile: remote["one"], encoding: .utf8)
     }
@@ -47,8 +63,7 @@ import Testing
     func writtenMeanwhile(left: String, isCompleted: Bool) async throws {
         try await FolderRemote.run { remote, session in
             let (copy, _) = try await interrupt(remote, session, leaving: left)
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(try content(remote) == (isCompleted ? Self.new : left))
             #expect(!FileManager.default.fileExists(atPath: remote[copy]))
             #expect(try session.manager.store.list(in: InPlaceEdit.namespace).isEmpty)
@@ -61,8 +76,7 @@ import Testing
             _ = try await interrupt(remote, session, leaving: "the content")
             let reader = try FileHandle(forReadingFrom: URL(fileURLWithPath: remote["one"]))
             defer { try? reader.close() }
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(try content(remote) == Self.new)
         }
     }
@@ -111,13 +125,11 @@ import Testing
             let left = "the content"
             let (copy, _) = try await interrupt(remote, session, leaving: left)
             let other = try FileHandle(forUpdating: URL(fileURLWithPath: remote["one"]))
-            let early = try await remote.makeProvider(for: session.manager)
-            await early.invalidate()
+            try await restart(remote, session)
             #expect(try content(remote) == left)
             #expect(FileManager.default.fileExists(atPath: remote[copy]))
             try other.close()
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(try content(remote) == Self.new)
         }
     }
@@ -133,8 +145,7 @@ import Testing
             #expect(listed.map(\.filename) == ["one"])
             #expect(FileManager.default.fileExists(atPath: remote[copy]))
             try other.close()
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             #expect(try content(remote) == Self.new)
             #expect(!FileManager.default.fileExists(atPath: remote[copy]))
         }
@@ -177,8 +188,7 @@ import Testing
             if !isFound { try FileManager.default.removeItem(atPath: remote["one"]) }
             // A clock of the kernel ticks between.
             try await Task.sleep(for: .milliseconds(50))
-            let provider = try await remote.makeProvider(for: session.manager)
-            await provider.invalidate()
+            try await restart(remote, session)
             let after = try FileStatus(at: path)
             #expect(after.changed != before.changed)
             #expect(after.modified == before.modified)
