@@ -9,6 +9,16 @@ import Testing
 extension EngineTests {
     /// Conflict copies are few, whatever a remote makes of what is sent to it.
     @Suite struct ConflictCopyTests {
+        /// Changes `a` on both sides, which makes a conflict copy of the local content.
+        private func makeCopy(on machine: Machine) async throws -> ItemRecord {
+            _ = try await machine.read("a")
+            machine.provider.change { tree in tree.write(RemoteContent("theirs"), to: "a") }
+            try await machine.write("mine", to: "a")
+            try await machine.send()
+            try await machine.drain()
+            return try #require(try machine.replica.database.conflictCopies().first?.item)
+        }
+
         @Test("CONFLICT-3: a remote that shows what was written as something else makes no conflict copy")
         func sameContent() async throws {
             try await Machine.run { machine in
@@ -226,12 +236,7 @@ extension EngineTests {
         func renamedToOriginal() async throws {
             try await Machine.run(fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
                 machine in
-                _ = try await machine.read("a")
-                machine.provider.change { tree in tree.write(RemoteContent("theirs"), to: "a") }
-                try await machine.write("mine", to: "a")
-                try await machine.send()
-                try await machine.drain()
-                let copy = try #require(try machine.replica.database.conflictCopies().first?.item)
+                let copy = try await makeCopy(on: machine)
                 try await machine.rename(copy.name, to: "a")
                 try await machine.send()
                 try await machine.drain()
@@ -257,12 +262,7 @@ extension EngineTests {
                 tree.addDirectory("other", identifier: "other")
                 tree.addFile("a", in: "other", content: RemoteContent("unrelated"), identifier: "unrelated")
             }) { machine in
-                _ = try await machine.read("a")
-                machine.provider.change { tree in tree.write(RemoteContent("theirs"), to: "a") }
-                try await machine.write("mine", to: "a")
-                try await machine.send()
-                try await machine.drain()
-                let copy = try #require(try machine.replica.database.conflictCopies().first?.item)
+                let copy = try await makeCopy(on: machine)
                 #expect(try machine.replica.database.originalName(ofConflictCopy: copy) == "a")
                 if isMovedHere {
                     try await machine.rename(copy.name, to: "other/" + copy.name)
