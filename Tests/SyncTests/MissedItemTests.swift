@@ -16,13 +16,20 @@ extension EngineTests {
             }
         }
 
-        @Test("PATH-2: a change waits for a comparison of all directories that began later, however often it is tried")
-        func waitsForAComparison() async throws {
+        /// Runs a test in which `a` was changed here, and the remote does not find it; the test is given its row.
+        private func runWithMissing(_ test: (Machine, Int64) async throws -> Void) async throws {
             try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
                 machine async throws in
                 try await machine.write("here", to: "a")
                 let row = try await machine.item("a").id
                 makeMissing("a", on: machine)
+                try await test(machine, row)
+            }
+        }
+
+        @Test("PATH-2: a change waits for a comparison of all directories that began later, however often it is tried")
+        func waitsForAComparison() async throws {
+            try await runWithMissing { machine, row async throws in
                 for _ in 0..<2 {
                     await machine.engine.runAlone(.modification(row: row))
                     #expect(try await machine.item("a").identifier == "a")
@@ -39,11 +46,7 @@ extension EngineTests {
 
         @Test("PATH-2: a comparison that fails does not show that an item is gone; one that ends well does")
         func waitsForOneThatEndsWell() async throws {
-            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
-                machine async throws in
-                try await machine.write("here", to: "a")
-                let row = try await machine.item("a").id
-                makeMissing("a", on: machine)
+            try await runWithMissing { machine, row async throws in
                 await machine.engine.runAlone(.modification(row: row))
                 machine.provider.faults.fail(.enumerate, of: "d", with: FileProviderError(.timedOut))
                 await #expect(throws: FileProviderError.self) { try await machine.ingest() }
@@ -90,11 +93,7 @@ extension EngineTests {
             "PATH-2: a comparison that leaves an item out, because its change is being sent, does not show that it is gone"
         )
         func isLeftOut() async throws {
-            try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
-                machine async throws in
-                try await machine.write("here", to: "a")
-                let row = try await machine.item("a").id
-                makeMissing("a", on: machine)
+            try await runWithMissing { machine, row async throws in
                 await machine.engine.runAlone(.modification(row: row))
                 let gate = machine.provider.faults.hold(.modify, of: "a")
                 machine.provider.changeSilently { $0.move("a", to: "e") }
