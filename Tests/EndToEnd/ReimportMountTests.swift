@@ -25,6 +25,17 @@ extension RealMount {
             (try? mount.host.replica.database.reimports.requests().isEmpty) == true
         }
 
+        /// Lists everything of a mount, and ends it.
+        /// - Returns: the provider of the mount.
+        private func mountOnce(in directory: TemporaryDirectory) async throws -> InMemoryProvider {
+            let provider = InMemoryProvider()
+            provider.change(Self.fill)
+            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
+                _ = try await Command.run("ls", "-R", mount.path.string)
+            }
+            return provider
+        }
+
         @Test("R1, R2 and R3 on a mount: identifiers are new, inodes and content stay, and the end is told once")
         func onAMount() async throws {
             try await ProvidedMount.run(Self.fill) { mount async throws in
@@ -157,11 +168,7 @@ extension RealMount {
         func askedBeforeTheMount(canWrite: Bool) async throws {
             let directory = try TemporaryDirectory()
             defer { directory.remove() }
-            let provider = InMemoryProvider()
-            provider.change(Self.fill)
-            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
-            }
+            let provider = try await mountOnce(in: directory)
             let again = InMemoryProvider(options: .with(\.writing, canWrite), tree: provider.tree)
             let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
             let replica = try Replica(at: directory["replica"], readers: 2, logger: logger)
@@ -190,11 +197,7 @@ extension RealMount {
         func byTheProvider() async throws {
             let directory = try TemporaryDirectory()
             defer { directory.remove() }
-            let provider = InMemoryProvider()
-            provider.change(Self.fill)
-            try await ProvidedMount.run(provider: provider, in: directory) { mount async throws in
-                _ = try await Command.run("ls", "-R", mount.path.string)
-            }
+            let provider = try await mountOnce(in: directory)
             provider.change { $0.loseIdentifiers() }
             let again = InMemoryProvider(tree: provider.tree)
             try await ProvidedMount.run(provider: again, in: directory) { mount async throws in
@@ -246,9 +249,12 @@ extension RealMount {
                 for number in 0..<400 { try yonder.write("content \(number)", to: "d\(number % 10)/f\(number)") }
                 try await yonder.mountSource()
                 try await yonder.shell("cat */* >/dev/null")
-                let before = try await Command.shell(
-                    "cd \"$1\" && find . -type f -printf '%p %i %C@\\n' | sort", yonder.source.string
-                ).output
+                func listSource() async throws -> String {
+                    try await Command.shell(
+                        "cd \"$1\" && find . -type f -printf '%p %i %C@\\n' | sort", yonder.source.string
+                    ).output
+                }
+                let before = try await listSource()
                 let inodes = try await yonder.shell("find . -printf '%p %i\\n' | sort")
                 for _ in 0..<3 {
                     _ = try await yonder.yonder("reimport", yonder.mount.string)
@@ -258,9 +264,7 @@ extension RealMount {
                 }
                 try await yonder.yonder("wait", "--timeout", "40").expectSuccess()
                 #expect(try await yonder.shell("find . -printf '%p %i\\n' | sort") == inodes)
-                let after = try await Command.shell(
-                    "cd \"$1\" && find . -type f -printf '%p %i %C@\\n' | sort", yonder.source.string
-                ).output
+                let after = try await listSource()
                 #expect(after == before)
             }
         }
