@@ -43,11 +43,13 @@ extension SyncEngine {
     /// Waits until no reimport is under way.
     ///
     /// - Parameter progress: called now and then.
+    /// - Throws: while the domain is paused, the reason: the reimport does not go on by itself then.
     package func waitForReimport(progress: @Sendable (ReimportProgress) -> Void) async throws {
         await uploads.setHurried(true)
         defer { Task { await uploads.setHurried(false) } }
         var start = ContinuousClock.now
         while let now = try replica.database.reimports.progress() {
+            if let refusal = connection.refusalWhilePaused { throw refusal }
             progress(now)
             // Counting a million items that wait is work, too.
             try await Task.sleep(for: max(.milliseconds(200), (ContinuousClock.now - start) * 50))

@@ -269,6 +269,41 @@ extension RealMount {
             }
         }
 
+        @Test("REIMPORT-5: 'yonder reimport --wait' of a paused domain begins the reimport, and ends with the reason")
+        func isNotWaitedForWhilePaused() async throws {
+            try await Installation.mounted(["a": "a"]) { yonder async throws in
+                try await yonder.shell("cat a")
+                let path = yonder.mount.string
+                _ = try await yonder.yonder("pause", path)
+                let ended = try await yonder.yonder("reimport", path, "--wait", seconds: 20)
+                #expect(ended.status == 1)
+                #expect(ended.errors == "yonder: \(path): the domain is paused: 'yonder resume' goes on\n")
+                #expect(try await yonder.status().reimport != nil)
+                _ = try await yonder.yonder("resume", path)
+                #expect(try await eventually(within: .seconds(20)) { try await yonder.status().reimport == nil })
+            }
+        }
+
+        @Test("REIMPORT-5: 'yonder reimport --wait' says that it waits for a remote that is away, and goes on with it")
+        func waitsForTheRemote() async throws {
+            try await Installation.mounted(["a": "a"]) { yonder async throws in
+                try await yonder.shell("cat a")
+                let (path, errors) = (yonder.mount.string, yonder.directory["errors"].string)
+                let (source, away) = (yonder.source.string, yonder.directory["away"].string)
+                try FileManager.default.moveItem(atPath: source, toPath: away)
+                async let reimport = yonder.run("yonder reimport \"$1\" --wait 2> \"$2\"", path, errors)
+                let line = "yonder: \(path): the reimport waits for the remote: "
+                #expect(
+                    await eventually(within: .seconds(20)) {
+                        (try? String(contentsOfFile: errors, encoding: .utf8))?.hasPrefix(line) == true
+                    })
+                try FileManager.default.moveItem(atPath: away, toPath: source)
+                let ended = try await reimport
+                #expect(ended.status == 0)
+                #expect(try await yonder.status().reimport == nil)
+            }
+        }
+
         @Test func trashedItemsAreRecognizedInTheTrash() async throws {
             try await Installation.mounted(["d/1": "1", "d/e/2": "2", "t": "t", "u": "u"]) { yonder async throws in
                 try await yonder.shell("find . >/dev/null; cat d/1 t >/dev/null")

@@ -73,6 +73,11 @@ package final class Connection: Sendable {
         guarded.withLock { $0.pause?.error ?? $0.latch?.error }
     }
 
+    /// Why no calls are made as long as the domain is paused; nil while it is not.
+    var refusalWhilePaused: FileProviderError? {
+        guarded.withLock { $0.pause?.error }
+    }
+
     /// Asks whether a call may be made now.
     ///
     /// - Parameter isAttempt: makes the call the attempt that is due: others are refused until the next one is.
