@@ -32,16 +32,21 @@ final class PathEnumerator: FileProviderEnumerator {
     private let tree: PathTree
     private let trees: TreeListings?
     private let leftovers: Leftovers
+    private let unshown: UnshownEntries
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - trees: may have the listing already; nil for a listing that is requested now.
     ///   - leftovers: which items with hidden names are removed.
-    init(container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftovers: Leftovers) {
+    ///   - unshown: reports the entries that cannot be shown.
+    init(
+        container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftovers: Leftovers, unshown: UnshownEntries
+    ) {
         self.container = container
         self.tree = tree
         self.trees = trees
         self.leftovers = leftovers
+        self.unshown = unshown
     }
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
@@ -213,11 +218,11 @@ final class PathEnumerator: FileProviderEnumerator {
                 return false
             }
             guard names.insert(Array(entry.name.utf8)).inserted else {
-                tree.manager.report("the remote lists '\(entry.name)' twice in one directory")
+                unshown.report(entry.name, in: path, "the remote lists a name twice")
                 return false
             }
             if let defect = FileProviderItem.defect(ofFilename: entry.name) {
-                tree.manager.report("the remote has a name that is not shown: \(defect)")
+                unshown.report(entry.name, in: path, "the remote has a name that is not shown: \(defect)")
                 return false
             }
             return true
