@@ -185,6 +185,42 @@ extension EngineTests {
             }
         }
 
+        private func twoFiles(_ tree: inout RemoteTree) {
+            for name in ["a", "b"] {
+                tree.addFile(name, content: RemoteContent("old"), identifier: ItemIdentifier("old-\(name)"))
+            }
+        }
+
+        /// Another client replaces a file, and the provider does not signal it.
+        private func replace(_ name: String, _ fixture: EngineFixture) {
+            fixture.provider.changeSilently { tree in
+                tree.delete(ItemIdentifier("old-\(name)"))
+                tree.addFile(name, content: RemoteContent("new"), identifier: ItemIdentifier("new-\(name)"))
+            }
+        }
+
+        @Test("CHANGE-5: a file that is replaced after the changes were asked for another reader is there at once, too")
+        func replacedWhileChangesAreTakenIn() async throws {
+            try await EngineFixture.run(fill: twoFiles, listing: "/") { fixture async throws in
+                try await fixture.engine.refresh()
+                replace("a", fixture)
+                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
+                let first = Task { try await fixture.read("old-a") }
+                #expect(await eventually { gate.waiting == 1 })
+                // The answer does not have this one.
+                replace("b", fixture)
+                let second = Task { try await fixture.read("old-b") }
+                #expect(await eventually { fixture.provider.log.count(of: .fetch, "old-b") == 1 })
+                try await Task.sleep(for: .milliseconds(200))
+                gate.open()
+                #expect(await failure { _ = try await first.value }?.code == .noSuchItem)
+                #expect(await failure { _ = try await second.value }?.code == .noSuchItem)
+                #expect(try fixture.names().sorted() == ["a", "b"])
+                #expect(try await fixture.read("new-a") == Array("new".utf8))
+                #expect(try await fixture.read("new-b") == Array("new".utf8))
+            }
+        }
+
         @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
             try await Machine.run(

@@ -357,14 +357,16 @@ actor Downloads: ContentEvictor, SyncPart {
         return false
     }
 
-    /// Takes in what has changed on the remote. Callers that come meanwhile wait for the same.
+    /// Takes in what has changed on the remote. Callers that come while everything is compared wait for that. Those that come while a
+    /// change feed is asked share another question after it: its answer may be older than what they have found.
     ///
-    /// - Returns: whether it has ended well in time. Otherwise a comparison goes on, and asking a change feed is cancelled.
+    /// - Returns: whether it has ended well in time.
     private func takeInChanges() async -> Bool {
+        if calls.provider.features.changeFeed, let takingIn {
+            guard await hasTakenIn(takingIn) else { return false }
+        }
         let running: Task<Void, any Error>
         if let takingIn {
-            // A reader has waited ``timeToTakeIn`` for it.
-            guard !isTakingInLate else { return false }
             running = takingIn
         } else {
             running = Task {
@@ -377,6 +379,15 @@ actor Downloads: ContentEvictor, SyncPart {
             }
             takingIn = running
         }
+        return await hasTakenIn(running)
+    }
+
+    /// Waits for a taking in of changes.
+    ///
+    /// - Returns: whether it has ended well in time. Otherwise a comparison goes on, and asking a change feed is cancelled.
+    private func hasTakenIn(_ running: Task<Void, any Error>) async -> Bool {
+        // A reader has waited ``timeToTakeIn`` for it.
+        guard !isTakingInLate else { return false }
         guard let result = await running.result(within: Self.timeToTakeIn) else {
             isTakingInLate = takingIn == running
             if calls.provider.features.changeFeed { running.cancel() }
