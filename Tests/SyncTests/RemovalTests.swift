@@ -221,6 +221,27 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-5: a replaced file is there at once also where another reader is interrupted")
+        func replacedAndAnotherReaderIsInterrupted() async throws {
+            try await EngineFixture.run(fill: twoFiles, listing: "/") { fixture async throws in
+                try await fixture.engine.refresh()
+                replace("a", fixture)
+                replace("b", fixture)
+                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
+                let first = Task { try await fixture.read("old-a") }
+                #expect(await eventually { gate.waiting == 1 })
+                let second = Task { try await fixture.read("old-b") }
+                #expect(await eventually { fixture.provider.log.count(of: .fetch, "old-b") == 1 })
+                try await Task.sleep(for: .milliseconds(200))
+                first.cancel()
+                _ = await first.result
+                gate.open()
+                #expect(await failure { _ = try await second.value }?.code == .noSuchItem)
+                #expect(try fixture.names().sorted() == ["a", "b"])
+                #expect(try await fixture.read("new-b") == Array("new".utf8))
+            }
+        }
+
         @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
             try await Machine.run(

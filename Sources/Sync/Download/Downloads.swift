@@ -384,11 +384,13 @@ actor Downloads: ContentEvictor, SyncPart {
 
     /// Waits for a taking in of changes.
     ///
-    /// - Returns: whether it has ended well in time. Otherwise a comparison goes on, and asking a change feed is cancelled.
+    /// - Returns: whether it has ended well in time. If it is late, a comparison goes on, and asking a change feed is cancelled.
     private func hasTakenIn(_ running: Task<Void, any Error>) async -> Bool {
         // A reader has waited ``timeToTakeIn`` for it.
         guard !isTakingInLate else { return false }
         guard let result = await running.result(within: Self.timeToTakeIn) else {
+            // One that is interrupted has not waited long, and others may wait on.
+            guard !Task.isCancelled else { return false }
             isTakingInLate = takingIn == running
             if calls.provider.features.changeFeed { running.cancel() }
             return false
