@@ -242,6 +242,20 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-5: a file that is replaced while its content is fetched is there at once, as the new one")
+        func replacedWhileItIsFetched() async throws {
+            try await EngineFixture.run(fill: twoFiles, listing: "/") { fixture async throws in
+                try await fixture.engine.refresh()
+                replace("a", fixture)
+                // A folder finds that the file it reads has changed: it has lost its name.
+                let changed = FileProviderError(.versionNoLongerAvailable)
+                fixture.provider.faults.fail(.fetch, of: "old-a", with: changed)
+                #expect(await failure { _ = try await fixture.read("old-a") }?.code == .versionNoLongerAvailable)
+                #expect(try fixture.names().sorted() == ["a", "b"])
+                #expect(try await fixture.read("new-a") == Array("new".utf8))
+            }
+        }
+
         @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
             try await Machine.run(

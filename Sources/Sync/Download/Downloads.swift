@@ -412,8 +412,16 @@ actor Downloads: ContentEvictor, SyncPart {
 
     private func lookUp(_ download: Download) async {
         await close(download)
+        let (identifier, request) = (download.identifier, FileProviderRequest(reason: .synchronization))
         do {
-            try await remoteLookup.refresh(download.identifier, for: FileProviderRequest(reason: .synchronization))
+            let observation = replica.ordering.observe()
+            if let item = try await remoteLookup.lookUp(identifier, for: request) {
+                return try await remoteLookup.record(item, of: identifier, observed: observation, for: request)
+            }
+            // It may have been replaced by another, as in ``findAgainOrRemove(_:searches:)``.
+            if calls.provider.features.changeFeed, guardian.warning == nil { _ = await takeInChanges() }
+            guard try replica.database.item(identifier) != nil else { return }
+            try await remoteLookup.refresh(identifier, for: request)
         } catch {
             warnings.report("'\(download.identifier)' changed on the remote and cannot be looked up: \(error)")
         }
