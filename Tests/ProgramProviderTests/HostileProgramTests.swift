@@ -13,6 +13,8 @@ import Testing
 
 /// What comes of programs that crash, hang or send nonsense.
 @Suite(.tags(.server)) struct HostileProgramTests {
+    init() { BrokenPipes.areIgnored }
+
     /// The error of the first listing.
     private func failure(_ fault: String, limit: Duration = .seconds(30)) async throws -> FileProviderError? {
         try await with(ServedByProgram(fault: fault, inactivityLimit: limit)) { remote, _ in

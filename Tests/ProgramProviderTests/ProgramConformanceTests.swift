@@ -10,6 +10,8 @@ import Testing
 @testable import ProgramConformance
 
 @Suite(.tags(.server, .long)) struct ProgramConformanceTests {
+    init() { BrokenPipes.areIgnored }
+
     @Test("a program that speaks the paths level is a whole provider", arguments: ProviderConformance.Check.allCases)
     func conforms(to check: ProviderConformance.Check) async throws {
         try await ProviderConformance { try ServedByProgram() }.run(check)

@@ -11,6 +11,8 @@ import Testing
 
 /// The level of a domain.
 @Suite(.tags(.server)) struct ProgramLevelTests {
+    init() { BrokenPipes.areIgnored }
+
     private let settings = ProviderSettings(
         options: [:], secrets: { [:] }, environment: { ProcessInfo.processInfo.environment },
         logger: Logger(label: "test"))

@@ -13,6 +13,8 @@ import Testing
 
 /// Thumbnails that programs make.
 @Suite(.tags(.server)) struct ProgramThumbnailTests {
+    init() { BrokenPipes.areIgnored }
+
     private static let size = ThumbnailSize(width: 256, height: 128)
     private static let picture: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 1, 2, 3]
 

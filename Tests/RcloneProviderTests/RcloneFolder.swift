@@ -40,14 +40,11 @@ final class RcloneFolder: RemoteUnderTest {
     private let program: String?
     private static let store = Mutex<Task<ObjectStoreProgram, any Error>?>(nil)
 
-    /// As the daemon does: a write to a program that has ended fails with EPIPE.
-    private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
-
     /// - Parameters:
     ///   - program: stands in rclone's place, with rclone's path as `RCLONE`.
     ///   - folder: the name of the mounted folder.
     init(_ backend: Backend = .local, program: String? = nil, folder: String = "a folder") async throws {
-        Self.ignoresBrokenPipes
+        BrokenPipes.areIgnored
         self.backend = backend
         directory = try TemporaryDirectory()
         stateDirectory = try directory.makeDirectory("state")

@@ -20,9 +20,6 @@ final class SFTPFolder: RemoteUnderTest, TestFolder {
     /// Nil where a program in place of `ssh` starts the SFTP server itself.
     let server: SSHServer?
 
-    /// As the daemon does: a write to a program that has ended fails with EPIPE.
-    private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
-
     /// - Parameter words: the command line of OpenSSH's SFTP server.
     convenience init(_ words: String = program) throws {
         let directory = try TemporaryDirectory()
@@ -41,7 +38,7 @@ final class SFTPFolder: RemoteUnderTest, TestFolder {
         _ directory: TemporaryDirectory, _ root: FilePath, _ source: String, _ environment: [String: String],
         _ server: SSHServer?
     ) throws {
-        Self.ignoresBrokenPipes
+        BrokenPipes.areIgnored
         (self.directory, self.root, self.server) = (directory, root, server)
         stateDirectory = try directory.makeDirectory("state")
         domain = FileProviderDomain(identifier: "test", source: source)
