@@ -69,10 +69,20 @@ import Testing
         #expect(try own.contents() == Array("mine".utf8))
     }
 
+    @Test("REMOVE-1: a removal that was killed before it had locked its directory hinders no other") func killedEarly()
+        throws
+    {
+        defer { directory.remove() }
+        _ = try directory.makeDirectory("kept/.yonder-keeping-\(UUID().uuidString)")
+        let folder = try KeptFolder(at: place)
+        #expect(try names == [folder.work.lastComponent?.string])
+    }
+
     @Test("REMOVE-2: what only has the name of such a directory is the user's") func likeOurs() throws {
         defer { directory.remove() }
         for name in [".yonder-keeping-notes", ".yonder-keeping-\(UUID().uuidString)"] {
             _ = try directory.makeDirectory("kept/\(name)")
+            _ = try directory.makeFile("kept/\(name)/files", Array("mine".utf8))
             #expect(throws: ControlError.self) { _ = try KeptFolder(at: place) }
             #expect(try names == [name])
             try FileManager.default.removeItem(atPath: place.appending(name).string)

@@ -83,10 +83,16 @@ final class KeptFolder {
         }
     }
 
-    /// Whether a name is that of a directory that a removal has filled.
+    /// Whether a name is that of a directory that a removal has filled. One that was killed just after it had made the directory, or
+    /// when it had nearly removed it, has left it empty.
     private static func isOwn(_ name: String, in path: FilePath) -> Bool {
-        name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil
-            && (try? FileStatus(at: path.appending(name).appending(lockName)).kind) == .regular
+        let work = path.appending(name)
+        guard name.hasPrefix(prefix), UUID(uuidString: String(name.dropFirst(prefix.count))) != nil,
+            (try? FileStatus(at: work).kind) == .directory, let directory = try? FileDescriptor.openDirectory(work)
+        else { return false }
+        defer { try? directory.close() }
+        let isLocked = (try? FileStatus(of: lockName, in: directory).kind) == .regular
+        return isLocked || (try? directory.names().isEmpty) == true
     }
 
     private static func isInUse(_ work: FilePath) -> Bool {
@@ -102,8 +108,12 @@ final class KeptFolder {
     private static func remove(_ work: FilePath) throws {
         let folder = try FileDescriptor.openDirectory(work.removingLastComponent())
         defer { try? folder.close() }
-        let name = work.lastComponent?.string ?? ""
-        try FileManager.default.removeItem(atPath: "/proc/self/fd/\(folder.rawValue)/\(name)")
+        let place = "/proc/self/fd/\(folder.rawValue)/\(work.lastComponent?.string ?? "")"
+        // The lock at last: without it the rest would be taken for the user's.
+        for name in try FileManager.default.contentsOfDirectory(atPath: place) where name != lockName {
+            try FileManager.default.removeItem(atPath: place + "/" + name)
+        }
+        try FileManager.default.removeItem(atPath: place)
     }
 
     private static func empty(_ path: FilePath) throws {
