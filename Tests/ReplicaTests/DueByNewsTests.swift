@@ -36,6 +36,31 @@ import Testing
         #expect(try replica.names() == ["z"])
     }
 
+    @Test("ERROR-6: a refused change of place waits on, with its reason, when a listing or a report repeats the item")
+    func refusedRename() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        let open = fixture.open
+        try await replica.list([.file("a", id: "1")], open: open)
+        _ = try replica.change(open: open) { try $0.names.rename("a", in: .root, to: "z", in: .root, .replace) }
+        let row = try #require(try replica.database.item(ItemIdentifier("1"))).id
+        let later = Replica.now.advanced(by: .seconds(3600))
+        for attempt in 1...3 {
+            let sent = try #require(try replica.prepare(row, fields: .filename))
+            _ = try await replica.ingest(open: open) { try $0.answers.noteSent(sent) }
+            _ = try await replica.ingest(open: open) {
+                try $0.answers.postpone(sent, FileProviderError(.cannotSynchronize, "refused"), until: later)
+            }
+            try await replica.list([.file("a", id: "1")], open: open)
+            try await replica.change([.file("a", id: "1")], open: open)
+            #expect(try replica.database.attempts(ofItem: row) == attempt)
+            #expect(try replica.database.nextTry(ofItem: row) == later)
+            #expect(try replica.database.obstacle(toSending: .item(row))?.error.message == "refused")
+        }
+        try await replica.change([.file("b", id: "1")], open: open)
+        #expect(try replica.database.attempts(ofItem: row) == 0)
+        #expect(try replica.database.nextTry(ofItem: row) == nil)
+    }
+
     @Test("ERROR-6: what waits for the name of an item that is renamed here is due when the remote removes that")
     func freedName() async throws {
         let (fixture, replica) = try ReplicaFixture.opened()

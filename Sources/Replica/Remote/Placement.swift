@@ -122,11 +122,11 @@ package struct Placement: RemotePart {
         try db.setBasePlace(of: known.id, to: item)
         if let listing = transaction.listing { try db.noteSeen(known.id, in: listing) }
         if isMovedBack || !known.changedFields.isDisjoint(with: [.filename, .parentItemIdentifier]) {
-            // What a listing repeats is no news: an upload that fails would be tried again after each listing.
+            // What a listing repeats is no news: an upload that fails would be tried again after each listing, without back-off.
             let isNews =
                 isMovedBack || known.base.parent != item.parentItemIdentifier
                 || known.base.name?.utf8.elementsEqual(item.filename.utf8) != true
-            if isNews { try noteWhereItIs(known.id) } else { try db.noteWhereItIs(known.id, at: now) }
+            if isNews { try noteWhereItIs(known.id) } else { try db.noteUnmoved(known.id, at: now) }
         }
         try updateAttributes(of: known, with: item)
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) { try names.restoreNames() }

@@ -46,6 +46,21 @@ extension Database {
             if item.changedFields != [] { try forgetFailure(of: item.inode.number) }
             return
         }
+        let fields = try pendingFields(ofPlaced: item)
+        try setChangedFields(of: item.id, to: fields, at: now)
+        // Its failure was about a change that is no longer there.
+        if fields.isEmpty, !item.changedFields.isEmpty { try forgetFailure(of: item.inode.number) }
+    }
+
+    /// As ``noteWhereItIs(_:at:)``, after a report that repeats where the remote has the item: a change that has failed waits
+    /// as before, unless other fields are pending now. Each comparison of a directory repeats its items.
+    func noteUnmoved(_ row: Int64, at now: FileTimestamp) throws {
+        guard let item = try item(id: row), try pendingFields(ofPlaced: item) != item.changedFields else { return }
+        try noteWhereItIs(item, at: now)
+    }
+
+    /// What is pending of an item that the remote has: its place as far as it differs, and its other changes.
+    private func pendingFields(ofPlaced item: ItemRecord) throws -> ItemFields {
         var fields = item.changedFields.subtracting([.filename, .parentItemIdentifier])
         // In the trash the local name is not the remote's.
         if item.trash == nil, item.base.name?.utf8.elementsEqual(item.name.utf8) != true { fields.insert(.filename) }
@@ -54,9 +69,7 @@ extension Database {
         // A request that has no answer may have moved it on the remote: its place is sent even if it is the old one again,
         // and what the remote says meanwhile is not taken for news.
         if item.wasSent { fields.formUnion(item.changedFields.intersection([.filename, .parentItemIdentifier])) }
-        try setChangedFields(of: item.id, to: fields, at: now)
-        // Its failure was about a change that is no longer there.
-        if fields.isEmpty, !item.changedFields.isEmpty { try forgetFailure(of: item.inode.number) }
+        return fields
     }
 
     /// As ``noteWhereItIs(_:at:)`` for an item that waits to be offered again: its place on the remote stays known.
