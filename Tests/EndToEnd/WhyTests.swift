@@ -166,6 +166,40 @@ extension RealMount {
             }
         }
 
+        @Test("ERROR-4: the name on the remote is another item's only where another item has it here")
+        func nameOnTheRemote() async throws {
+            try await ProvidedMount.run { tree in
+                for name in ["old", "taken"] {
+                    tree.addFile(name, content: RemoteContent(name), identifier: ItemIdentifier(name))
+                }
+                for number in ["1", "2"] {
+                    tree.addFile("twin", content: RemoteContent(number), identifier: ItemIdentifier(number))
+                }
+            } _: { mount async throws in
+                _ = try await Command.run("ls", mount.path.string)
+                mount.host.engine.pause(.user)
+                let made = try await Command.shell(
+                    "cd \"$1\" && mv old new && mv taken moved && echo x > taken", mount.path.string)
+                #expect(made.status == 0, "\(made.errors)")
+                let database = mount.host.replica.database
+                let twins = try ["1", "2"].compactMap { try database.item(ItemIdentifier($0)) }
+                let twin = try #require(twins.first { $0.name != "twin" })
+                for (path, words) in [
+                    ("new", " On the remote its name is still 'old'."),
+                    ("moved", " On the remote its name is still 'taken', which another item has here."),
+                    (twin.name, " On the remote its name is 'twin', which another item has here."),
+                ] {
+                    let headline = try #require(try await lines(mount, path).first)
+                    #expect(headline.hasSuffix(words), "'\(path)': \(headline)")
+                }
+                for path in ["taken", "twin"] {
+                    let headline = try #require(try await lines(mount, path).first)
+                    #expect(!headline.contains("On the remote"), "'\(path)': \(headline)")
+                }
+                mount.host.engine.pause(nil)
+            }
+        }
+
         @Test("Issue 14, 3.15: a download that runs refuses eviction as that, and names who waits for it")
         func aRunningDownload() async throws {
             try await Self.run { mount async throws in

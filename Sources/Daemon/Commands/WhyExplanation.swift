@@ -12,7 +12,7 @@ struct WhyExplanation: Sendable {
 
     func lines(for item: ItemRecord) async throws -> [String] {
         let failure = try host.replica.database.failure(of: item.inode.number)
-        var lines = [headline(of: item), content(of: item, hasFailed: failure != nil)]
+        var lines = [try headline(of: item), content(of: item, hasFailed: failure != nil)]
         if let place = item.trash {
             let path = PathResolver(host: host).originalPath(of: place)
             lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
@@ -114,7 +114,7 @@ struct WhyExplanation: Sendable {
         return "It stays on this machine: a name like '\(pattern)' is never sent."
     }
 
-    private func headline(of item: ItemRecord) -> String {
+    private func headline(of item: ItemRecord) throws -> String {
         let inode = item.inode
         let time = Timestamp.text(inode.modifiedAt)
         let what =
@@ -127,10 +127,21 @@ struct WhyExplanation: Sendable {
             case .blockDevice: "A block device"
             case .socket: "A socket"
             }
-        let renamed =
-            item.base.name.flatMap { item.name.utf8.elementsEqual($0.utf8) || item.inode.number == .root ? nil : $0 }
-        let other = renamed.map { " On the remote its name is '\($0)', which another item has here." } ?? ""
-        return "\(what), modified \(time).\(other)"
+        let name = try remoteName(of: item)
+        return "\(what), modified \(time).\(name)"
+    }
+
+    /// The name that an item has on the remote, where it is another one: it was renamed here, or another item has that name.
+    private func remoteName(of item: ItemRecord) throws -> String {
+        guard let name = item.base.name, item.inode.number != .root, !item.name.utf8.elementsEqual(name.utf8) else {
+            return ""
+        }
+        let database = host.replica.database
+        let directory = try item.base.parent.flatMap { try database.item($0) }
+        let holder = try directory.flatMap { try database.item(named: name, in: $0.inode.number) }
+        let still = item.changedFields.contains(.filename) ? " still" : ""
+        let other = holder == nil || holder?.id == item.id ? "" : ", which another item has here"
+        return " On the remote its name is\(still) '\(name)'\(other)."
     }
 
     private func content(of item: ItemRecord, hasFailed: Bool) -> String {
