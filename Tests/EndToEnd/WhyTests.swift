@@ -1,3 +1,4 @@
+import Control
 import FileProvider
 import FileProviderTesting
 import Replica
@@ -197,6 +198,43 @@ extension RealMount {
                     #expect(!headline.contains("On the remote"), "'\(path)': \(headline)")
                 }
                 mount.host.engine.pause(nil)
+            }
+        }
+
+        @Test("ERROR-4: SEND-8: an item in a new directory waits for that, and says why it cannot be sent")
+        func directoryAbove() async throws {
+            try await Self.run { mount async throws in
+                let host = mount.host
+                mount.provider.faults.fail(.create, with: FileProviderError(.insufficientQuota), times: nil)
+                host.engine.pause(.user)
+                let made = try await Command.shell(
+                    "cd \"$1\" && mkdir -p above/below && echo x > above/below/file && mv whole above/",
+                    mount.path.string)
+                #expect(made.status == 0, "\(made.errors)")
+                let inner = ["above/below", "above/below/file", "above/whole"]
+                for path in inner {
+                    let text = try await lines(mount, path).joined(separator: "\n")
+                    #expect(text.contains("/above', which has to be sent first."), "'\(path)':\n\(text)")
+                }
+                let above = try await lines(mount, "above").joined(separator: "\n")
+                #expect(!above.contains("sent first"), "\(above)")
+                host.engine.pause(nil)
+                #expect(
+                    await eventually {
+                        ((try? await lines(mount, "above"))?.joined() ?? "").contains("The last attempt failed")
+                    })
+                var pending: [PendingItem] = []
+                try await PendingReporter(host: host).list { pending += $0 }
+                for path in inner {
+                    let text = try await lines(mount, path).joined(separator: "\n")
+                    #expect(text.contains("/above', which has to be sent first: "), "'\(path)':\n\(text)")
+                    #expect(text.contains(" (insufficientQuota)."), "'\(path)':\n\(text)")
+                    let error = try #require(pending.first { $0.path.hasSuffix("/" + path) }?.error, "\(path)")
+                    #expect(error.code == "insufficientQuota" && error.attempts == 0, "'\(path)': \(error)")
+                    #expect(error.message.contains("/above' has to be sent first: "), "'\(path)': \(error)")
+                }
+                mount.provider.faults.clear()
+                try await host.engine.retry()
             }
         }
 

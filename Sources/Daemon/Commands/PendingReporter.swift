@@ -28,7 +28,7 @@ struct PendingReporter: Sendable {
                         since: Timestamp.text(state.since),
                         error: try failure.map {
                             ItemInformation.Failure($0, attempts: state.attempts, nextTry: state.nextTry)
-                        } ?? useOnRemote(of: item) ?? common)
+                        } ?? useOnRemote(of: item) ?? failureOfDirectory(above: item, resolver) ?? common)
                 })
         }
         // A reimport is one entry, plus one for each item that failed.
@@ -81,6 +81,18 @@ struct PendingReporter: Sendable {
             code: EvictionRefusal.isOpen.code,
             message: "a process still has the \(what) open, and not all of its content is here", attempts: 0,
             nextTry: nil)
+    }
+
+    /// The reason why an item waits whose directory cannot be sent; nil if none above it has failed.
+    private func failureOfDirectory(
+        above item: ItemRecord, _ resolver: PathResolver
+    ) throws -> ItemInformation.Failure? {
+        guard let obstacle = try host.replica.database.obstacle(toSendingDirectoriesAbove: item.id) else { return nil }
+        let path = resolver.path(of: obstacle.directory) ?? obstacle.directory.name
+        return ItemInformation.Failure(
+            code: obstacle.error.code.rawValue,
+            message: "'\(path)' has to be sent first: \(obstacle.error.message)", attempts: 0,
+            nextTry: obstacle.nextTry.map(Timestamp.text))
     }
 
     private static let mostFailures = 1000

@@ -97,7 +97,23 @@ struct WhyExplanation: Sendable {
         if let next = state.nextTry {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' retries it now.")
         }
+        if let directory = try directoryToSend(above: item) { lines.append(directory) }
         return lines
+    }
+
+    /// The directory above an item that the remote does not have, and what keeps it from being sent.
+    private func directoryToSend(above item: ItemRecord) throws -> String? {
+        let database = host.replica.database
+        let resolver = PathResolver(host: host)
+        if let obstacle = try database.obstacle(toSendingDirectoriesAbove: item.id) {
+            let path = resolver.path(of: obstacle.directory) ?? obstacle.directory.name
+            let error = obstacle.error
+            return "It waits for '\(path)', which has to be sent first: \(error.message) (\(error.code.rawValue))."
+        }
+        guard let top = try database.itemAndNewDirectories(above: item.id).last, top.id != item.id,
+            !top.isToBeOffered
+        else { return nil }
+        return "It waits for '\(resolver.path(of: top) ?? top.name)', which has to be sent first."
     }
 
     private func exclusion(of item: ItemRecord) throws -> String {

@@ -117,6 +117,17 @@ extension ReplicaDatabase {
         }
     }
 
+    /// What keeps a directory above an item from being sent, which the remote does not have; nil when nothing has failed there, or the
+    /// item itself has failed.
+    package func obstacle(
+        toSendingDirectoriesAbove row: Int64
+    ) throws -> (directory: ItemRecord, error: FileProviderError, nextTry: FileTimestamp?)? {
+        guard let obstacle = try obstacle(toSending: .item(row)), let above = obstacle.row, above != row,
+            let directory = try item(row: above)
+        else { return nil }
+        return (directory, obstacle.error, obstacle.nextTry)
+    }
+
     /// An item, and the directories above it that have to be sent before it, because the remote does not have them. A
     /// directory that the remote has takes the item whatever is wrong with a change of its own.
     package func itemAndNewDirectories(above row: Int64) throws -> [ItemRecord] {
