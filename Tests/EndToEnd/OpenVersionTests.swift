@@ -84,6 +84,32 @@ extension RealMount {
             }
         }
 
+        @Test("OPEN-3: tail -f keeps the version that it opened, and tail -F prints the new one from its beginning")
+        func followedByTail() async throws {
+            try await run(passthrough: "1") { yonder in
+                let outcome = try await run(
+                    yonder, mode: "rb",
+                    before: """
+                        import atexit
+                        tails = []
+                        for how in ('-f', '-F'):
+                            command = ['timeout', '60', 'tail', '-n', '+1', '-s', '0.1', how, path]
+                            tails.append(
+                                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+                            # timeout passes SIGTERM on.
+                            atexit.register(tails[-1].terminate)
+                        for tail in tails: assert tail.stdout.read(5) == b'first'
+                        """,
+                    """
+                    assert tails[1].stdout.read(14) == b'second, longer'
+                    for tail in tails:
+                        tail.terminate()
+                        assert tail.stdout.read() == b''
+                    """)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+            }
+        }
+
         @Test(
             "OPEN-1: an open file that no process has read from follows the remote to its new version",
             arguments: ["0", "1"])
