@@ -142,7 +142,7 @@ extension CheckReport {
     fileprivate mutating func add(_ findings: [CheckFinding], in replica: Replica?, below mountpoint: String?) {
         problems += findings.map { finding in
             let names = finding.inode.flatMap { number in
-                (try? replica?.database.path(of: number)).flatMap { $0 }
+                (try? replica?.database.path(of: number, isForUser: true)).flatMap { $0 }
             }
             let path = names.map { ([mountpoint].compactMap(\.self) + $0).joined(separator: "/") }
             return Problem(

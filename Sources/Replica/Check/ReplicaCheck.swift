@@ -106,11 +106,12 @@ struct ReplicaCheck {
 
     private static func subject(_ number: Int64, isItem: Bool, in db: Database) throws -> Subject? {
         guard isItem else {
-            let name = try db.one("SELECT name FROM item WHERE inode = ? LIMIT 1", [number], { $0[0] as String })
-            return Subject(number: InodeNumber(rawValue: number), name: name)
+            let query = "SELECT \(Displacement.nameForUser) FROM item WHERE inode = ? LIMIT 1"
+            return Subject(
+                number: InodeNumber(rawValue: number), name: try db.one(query, [number], { $0[0] as String? }) ?? nil)
         }
-        return try db.one("SELECT inode, name FROM item WHERE id = ?", [number]) {
-            Subject(number: InodeNumber(rawValue: $0[0]), name: $0[1])
+        return try db.one("SELECT inode, \(Displacement.nameForUser) FROM item WHERE id = ?", [number]) {
+            Subject(number: InodeNumber(rawValue: $0[0]), name: $0[1] as String?)
         }
     }
 
@@ -196,7 +197,7 @@ struct ReplicaCheck {
             try db.query(
                 """
                 SELECT number, size, contentStamp IS NOT NULL, \(Recovery.isUnsent),
-                    (SELECT name FROM item WHERE item.inode = inode.number LIMIT 1)
+                    (SELECT \(Displacement.nameForUser) FROM item WHERE item.inode = inode.number LIMIT 1)
                 FROM inode WHERE hasContentFile = 1
                 """, []
             ) { columns in

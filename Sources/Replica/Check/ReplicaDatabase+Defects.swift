@@ -19,18 +19,20 @@ extension ReplicaDatabase {
     }
 
     /// New files whose content is lost, in the order of their numbers.
-    func lostNewFiles() throws -> [(number: InodeNumber, name: String)] {
+    func lostNewFiles() throws -> [(number: InodeNumber, name: String?)] {
         try all(
             """
-            SELECT inode.number, name FROM item JOIN inode ON inode.number = item.inode
+            SELECT inode.number, \(Displacement.nameForUser) FROM item JOIN inode ON inode.number = item.inode
             WHERE identifier IS NULL AND isExcluded = \(exclusion: .none) AND reimport <= 0 AND inode.kind = \(kind: .file)
                 AND inode.content = \(content: .dataless) AND inode.size > 0 AND inode.contentStamp IS NULL
             ORDER BY inode.number
-            """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String) })
+            """, [], { (number: InodeNumber(rawValue: $0[0]), name: $0[1] as String?) })
     }
 
-    /// Invariants that a check does not verify, because they may be violated while a file is in use.
+    /// Invariants that a check does not verify, because they may be violated while a file is in use or news is
+    /// taken in.
     private static let rulesAtRest = [
+        ("item without a place", TreeRule.hasNoPlace),
         ("nameless inode with content", "SELECT number FROM inode WHERE linkCount = 0 AND hasContentFile = 1"),
         (
             "item in a directory that was removed",

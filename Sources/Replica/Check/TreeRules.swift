@@ -26,10 +26,31 @@ struct TreeRule {
         return try db.one(query, [number], { _ in true }) ?? false
     }
 
-    /// Everything that hangs on the root, one way or the other.
+    /// What has moved on the remote into a directory that is not known here: each round looks up where it is by now.
+    private static let waitsForDirectory = """
+        (item.parent IS NULL AND item.identifier IS NOT NULL AND item.baseName IS NOT NULL AND item.trashedAt IS NULL
+            AND item.changedFields & \(field: .parentItemIdentifier) = 0)
+        """
+
+    /// What has made room for another item. It gets a name, or goes, with the end of the listing or of the round, and one that
+    /// waits to be offered with the answer to that. A daemon that is killed before leaves it to the next one.
+    private static let waitsForName = """
+        (item.parent IS NOT NULL AND NOT \(Displacement.isNotDisplaced) AND item.baseName IS NOT NULL
+            AND item.trashedAt IS NULL AND (item.identifier IS NOT NULL OR item.reimport > 0)
+            AND EXISTS (SELECT 1 FROM item AS above WHERE above.inode = item.parent
+                AND (above.identifier IS NOT NULL OR above.reimport > 0)))
+        """
+
+    /// Everything that hangs on the root, one way or the other, or on a directory that waits for its own.
     private static let reached = """
         WITH RECURSIVE reached (inode) AS (
-            SELECT 1 UNION SELECT item.inode FROM item JOIN reached ON item.parent = reached.inode)
+            SELECT 1 UNION SELECT inode FROM item WHERE \(waitsForDirectory)
+            UNION SELECT item.inode FROM item JOIN reached ON item.parent = reached.inode)
+        """
+
+    /// Items that no directory shows, also for a moment.
+    static let hasNoPlace = """
+        SELECT id FROM item WHERE (parent IS NULL OR NOT \(Displacement.isNotDisplaced)) AND inode <> \(inode: .root)
         """
 
     /// In the order in which they are mended: what one leaves behind the next finds.
@@ -49,8 +70,10 @@ struct TreeRule {
                 WITH RECURSIVE above (inode) AS (
                     SELECT parent FROM item WHERE id = ?1
                     UNION SELECT item.parent FROM item JOIN above ON item.inode = above.inode)
-                SELECT 1 FROM item WHERE id = ?1 AND inode <> \(inode: .root)
+                SELECT 1 FROM item WHERE id = ?1 AND inode <> \(inode: .root) AND NOT \(waitsForDirectory)
                     AND NOT EXISTS (SELECT 1 FROM above WHERE inode = \(inode: .root))
+                    AND NOT EXISTS (SELECT 1 FROM above JOIN item ON item.inode = above.inode
+                        WHERE \(waitsForDirectory))
                 """,
             isAboutItems: true, mending: .dropItem),
         TreeRule(
@@ -63,8 +86,7 @@ struct TreeRule {
             isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "has no place",
-            query:
-                "SELECT id FROM item WHERE (parent IS NULL OR substr(name, 1, 1) = '/') AND inode <> \(inode: .root)",
+            query: "\(hasNoPlace) AND NOT \(waitsForDirectory) AND NOT \(waitsForName)",
             isAboutItems: true, mending: .dropItem),
         TreeRule(
             what: "has a name that no file can have",

@@ -91,15 +91,18 @@ extension Database {
     }
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.
-    func path(of number: InodeNumber) throws -> [String]? {
+    ///
+    /// - Parameter isForUser: an item that has no name for now has the one that it is to get.
+    func path(of number: InodeNumber, isForUser: Bool = false) throws -> [String]? {
+        let shown = isForUser ? Displacement.nameForUser : "name"
         var names: [String] = []
         var current = number
         while current != .root {
             let place = try one(
-                "SELECT name, parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
-                { ($0[0] as String, $0[1] as Int64?) })
+                "SELECT \(shown), parent FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
+                { ($0[0] as String?, $0[1] as Int64?) })
             // No path on Linux has more components; a longer one is a cycle.
-            guard let (name, parent) = place, let parent, names.count < 4096 else { return nil }
+            guard let found = place, let name = found.0, let parent = found.1, names.count < 4096 else { return nil }
             names.append(name)
             current = InodeNumber(rawValue: parent)
         }

@@ -10,6 +10,8 @@ package struct KnownChild: Sendable {
     package var kind: InodeKind
     /// Whether something about it is on its way to the remote: what that says of it may be older or newer.
     package var isChanging: Bool
+    /// Whether it has no name for now, because another takes its place.
+    package var isHidden: Bool
 }
 
 extension ReplicaDatabase {
@@ -193,14 +195,14 @@ package struct RemoteItems: Sendable {
             try db.query(
                 """
                 SELECT item.identifier, item.inode, item.baseName, item.baseContentVersion, inode.kind,
-                    item.changedFields <> 0 OR item.wasSent <> 0
+                    item.changedFields <> 0 OR item.wasSent <> 0, NOT \(Displacement.isNotDisplaced)
                 FROM item JOIN inode ON inode.number = item.inode
                 WHERE item.baseParent = ? AND item.identifier IS NOT NULL AND item.inode <> \(inode: .root)
                 """, [directory.rawValue]
             ) { row in
                 children[ItemIdentifier(rawValue: row[0])] = KnownChild(
                     inode: InodeNumber(rawValue: row[1]), name: row[2], contentVersion: [UInt8](row[3]),
-                    kind: InodeKind(rawValue: row[4]) ?? .file, isChanging: row[5])
+                    kind: InodeKind(rawValue: row[4]) ?? .file, isChanging: row[5], isHidden: row[6])
                 return true
             }
             let doomed = try db.all(

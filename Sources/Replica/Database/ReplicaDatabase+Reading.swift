@@ -176,8 +176,10 @@ extension ReplicaDatabase {
     }
 
     /// The names from the mount's root down to an inode; nil for one that no directory shows.
-    package func path(of number: InodeNumber) throws -> [String]? {
-        try read { db in try db.path(of: number) }
+    ///
+    /// - Parameter isForUser: an item that has no name for now has the one that it is to get.
+    package func path(of number: InodeNumber, isForUser: Bool = false) throws -> [String]? {
+        try read { db in try db.path(of: number, isForUser: isForUser) }
     }
 
     /// Counts for `status`. What was removed and may still be open somewhere is none of them, but for its bytes.

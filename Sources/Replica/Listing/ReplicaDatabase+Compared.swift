@@ -51,7 +51,7 @@ extension ReplicaDatabase {
         try all(
             """
             SELECT id, identifier FROM item INDEXED BY itemInParent
-            WHERE parent IS NULL AND id > ? AND inode <> \(inode: .root) AND identifier IS NOT NULL AND reimport = 0
+            WHERE parent IS NULL AND id > ? AND inode <> \(inode: .root) AND identifier IS NOT NULL AND reimport <= 0
             ORDER BY id LIMIT ?
             """, [row, limit], { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String)) })
     }

@@ -40,7 +40,7 @@ struct ContentVerification {
         let isUnsent = try db.isContentUnsent(number)
         guard let name = FilePath.Component(number.description) else { return [] }
         let item = try db.item(ofInode: number)
-        let words = item.map { "'\($0.name)'" } ?? "inode \(number)"
+        let words = item.map { "'\($0.nameForUser)'" } ?? "inode \(number)"
         guard contents.hasFile(number) else {
             // In this order: what a transaction that has failed withdrew is put back at any moment, or by the next start.
             guard !WithdrawnContent(number, generation: inode.contentGeneration, in: contents).isThere,

@@ -146,7 +146,7 @@ struct Recovery {
                 continue
             }
             try db.dropContent(of: row.number)
-            let words = try db.item(ofInode: row.number).map { "'\($0.name)'" } ?? "inode \(row.number)"
+            let words = try db.item(ofInode: row.number).map { "'\($0.nameForUser)'" } ?? "inode \(row.number)"
             found.append(
                 "the machine stopped without warning: the content of \(words) may be the last copy and may miss bytes: it was "
                     + "moved to '\(place)'")
@@ -181,7 +181,7 @@ struct Recovery {
     /// A process writes into the content file through a mount that has ended: the kernel lets it. What it writes from now
     /// on is kept apart, because nothing would tell of it.
     private func takeAway(_ number: InodeNumber, writtenUntil before: ContentStatus, _ changes: ContentChanges) throws {
-        let name = try changes.db.item(ofInode: number)?.name ?? "inode \(number)"
+        let name = try changes.db.item(ofInode: number)?.nameForUser ?? "inode \(number)"
         do {
             let aside = try contents.takeAway(number, stamp: FileTimestamp.now.nanosecondsSince1970)
             let after = try FileStatus(at: aside)

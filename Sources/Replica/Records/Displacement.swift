@@ -11,6 +11,9 @@ enum Displacement {
     /// The condition for a row of the table `item`: its name does not begin with a slash, after which comes the zero.
     static let isNotDisplaced = "(item.name < '/' OR item.name >= '0')"
 
+    /// The name of a row of the table `item` for the user: that which it is to get, where it was displaced. Null if that is not known.
+    static let nameForUser = "CASE WHEN \(isNotDisplaced) THEN item.name ELSE item.baseName END"
+
     /// The bytes of the longest name on Linux.
     static let mostBytes = 255
 

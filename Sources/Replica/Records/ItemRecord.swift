@@ -45,6 +45,9 @@ package struct ItemRecord: Hashable, Sendable {
     /// Whether the item has no name of its own for now, because another takes its place.
     package var isHidden: Bool { Displacement.isDisplaced(name) }
 
+    /// Its name for the user: while it has none of its own, the one that it is to get.
+    package var nameForUser: String { isHidden ? base.name ?? name : name }
+
     /// Whether the remote has not got all of it, or it stays on this machine.
     var hasWork: Bool { !changedFields.isEmpty || isExcluded || identifier == nil && !isToBeOffered || hasContentWork }
 

@@ -95,7 +95,7 @@ extension Replica {
             else { return nil }
             if !isAtOrigin, place.isAtOrigin {
                 guard let parent = try item.parent.flatMap({ try db.identifier(ofInode: $0) }) else { return nil }
-                place = (parent, item.isHidden ? item.base.name ?? item.name : item.name, false)
+                place = (parent, item.nameForUser, false)
             }
             guard var described = try db.describe(item) else { return nil }
             described.itemIdentifier = item.placeholder

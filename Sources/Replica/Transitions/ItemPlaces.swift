@@ -97,7 +97,7 @@ extension Database {
                 now.nanosecondsSince1970,
                 (parent.map { $0.identifier ?? $0.placeholder } ?? item.base.parent)?.rawValue,
                 TrashPlace.text(of: try ancestors(from: item.parent)),
-                item.isHidden ? item.base.name ?? item.name : item.name, item.id,
+                item.nameForUser, item.id,
             ])
     }
 

@@ -18,11 +18,11 @@ extension Database {
     ///
     /// - Parameter successor: the row of the item that shows the remote's version; nil when the remote has only removed the item.
     func noteSuperseded(_ item: ItemRecord, by successor: Int64?) throws {
-        let name = item.isHidden ? item.base.name ?? item.name : item.name
         try run(
             "INSERT OR REPLACE INTO nameless (inode, reason, item, parent, name) VALUES (?, ?, ?, ?, ?)",
             [
-                item.inode.number.rawValue, NamelessReason.superseded.rawValue, successor, item.parent?.rawValue, name,
+                item.inode.number.rawValue, NamelessReason.superseded.rawValue, successor, item.parent?.rawValue,
+                item.nameForUser,
             ])
     }
 

@@ -106,6 +106,9 @@ struct RemoteCheck: SyncPart {
                 continue
             }
             if child.isChanging { continue }
+            if child.isHidden {
+                findings.append(CheckFinding(.remote, "it is not shown here", inode: child.inode, name: child.name))
+            }
             if !child.name.utf8.elementsEqual(item.filename.utf8) {
                 findings.append(
                     CheckFinding(
@@ -171,7 +174,7 @@ struct RemoteCheck: SyncPart {
             case .parkItem, .giveUpAsking, .retry: break
             }
             report.findings.append(
-                CheckFinding(.bytes, "it cannot be compared: \(error.message)", inode: number, name: file.name))
+                CheckFinding(.bytes, "it cannot be compared: \(error.message)", inode: number, name: file.nameForUser))
             return
         }
         report.files += 1
@@ -181,7 +184,7 @@ struct RemoteCheck: SyncPart {
             now.inode.contentStamp == nil, now.inode.contentGeneration == file.inode.contentGeneration,
             now.inode.content == .materialized
         else { return }
-        var finding = CheckFinding(.bytes, "its bytes are not the remote's", inode: number, name: file.name)
+        var finding = CheckFinding(.bytes, "its bytes are not the remote's", inode: number, name: file.nameForUser)
         if isRepairing {
             let generation = file.inode.contentGeneration
             finding.isMended = try await commits.commit(changingNames: false) {
