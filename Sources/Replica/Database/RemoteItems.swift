@@ -212,6 +212,22 @@ package struct RemoteItems: Sendable {
         }
     }
 
+    /// Whether an item that the remote has in a directory may have to wait until something of its name was sent: what was made or
+    /// changed here and has the name there, or the removal of what had it.
+    package func isHeldBack(_ name: String, in directory: ItemIdentifier) throws -> Bool {
+        try database.readCommitted { db in
+            try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM item JOIN item AS above ON above.inode = item.parent
+                        JOIN inode ON inode.number = item.inode
+                    WHERE above.identifier = ?1 AND item.name = ?2 AND item.isExcluded = \(exclusion: .none)
+                        AND (item.identifier IS NULL OR item.changedFields <> 0 OR item.wasSent <> 0
+                            OR inode.contentStamp IS NOT NULL))
+                    OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?1 AND baseName = ?2)
+                """, [directory.rawValue, name], { $0[0] as Bool }) ?? false
+        }
+    }
+
     /// The names from the trash down to an item that is trashed on the remote, or lies below one that is.
     package func trashPath(of identifier: ItemIdentifier) throws -> [String]? {
         try path(of: identifier, from: .trashContainer)

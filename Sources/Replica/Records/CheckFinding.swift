@@ -14,7 +14,7 @@ package struct CheckFinding: Hashable, Sendable {
 
     package var kind: Kind
     package var inode: InodeNumber?
-    /// The item's name, where it has one.
+    /// The item's name, where it has one; of an item without an inode its path.
     package var name: String?
     /// The defect, and its repair.
     package var text: String

@@ -29,11 +29,12 @@ struct RemoteCheck: SyncPart {
         try expectNoReimport()
         await feed.compareAllNext()
         try await feed.refresh()
-        var suspects: [(number: InodeNumber, identifier: ItemIdentifier)] = []
-        for directory in try replica.database.materializedDirectories() {
+        var suspects: [Suspect] = []
+        for (number, identifier) in try replica.database.materializedDirectories() {
             try Task.checkCancellation()
             report.directories += 1
-            if try await !differences(in: directory.number, directory.identifier).isEmpty { suspects.append(directory) }
+            let found = try await differences(in: number, identifier)
+            if !found.isEmpty { suspects.append(Suspect(number: number, identifier: identifier, differences: found)) }
         }
         if !suspects.isEmpty { try await settle(suspects, isRepairing: isRepairing, &report) }
         if comparesBytes { try await compareBytes(isRepairing: isRepairing, &report) }
@@ -51,31 +52,36 @@ struct RemoteCheck: SyncPart {
 
     // MARK: - Directories
 
-    /// A difference may be a change of this moment. One that remains after the next round is reported, and repaired
-    /// by listing the directory again.
+    /// A directory that differs from the remote's.
+    private struct Suspect {
+        var number: InodeNumber
+        var identifier: ItemIdentifier
+        var differences: [RemoteDifference]
+    }
+
+    /// A difference may be a change of this moment. One that remains after the next round, in which the remote has not changed, is
+    /// reported, and repaired by listing the directory again.
     private func settle(
-        _ suspects: [(number: InodeNumber, identifier: ItemIdentifier)], isRepairing: Bool,
-        _ report: inout RemoteCheckReport
+        _ suspects: [Suspect], isRepairing: Bool, _ report: inout RemoteCheckReport
     ) async throws {
         await feed.compareAllNext()
         try await feed.refresh()
-        var found: [(number: InodeNumber, identifier: ItemIdentifier, findings: [CheckFinding])] = []
-        for (number, identifier) in suspects {
-            let findings = try await differences(in: number, identifier)
-            if !findings.isEmpty { found.append((number, identifier, findings)) }
-        }
+        let found = try await lasting(suspects)
         // One may have begun meanwhile.
         try expectNoReimport()
         guard isRepairing, !found.isEmpty else {
-            report.findings += found.flatMap(\.findings)
+            report.findings += found.flatMap(\.differences).map(\.finding)
             return
         }
-        for (number, _, _) in found { try await commits.commit { try $0.listings.noteIncomplete(number) } }
+        for directory in found {
+            let number = directory.number
+            try await commits.commit { try $0.listings.noteIncomplete(number) }
+        }
         try await feed.refresh()
-        for (number, identifier, findings) in found {
-            let left = Set(try await differences(in: number, identifier))
-            report.findings += findings.map { finding in
-                var finding = finding
+        let left = Set(try await lasting(found).flatMap(\.differences).map(\.finding))
+        for directory in found {
+            report.findings += directory.differences.map { difference in
+                var finding = difference.finding
                 finding.isMended = !left.contains(finding)
                 if finding.isMended { finding.text += ": it is as the remote has it now" }
                 return finding
@@ -83,7 +89,23 @@ struct RemoteCheck: SyncPart {
         }
     }
 
-    private func differences(in number: InodeNumber, _ directory: ItemIdentifier) async throws -> [CheckFinding] {
+    /// Compares directories again.
+    ///
+    /// - Returns: those in which the remote is as it was and the replica still differs.
+    private func lasting(_ directories: [Suspect]) async throws -> [Suspect] {
+        var found: [Suspect] = []
+        for var directory in directories {
+            directory.differences = try await differences(in: directory.number, directory.identifier)
+                .lasting(since: directory.differences)
+            if !directory.differences.isEmpty { found.append(directory) }
+        }
+        return found
+    }
+
+    private func differences(
+        in number: InodeNumber, _ directory: ItemIdentifier
+    ) async throws -> [RemoteDifference] {
+        let observation = replica.ordering.observe()
         let remote: [ItemIdentifier: FileProviderItem]
         do throws(FileProviderError) {
             remote = try await list(directory)
@@ -92,37 +114,55 @@ struct RemoteCheck: SyncPart {
             case .latchDomain, .stop: throw error
             case .parkItem, .changeState, .giveUpAsking, .retry: break
             }
-            return [CheckFinding(.remote, "the remote does not list it: \(error.message)", inode: number)]
+            let finding = CheckFinding(.remote, "the remote does not list it: \(error.message)", inode: number)
+            return [RemoteDifference(identifier: directory, remote: nil, finding: finding)]
         }
-        let (known, doomed) = try replica.database.remoteItems.children(of: directory)
-        var findings: [CheckFinding] = []
+        let found = try differences(of: remote, in: number, directory)
+        if found.isEmpty { return [] }
+        // Of these something newer than the listing is known, or an operation on them is in flight.
+        let ordering = replica.ordering
+        let newer = await ordering.settle(
+            found.compactMap(\.remote), deleted: found.filter { $0.remote == nil }.map(\.identifier), observation
+        ).all
+        return found.filter {
+            !newer.contains($0.identifier) && !ordering.isStale($0.identifier, observation, isListing: true)
+        }
+    }
+
+    private func differences(
+        of remote: [ItemIdentifier: FileProviderItem], in number: InodeNumber, _ directory: ItemIdentifier
+    ) throws -> [RemoteDifference] {
+        let database = replica.database
+        let (known, doomed) = try database.remoteItems.children(of: directory)
+        var found: [RemoteDifference] = []
+        func note(_ text: String, _ identifier: ItemIdentifier, _ inode: InodeNumber?, _ name: String) {
+            let finding = CheckFinding(.remote, text, inode: inode, name: name)
+            found.append(RemoteDifference(identifier: identifier, remote: remote[identifier], finding: finding))
+        }
         for (identifier, item) in remote where item.defect == nil && !doomed.contains(identifier) {
             guard let child = known[identifier] else {
                 // One that is moved here has its old place until the remote has heard of it.
-                if try replica.database.item(identifier)?.changedFields.isEmpty != false {
-                    findings.append(
-                        CheckFinding(.remote, "the remote has it, and it is not known here", name: item.filename))
+                if try database.item(identifier)?.changedFields.isEmpty != false,
+                    try !database.remoteItems.isHeldBack(item.filename, in: directory)
+                {
+                    let path = (try database.path(of: number, isForUser: true) ?? []) + [item.filename]
+                    note("the remote has it, and it is not known here", identifier, nil, path.joined(separator: "/"))
                 }
                 continue
             }
             if child.isChanging { continue }
-            if child.isHidden {
-                findings.append(CheckFinding(.remote, "it is not shown here", inode: child.inode, name: child.name))
-            }
+            if child.isHidden { note("it is not shown here", identifier, child.inode, child.name) }
             if !child.name.utf8.elementsEqual(item.filename.utf8) {
-                findings.append(
-                    CheckFinding(
-                        .remote, "it is called '\(item.filename)' on the remote", inode: child.inode, name: child.name))
+                note("it is called '\(item.filename)' on the remote", identifier, child.inode, child.name)
             }
             if child.kind == .file, child.contentVersion != item.itemVersion.contentVersion {
-                findings.append(
-                    CheckFinding(.remote, "the remote has another version", inode: child.inode, name: child.name))
+                note("the remote has another version", identifier, child.inode, child.name)
             }
         }
         for (identifier, child) in known where remote[identifier] == nil && !child.isChanging {
-            findings.append(CheckFinding(.remote, "the remote does not have it", inode: child.inode, name: child.name))
+            note("the remote does not have it", identifier, child.inode, child.name)
         }
-        return findings.sorted { ($0.name ?? "") < ($1.name ?? "") }
+        return found.sorted { ($0.finding.name ?? "") < ($1.finding.name ?? "") }
     }
 
     private func list(_ directory: ItemIdentifier) async throws(FileProviderError) -> [ItemIdentifier: FileProviderItem]
