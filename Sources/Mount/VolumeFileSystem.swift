@@ -144,7 +144,9 @@ final class VolumeFileSystem: FileSystem {
             try volume.read(
                 node.rawValue, at: offset, count: count, isProvided: attempt.isProvided, unreadSize: unreadSize)
         } succeed: { [volume] reply, grant in
-            if grant.isLonger {
+            if grant.isLonger, grant.reachesEnd {
+                reply.expireAttributes(of: node)
+            } else if grant.isLonger {
                 volume.tellSize(of: node.rawValue) { size, end, content in
                     reply.tellSize(of: node, size, readingTo: end, in: content)
                 }

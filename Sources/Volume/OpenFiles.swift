@@ -21,7 +21,7 @@ final class OpenFile: @unchecked Sendable {
     // Unchecked: `state` is only accessed under `lock`, a pthread mutex because concurrent readers of a file contend for it.
     private let lock = NSLock()
     private var state: State
-    /// Held while the kernel gets a size. Readers do not take it: the kernel may wait for them.
+    /// Held while the kernel gets a size. A reader for which it may wait then does not take it: ``ReadGrant/reachesEnd``.
     private let telling = NSLock()
     let number: InodeNumber
     // The owner outlives the file: only the volume, which retains it, uses either.

@@ -10,6 +10,8 @@ package struct ReadGrant: Sendable {
     package var count: Int
     /// Whether the kernel may know a smaller size of the file: ``Volume/tellSize(of:_:)`` comes before the answer.
     package var isLonger = false
+    /// Whether the request reaches the page of the last byte: then it is not told so, because that would wait for this answer.
+    package var reachesEnd = false
 }
 
 extension Volume {
@@ -68,11 +70,16 @@ extension Volume {
             }
             guard !range.isEmpty else { return ReadGrant(descriptor: nil, offset: offset, count: 0) }
             let descriptor = try openDescriptor(&state, of: number)
+            let lastPage = (state.size - 1) / Self.smallestPage * Self.smallestPage
             return ReadGrant(
                 descriptor: descriptor, offset: range.lowerBound, count: Int(range.upperBound - range.lowerBound),
-                isLonger: state.sizeToTell != nil)
+                isLonger: state.sizeToTell != nil,
+                reachesEnd: offset.saturatingAdd(Int64(count)) > lastPage)
         }
     }
+
+    /// Of memory, in bytes. Some processors have larger ones.
+    private static let smallestPage: Int64 = 4096
 
     /// Calls `tell` with the size of a file of which the kernel may know a smaller one, unless another request has done so.
     ///
