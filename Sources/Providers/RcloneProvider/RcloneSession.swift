@@ -22,8 +22,7 @@ final class RcloneSession: Sendable {
         var stallTimeout: Duration = .seconds(120)
         /// How often rclone is asked whether it still answers while calls are in flight.
         var probeInterval: Duration = .seconds(20)
-        /// How long it may take to answer the first time. The second time it may take a sixth of that: when the machine wakes up from a
-        /// suspension, the first time is over at once.
+        /// How long it may take to answer, twice: when the machine wakes up from a suspension, the first time is over at once.
         var probePatience: Duration = .seconds(60)
     }
 
@@ -287,8 +286,8 @@ final class RcloneSession: Sendable {
     private func endWhenSilent() async {
         let (interval, patience) = (launch.probeInterval, launch.probePatience)
         while (try? await Task.sleep(for: interval)) != nil, goesOnProbing() {
-            guard await isSilent(for: patience), await isSilent(for: patience / 6) else { continue }
-            let time = interval + patience + patience / 6
+            guard await isSilent(for: patience), await isSilent(for: patience) else { continue }
+            let time = interval + patience * 2
             liveness.withLock { $0.failure = "it has not answered for \(time)" }
             return await end()
         }
