@@ -78,11 +78,14 @@ struct RemoteCheck: SyncPart {
             try await commits.commit { try $0.listings.noteIncomplete(number) }
         }
         try await feed.refresh()
-        let left = Set(try await lasting(found).flatMap(\.differences).map(\.finding))
+        var left: Set<ItemIdentifier> = []
+        for directory in found {
+            left.formUnion(try await differences(in: directory.number, directory.identifier).map(\.identifier))
+        }
         for directory in found {
             report.findings += directory.differences.map { difference in
                 var finding = difference.finding
-                finding.isMended = !left.contains(finding)
+                finding.isMended = !left.contains(difference.identifier)
                 if finding.isMended { finding.text += ": it is as the remote has it now" }
                 return finding
             }

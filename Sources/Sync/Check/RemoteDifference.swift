@@ -1,7 +1,7 @@
 import FileProvider
 import Replica
 
-/// Something that a listing of the remote says otherwise than the replica.
+/// A difference between a listing of the remote and the replica.
 struct RemoteDifference: Sendable {
     var identifier: ItemIdentifier
     /// The item as it was listed; nil where it was not.
@@ -17,7 +17,7 @@ struct RemoteDifference: Sendable {
 }
 
 extension [RemoteDifference] {
-    /// Those about items that the remote had likewise when it was listed before, and that differed then already.
+    /// The differences that an earlier listing has shown, of items that the remote has not changed since.
     func lasting(since earlier: [RemoteDifference]) -> [RemoteDifference] {
         let before = Dictionary(earlier.map { ($0.identifier, $0) }, uniquingKeysWith: { first, _ in first })
         return filter { difference in before[difference.identifier].map(difference.isAsBefore) ?? false }
