@@ -50,8 +50,15 @@ enum Schema {
             try db.execute(sql: "DROP INDEX itemByContentVersion")
         }
         migrator.registerMigration("0013 held removals") { db in try db.execute(sql: heldRemovals) }
+        migrator.registerMigration("0014 evicted listings") { db in try db.execute(sql: evictedListings) }
         return migrator
     }
+
+    /// An eviction did not note which items were there: those of evicted directories were not made here.
+    private static let evictedListings = """
+        UPDATE inode SET contentGeneration = (SELECT COALESCE(MAX(id), 0) FROM item)
+        WHERE kind = 2 AND content = 0 AND contentGeneration > 0;
+        """
 
     /// What is made when it is first needed, because each insertion pays for it: the key that says whether it was, and how.
     static let partsOnDemand: [(key: DomainKey, sql: String)] = [
