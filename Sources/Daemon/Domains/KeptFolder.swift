@@ -109,7 +109,7 @@ final class KeptFolder {
         let folder = try FileDescriptor.openDirectory(work.removingLastComponent())
         defer { try? folder.close() }
         let place = "/proc/self/fd/\(folder.rawValue)/\(work.lastComponent?.string ?? "")"
-        // The lock at last: without it the rest would be taken for the user's.
+        // The lock goes last: without it the rest would be taken for the user's.
         for name in try FileManager.default.contentsOfDirectory(atPath: place) where name != lockName {
             try FileManager.default.removeItem(atPath: place + "/" + name)
         }
@@ -123,6 +123,7 @@ final class KeptFolder {
         guard names.allSatisfy({ isOwn($0, in: path) }) else { throw notEmpty(path) }
         for name in names {
             let left = path.appending(name)
+            if (try? left.removeDirectory()) != nil { continue }
             if isInUse(left) {
                 throw ControlError(.failed, "another removal keeps its data there", path: path.fileNameText)
             }
