@@ -18,7 +18,7 @@ extension SyncEngine {
         return warnings.texts
     }
 
-    /// Whether what is wrong is so no more, as far as that is found out only here.
+    /// Whether the cause of a warning has ended. Of the other causes that is reported when it happens.
     private func isOver(_ cause: Warnings.Cause, conflictCopies: Set<InodeNumber>) throws -> Bool {
         let database = replica.database
         switch cause {

@@ -84,8 +84,8 @@ final class HTTPClients: Sendable {
     }
 
     /// Limits the unsent bytes in the kernel: megabytes that wait for a slow network would look like a stall. Probes a connection on which
-    /// nothing moves for half a minute, and breaks it when the host has acknowledged nothing for 90 seconds: while a server works for
-    /// minutes, nothing else tells that its host is gone, and routers forget connections without packets.
+    /// nothing moves for half a minute, and breaks it when the host has taken nothing for 90 seconds: while a server works for minutes,
+    /// nothing else tells that its host is gone, and routers forget connections without packets.
     private static let setSocketOptions: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
         // TCP_NOTSENT_LOWAT, SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and TCP_USER_TIMEOUT, see tcp(7).
         let options: [(level: NIOBSDSocket.OptionLevel, name: NIOBSDSocket.Option, value: Int)] = [

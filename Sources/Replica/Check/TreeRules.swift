@@ -32,8 +32,8 @@ struct TreeRule {
             AND item.changedFields & \(field: .parentItemIdentifier) = 0)
         """
 
-    /// What has made room for another item. It gets a name, or goes, with the end of the listing or of the round, and one that
-    /// waits to be offered with the answer to that. A daemon that is killed before leaves it to the next one.
+    /// An item that made room for another. The end of the listing or of the round names or removes it, and the answer to its offer where
+    /// it waits to be offered. If the daemon is killed before, the next one does that.
     private static let waitsForName = """
         (item.parent IS NOT NULL AND NOT \(Displacement.isNotDisplaced) AND item.baseName IS NOT NULL
             AND item.trashedAt IS NULL AND (item.identifier IS NOT NULL OR item.reimport > 0)

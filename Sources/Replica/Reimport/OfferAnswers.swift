@@ -76,8 +76,8 @@ package struct OfferAnswers: RemotePart {
         return false
     }
 
-    /// Whether something in a directory without a listing is here: it is made again, and so is the directory. What is not is lost when
-    /// it is offered itself.
+    /// Whether something in a directory without a listing is here: it is made again, and so is the directory. An item whose content is
+    /// not here is removed when it is offered itself.
     private func holdsContent(_ directory: ItemRecord, depth: Int = 0) throws -> Bool {
         guard depth < ItemRemoval.deepest else { return false }
         return try db.items(in: directory.inode.number).contains { child in
