@@ -132,12 +132,13 @@ import TestSupport
     @Test("HTTP-1: a connection on which nothing moves is probed, so that it breaks when the server's host is gone")
     func keepsAlive() async throws {
         try await withServer { server, transport in
-            let url = try server.at("/think?seconds=5")
+            let url = try server.at("/think?seconds=3")
             async let status = transport.send(HTTPRequest("GET", url)).status
             // Fields of proc_net_tcp: the remote address, and 02 for the timer of the probes.
             let remote = ":" + String(server.base.port, radix: 16, uppercase: true)
-            let isProbed = try await eventually {
-                let connections = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n")
+            let isProbed = try await eventually(within: .seconds(3)) {
+                // It has to be read to its end: a read returns a part of it.
+                let connections = try await Command.run("cat", "/proc/net/tcp").output.split(separator: "\n")
                 return connections.contains { line in
                     let fields = line.split(separator: " ")
                     return fields.count > 5 && fields[2].hasSuffix(remote) && fields[5].hasPrefix("02:")
