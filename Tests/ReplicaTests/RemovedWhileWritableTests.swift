@@ -62,11 +62,17 @@ import Testing
         #expect(try replica.database.defects() == [])
     }
 
+    /// Opens a file for writing, and removes its directory on the remote.
+    private func openInRemovedDirectory(_ name: String) async throws -> InodeNumber {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try await open(.file(name, id: "1", in: "d"), in: directory)
+        try await replica.change(deleted: ["d"], open: fixture.open)
+        return number
+    }
+
     @Test("CONFLICT-2: a removed directory does not come back for an open file with nothing written")
     func directoryOfOpenFile() async throws {
-        let directory = try await replica.list(.directory("d"), open: fixture.open)
-        let number = try await open(.file("a", id: "1", in: "d"), in: directory)
-        try await replica.change(deleted: ["d"], open: fixture.open)
+        let number = try await openInRemovedDirectory("a")
         #expect(try replica.names() == [])
         try write(to: number)
         let effects = try await close(number)
@@ -221,9 +227,7 @@ import Testing
 
     @Test("TRASH-10: what is written to a removed file does not become '.Trash' at the root")
     func namedAsTheSharedTrash() async throws {
-        let directory = try await replica.list(.directory("d"), open: fixture.open)
-        let number = try await open(.file(".Trash", id: "1", in: "d"), in: directory)
-        try await replica.change(deleted: ["d"], open: fixture.open)
+        let number = try await openInRemovedDirectory(".Trash")
         try write(to: number)
         _ = try await close(number)
         #expect(try replica.names() == [".Trash (2)"])
