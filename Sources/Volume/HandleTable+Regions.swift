@@ -9,6 +9,7 @@ extension HandleTable {
     struct Region {
         /// The offset of its words in the header: where it is, its capacity, its keys, and its keys with the removed ones.
         let header: Int
+        /// In bytes: whole words.
         let valueSize: Int
         let minimumCapacity: Int
 
@@ -24,6 +25,8 @@ extension HandleTable {
     private static let removedKey = UInt64.max
     /// The removed keys before an emptied slot that one removal empties as well.
     private static let maximumEmptied = 8
+    /// The size of a region that is not made smaller.
+    private static let smallSize = 256 * 1024
 
     /// The slot in which the search for a key begins. (Fibonacci hashing)
     private static func firstSlot(_ key: UInt64, capacity: Int) -> Int {
@@ -31,7 +34,7 @@ extension HandleTable {
     }
 
     func find(_ key: UInt64, in region: Region) -> Int? {
-        guard key != 0, key != Self.removedKey else { return nil }
+        guard Self.isKey(key) else { return nil }
         let (start, capacity) = (Int(memory[region.offset]), Int(memory[region.capacity]))
         var slot = Self.firstSlot(key, capacity: capacity)
         while true {
@@ -42,15 +45,16 @@ extension HandleTable {
         }
     }
 
-    /// The slot of a key, which is staged to be inserted if it is new. The value of a new slot is undefined.
+    /// The slot of a key, which is staged to be inserted if it is new. A new slot has the value of
+    /// the last key that was removed from it.
     mutating func slot(for key: UInt64, in region: Region) -> Int {
-        precondition(key != 0 && key != Self.removedKey, "not an inode number")
+        precondition(Self.isKey(key), "not an inode number")
         if let slot = find(key, in: region) { return slot }
         if (memory[region.used] + 1) * 4 > memory[region.capacity] * 3 { rehash(region) }
         let (start, capacity) = (Int(memory[region.offset]), Int(memory[region.capacity]))
         var slot = Self.firstSlot(key, capacity: capacity)
         var found = memory[start + slot * 8]
-        while found != 0, found != Self.removedKey {
+        while Self.isKey(found) {
             slot = (slot + 1) & (capacity - 1)
             found = memory[start + slot * 8]
         }
@@ -82,17 +86,20 @@ extension HandleTable {
         Int(memory[region.offset]) + Int(memory[region.capacity]) * 8 + slot * region.valueSize
     }
 
+    /// Whether the word of a slot is a key.
+    static func isKey(_ word: UInt64) -> Bool { word != 0 && word != removedKey }
+
     func keys(of region: Region) -> [UInt64] {
         let (start, capacity) = (Int(memory[region.offset]), Int(memory[region.capacity]))
-        return (0..<capacity).map { memory[start + $0 * 8] }.filter { $0 != 0 && $0 != Self.removedKey }
+        return (0..<capacity).map { memory[start + $0 * 8] }.filter { Self.isKey($0) }
     }
 
     // MARK: - Growing
 
     /// Releases memory after the kernel has dropped its caches.
     mutating func shrink(_ region: Region) {
-        let capacity = memory[region.capacity]
-        if capacity > 65_536, memory[region.live] < capacity / 16 { rehash(region) }
+        let capacity = Int(memory[region.capacity])
+        if region.size(capacity) > Self.smallSize, memory[region.live] < capacity / 16 { rehash(region) }
     }
 
     /// Copies the keys and values to another place with a capacity for twice the number, without removed keys.
@@ -111,19 +118,14 @@ extension HandleTable {
         }
         for slot in 0..<capacity {
             let key = memory[start + slot * 8]
-            guard key != 0, key != Self.removedKey else { continue }
+            guard Self.isKey(key) else { continue }
             var newSlot = Self.firstSlot(key, capacity: newCapacity)
             while memory[newStart + newSlot * 8] != 0 { newSlot = (newSlot + 1) & (newCapacity - 1) }
             memory[newStart + newSlot * 8] = key
             let value = start + capacity * 8 + slot * region.valueSize
             let newValue = newStart + newCapacity * 8 + newSlot * region.valueSize
-            if region.valueSize == 4 {
-                let half = memory[value & ~7] >> (value & 4 == 0 ? 0 : 32) & 0xFFFF_FFFF
-                memory[newValue & ~7] |= half << (newValue & 4 == 0 ? 0 : 32)
-            } else {
-                for word in stride(from: 0, to: region.valueSize, by: 8) {
-                    memory[newValue + word] = memory[value + word]
-                }
+            for word in stride(from: 0, to: region.valueSize, by: 8) {
+                memory[newValue + word] = memory[value + word]
             }
         }
         stage(UInt64(newStart), at: region.offset)
@@ -136,8 +138,8 @@ extension HandleTable {
 
     /// Zeroed bytes that belong to no region.
     private mutating func makePlace(for size: Int) throws(Errno) -> Int {
-        let taken = [Layout.handles, Layout.lookups].map { extent(of: $0) }.sorted { $0.lowerBound < $1.lowerBound }
-        var place = Layout.regions(ringCapacity: ringCapacity)
+        let taken = Layout.regions.map { extent(of: $0) }.sorted { $0.lowerBound < $1.lowerBound }
+        var place = Layout.end(ringCapacity: ringCapacity)
         for extent in taken where place + size > extent.lowerBound { place = max(place, extent.upperBound) }
         let range = place..<place + size
         // A process that was killed while it copied may have left something here.
@@ -159,7 +161,7 @@ extension HandleTable {
     func checkedExtent(of region: Region) throws(HandleTableError) -> Range<Int> {
         let (start, capacity) = (memory[region.offset], memory[region.capacity])
         guard capacity >= region.minimumCapacity, capacity <= memory.count, capacity.nonzeroBitCount == 1,
-            start >= Layout.regions(ringCapacity: ringCapacity), start <= memory.count,
+            start >= Layout.end(ringCapacity: ringCapacity), start <= memory.count,
             start % UInt64(Layout.page) == 0, Int(start) + region.size(Int(capacity)) <= memory.count
         else { throw .corrupt("a region of \(capacity) slots lies at \(start)") }
         return extent(of: region)
@@ -181,7 +183,7 @@ extension HandleTable {
         }
         for slot in 0..<capacity {
             let key = memory[start + slot * 8]
-            guard key == 0 || key == Self.removedKey || find(key, in: region) == slot else {
+            guard !Self.isKey(key) || find(key, in: region) == slot else {
                 throw .corrupt("inode \(key) is not found")
             }
         }

@@ -61,7 +61,7 @@ package struct HandleTable: ~Copyable {
 
     enum Layout {
         static let magic: UInt64 = 0x4E64_6C48_5265_6459
-        static let version: UInt64 = 1
+        static let version: UInt64 = 2
         static let page = 4096
         static let magicWord = 0
         static let versionWord = 8
@@ -71,30 +71,34 @@ package struct HandleTable: ~Copyable {
         /// The place and the length of the description.
         static let descriptionWord = 32
         static let handles = Region(header: 40, valueSize: 24, minimumCapacity: 128)
-        static let lookups = Region(header: 72, valueSize: 4, minimumCapacity: 1024)
+        static let lookups = Region(header: 72, valueSize: 64, minimumCapacity: 512)
+        static let manyLookups = Region(header: 104, valueSize: 8, minimumCapacity: 256)
+        static let regions = [handles, lookups, manyLookups]
+        /// The number of nodes that the kernel knows.
+        static let knownWord = 136
         /// The number of words in the redo record; 0 if it has been applied. The offsets and values follow.
-        static let redoWord = 104
+        static let redoWord = 144
         static let redoCapacity = 32
         static let descriptions = page
         static let descriptionCapacity = 4096
         static let ring = descriptions + 2 * descriptionCapacity
 
-        static func regions(ringCapacity: Int) -> Int { (ring + ringCapacity * 16 + page - 1) / page * page }
+        static func end(ringCapacity: Int) -> Int { (ring + ringCapacity * 16 + page - 1) / page * page }
     }
 
     /// An empty table.
     ///
     /// - Parameter ringCapacity: the number of counted requests that are remembered: more than can be unanswered.
     package init(ringCapacity: Int = 4096) throws(Errno) {
-        let handles = Layout.regions(ringCapacity: ringCapacity)
-        let lookups = handles + Layout.handles.size(Layout.handles.minimumCapacity)
-        let count = lookups + Layout.lookups.size(Layout.lookups.minimumCapacity)
+        var offset = Layout.end(ringCapacity: ringCapacity)
+        let count = Layout.regions.reduce(offset) { $0 + $1.size($1.minimumCapacity) }
         memory = try SharedMemory(named: "yonder-handles", count: count)
         memory[Layout.versionWord] = Layout.version
         memory[Layout.ringCapacityWord] = UInt64(ringCapacity)
-        for (region, offset) in [(Layout.handles, handles), (Layout.lookups, lookups)] {
+        for region in Layout.regions {
             memory[region.offset] = UInt64(offset)
             memory[region.capacity] = UInt64(region.minimumCapacity)
+            offset += region.size(region.minimumCapacity)
         }
         // Last: memory without it is refused.
         memory[Layout.magicWord] = Layout.magic
@@ -192,80 +196,6 @@ package struct HandleTable: ~Copyable {
             content: OpenContent(flags: memory[place + 16], backing: Int32(bitPattern: UInt32(closing >> 32))))
     }
 
-    // MARK: - Lookups
-
-    /// The largest count. Where it is reached, the kernel's FORGET of all lookups removes the node still.
-    private static let maximumLookups: UInt64 = 0x7FFF_FFFF
-    /// Marks a node without a name in the word of its count.
-    private static let namelessBit: UInt64 = 0x8000_0000
-
-    /// The number of nodes that the kernel knows.
-    var knownCount: Int { Int(memory[Layout.lookups.live]) }
-
-    /// The lookups of a node that the kernel has not forgotten.
-    func lookups(of number: UInt64) -> UInt64 {
-        find(number, in: Layout.lookups).map { lookupWord($0) & Self.maximumLookups } ?? 0
-    }
-
-    /// The nodes that the kernel knows.
-    var knownNumbers: [UInt64] { keys(of: Layout.lookups) }
-
-    mutating func noteLookup(of number: UInt64, counting counted: CountedRequest? = nil) {
-        let slot = slot(for: number, in: Layout.lookups)
-        let word = staged > 0 ? 0 : lookupWord(slot)
-        if word & Self.maximumLookups < Self.maximumLookups { stageLookups(word + 1, slot) }
-        if let counted { stage(counted, number) }
-        commit()
-    }
-
-    /// Decrements the lookup count of a node.
-    ///
-    /// - Returns: whether it was the last lookup of a node without a name.
-    mutating func forget(
-        _ number: UInt64, lookups count: UInt64, uncounting uncounted: CountedRequest? = nil
-    ) -> Bool {
-        if let uncounted { stageRemoval(of: uncounted, number) }
-        guard let slot = find(number, in: Layout.lookups) else {
-            commit()
-            return false
-        }
-        let word = lookupWord(slot)
-        if word & Self.maximumLookups > count {
-            stageLookups(word - count, slot)
-            commit()
-            return false
-        }
-        remove(slot, from: Layout.lookups)
-        commit()
-        shrink(Layout.lookups)
-        return word & Self.namelessBit != 0
-    }
-
-    /// Marks a node that has lost its last name.
-    ///
-    /// - Returns: whether the kernel knows it.
-    mutating func noteNameless(_ number: UInt64) -> Bool {
-        guard let slot = find(number, in: Layout.lookups) else { return false }
-        let word = lookupWord(slot)
-        if word & Self.namelessBit == 0 {
-            stageLookups(word | Self.namelessBit, slot)
-            commit()
-        }
-        return true
-    }
-
-    /// The count of a slot and its mark: half of a word of the memory.
-    private func lookupWord(_ slot: Int) -> UInt64 {
-        let place = valuePlace(slot, in: Layout.lookups)
-        return memory[place & ~7] >> (place & 4 == 0 ? 0 : 32) & 0xFFFF_FFFF
-    }
-
-    private mutating func stageLookups(_ value: UInt64, _ slot: Int) {
-        let place = valuePlace(slot, in: Layout.lookups)
-        let shift: UInt64 = place & 4 == 0 ? 0 : 32
-        stage(memory[place & ~7] & ~(0xFFFF_FFFF << shift) | value << shift, at: place & ~7)
-    }
-
     // MARK: - Counted requests
 
     func hasCounted(_ request: CountedRequest, for number: UInt64) -> Bool {
@@ -282,7 +212,7 @@ package struct HandleTable: ~Copyable {
         return nil
     }
 
-    private mutating func stage(_ request: CountedRequest, _ number: UInt64) {
+    mutating func stage(_ request: CountedRequest, _ number: UInt64) {
         let count = memory[Layout.ringCountWord]
         let place = Layout.ring + Int(count % UInt64(ringCapacity)) * 16
         stage(request.word, at: place)
@@ -290,7 +220,7 @@ package struct HandleTable: ~Copyable {
         stage(count + 1, at: Layout.ringCountWord)
     }
 
-    private mutating func stageRemoval(of request: CountedRequest, _ number: UInt64) {
+    mutating func stageRemoval(of request: CountedRequest, _ number: UInt64) {
         if let place = ringPlace(of: request, number) { stage(0, at: place) }
     }
 
@@ -332,7 +262,7 @@ package struct HandleTable: ~Copyable {
         guard version == Layout.version else { throw .otherVersion(version) }
         let ringCapacity = memory[Layout.ringCapacityWord]
         guard ringCapacity > 0, ringCapacity <= 1 << 20,
-            Layout.regions(ringCapacity: Int(ringCapacity)) <= memory.count
+            Layout.end(ringCapacity: Int(ringCapacity)) <= memory.count
         else { throw .corrupt("the ring has \(ringCapacity) places") }
         guard memory[Layout.redoWord] <= Layout.redoCapacity else { throw .corrupt("the redo record is too long") }
     }
@@ -341,11 +271,15 @@ package struct HandleTable: ~Copyable {
         guard memory[Layout.descriptionWord] >> 32 <= 1, descriptionPlace.count <= Layout.descriptionCapacity else {
             throw .corrupt("the description has \(descriptionPlace.count) bytes")
         }
-        let handles = try checkedExtent(of: Layout.handles)
-        let lookups = try checkedExtent(of: Layout.lookups)
-        guard !handles.overlaps(lookups) else { throw .corrupt("two regions overlap") }
-        try checkKeys(of: Layout.handles)
-        try checkKeys(of: Layout.lookups)
+        var end = Layout.end(ringCapacity: ringCapacity)
+        var extents: [Range<Int>] = []
+        for region in Layout.regions { extents.append(try checkedExtent(of: region)) }
+        for extent in extents.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            guard extent.lowerBound >= end else { throw .corrupt("two regions overlap") }
+            end = extent.upperBound
+        }
+        for region in Layout.regions { try checkKeys(of: region) }
+        try checkLookups()
         for number in openNumbers {
             guard let entry = entry(of: number), entry.count > 0, entry.writers <= entry.count,
                 entry.closing <= entry.writers
