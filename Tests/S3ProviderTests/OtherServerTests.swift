@@ -11,13 +11,13 @@ import Testing
 
 /// Servers whose ETags and preconditions are not Amazon's: gateways, and servers that encrypt.
 @Suite(.tags(.server)) struct OtherServerTests {
-    private func withStore(
+    func withStore(
         _ options: String..., body: (S3Remote, StrictStoreProgram) async throws -> Void
     ) async throws {
         try await StrictStoreProgram.withRemote(options) { store, remote, _ in try await body(remote, store) }
     }
 
-    private func write(
+    func write(
         _ text: String, _ remote: S3Remote, if condition: RemoteCondition, to path: String = "file"
     ) async throws -> RemoteEntry {
         var entry: RemoteEntry?
@@ -27,7 +27,7 @@ import Testing
         return try #require(entry)
     }
 
-    private func read(_ remote: S3Remote, _ tag: [UInt8], _ path: String = "file") async throws -> String {
+    func read(_ remote: S3Remote, _ tag: [UInt8], _ path: String = "file") async throws -> String {
         let sink = CollectingSink()
         let entry = try await remote.read(RemotePath(path), tag: tag, range: nil, into: sink)
         #expect(sink.isConfirmed)
@@ -104,35 +104,6 @@ import Testing
             // It is looked at, and then written without a condition.
             let asked = try await store.log()
             #expect(asked.contains("PUT top/file *") && asked.contains("PUT top/file"))
-        }
-    }
-
-    @Test("S3-6: what a server does not answer of a probe is probed again later", arguments: ["put", "copy"])
-    func failedProbe(of method: String) async throws {
-        var settings = S3Settings()
-        settings.probePause = .zero
-        try await StrictStoreProgram.withRemote(["fails=\(method)"], settings: settings) { store, remote, _ in
-            let first = try await write("one", remote, if: .absent)
-            #expect(remote.traits.checksConditions == (method == "copy"))
-            #expect(remote.preconditions.known?.onCopying == false)
-            let second = try await write("two", remote, if: .unchanged(tag: first.tag))
-            #expect(remote.traits.checksConditions && remote.preconditions.known?.onCopying == true)
-            #expect(try await read(remote, second.tag) == "two")
-            #expect(try await store.log().contains("PUT top/file \(String(decoding: first.tag, as: UTF8.self))"))
-        }
-    }
-
-    @Test("S3-6: a server that did not answer a probe is not probed before every write")
-    func pauseAfterProbe() async throws {
-        try await withStore("fails=put") { remote, store in
-            func probes() async throws -> Int {
-                try await store.log().filter { $0.hasPrefix("PUT top/.yonder") }.count
-            }
-            let first = try await write("one", remote, if: .absent)
-            let before = try await probes()
-            _ = try await write("two", remote, if: .unchanged(tag: first.tag))
-            let after = try await probes()
-            #expect(before > 0 && after == before)
         }
     }
 

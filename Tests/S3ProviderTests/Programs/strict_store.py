@@ -20,6 +20,7 @@ answers=other: the answer to a PUT has another tag than all later answers.
 unquoted: a PUT compares If-Match with the tag without its quotes, and a DELETE ignores it, as Ceph's gateway does.
 refuses=right: a PUT with If-Match is always refused; refuses=KEY: that of this key is, whatever its tag, and a DELETE.
 fails=put: the first write of a hidden name that must be free is answered with 500; fails=copy: the first such copy is.
+holds=KEY: once this is written, a hidden name that must be free is written, or copied to, when /release was asked for.
 slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
@@ -84,6 +85,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         if url.path == "/log":
             return self.answer(200, "\n".join(log).encode())
+        if url.path == "/release":
+            options.pop("holds", None)
+            return self.answer(200)
         if url.path in ("/most", "/refused"):
             return self.answer(200, str(state[url.path[1:]]).encode())
         query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
@@ -129,9 +133,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "controls" in options and re.search("[\x00-\x1f\x7f]", key):
             return self.refuse(400, "InvalidArgument")
         self.let_arrive(key)
-        there = objects.get(key)
         source = self.headers.get("x-amz-copy-source")
         isProbe = self.headers.get("If-None-Match") and re.search(r"/\.yonder", key)
+        while isProbe and options.get("holds") in objects:
+            lock.release()
+            time.sleep(0.01)
+            lock.acquire()
+        there = objects.get(key)
         if isProbe and options.get("fails") == ("copy" if source else "put"):
             del options["fails"]
             return self.refuse(500, "InternalError")

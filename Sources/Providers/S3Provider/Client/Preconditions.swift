@@ -9,13 +9,16 @@ final class Preconditions: Sendable {
     private struct State {
         /// Nil while it is not known.
         var support: ConditionSupport?
-        var probe: Task<Probed<ConditionSupport>?, Never>?
+        var probe: Task<Void, Never>?
+        /// What a probe has found, until the next change begins. One that relies on ``support`` must not lose it because of its own probe.
+        var found: Probed<ConditionSupport>?
         /// How many probes in a row were incomplete, and when the next one is due; nil after a complete one.
         var incomplete = 0
         var nextProbe: ContinuousClock.Instant?
         var deletesMany = true
 
-        mutating func adopt(_ found: Probed<ConditionSupport>, pause: Duration) {
+        mutating func adoptFound(pause: Duration) {
+            guard let found = self.found.take() else { return }
             if found.isComplete || support?.onCreating != true {
                 var value = found.value
                 if support?.hasRefusedRightTag == true { (value.replacing, value.hasRefusedRightTag) = (nil, true) }
@@ -36,6 +39,8 @@ final class Preconditions: Sendable {
     private let rootPrefix: String
     private let pause: Duration
     private let state = Mutex(State())
+    /// No process waits for the requests of a repeated probe.
+    private static let background = CallContext(isUrgent: { false }, wait: { _ in })
 
     /// - Parameter pause: how long after an incomplete probe the next one is made; twice as long after each further one.
     init(client: S3Client, pause: Duration) {
@@ -58,30 +63,34 @@ final class Preconditions: Sendable {
         }
     }
 
-    /// Which preconditions the server honours. It is probed once, with objects made for that, and again later where it was too busy
-    /// to answer all; concurrent callers share the probe.
+    /// Which preconditions the server honours. Called when a change begins. The server is probed once, with objects made for that;
+    /// concurrent callers share the probe. Where it was too busy to answer all, it is probed again later, in the background.
     @discardableResult
     func support() async -> ConditionSupport {
-        let probing = state.withLock { state -> (task: Task<Probed<ConditionSupport>?, Never>, isShared: Bool)? in
+        let probing = state.withLock { state -> (task: Task<Void, Never>, isShared: Bool)? in
+            state.adoptFound(pause: pause)
             if state.support != nil {
-                guard state.probe == nil, let next = state.nextProbe, next <= ContinuousClock.now else { return nil }
+                if state.probe == nil, let next = state.nextProbe, next <= ContinuousClock.now {
+                    state.probe = CallContext.$current.withValue(Self.background) { Task { await self.findOut() } }
+                }
+                return nil
             }
             if let running = state.probe { return (running, true) }
-            let task = Task { await self.probe() }
+            let task = Task { await self.findOut() }
             state.probe = task
             return (task, false)
         }
         guard let (task, isShared) = probing else { return known ?? .none }
-        let found = isShared ? await CallContext.waiting { await task.value } : await task.value
+        if isShared { await CallContext.waiting { await task.value } } else { await task.value }
         return state.withLock { state in
-            if state.probe == task {
-                state.probe = nil
-                if let found { state.adopt(found, pause: pause) }
-            }
+            state.adoptFound(pause: pause)
             // A server that could not be reached is probed again the next time.
             return state.support ?? ConditionSupport.none
         }
     }
+
+    /// Ends the probe in progress.
+    func cancelProbe() { state.withLock { $0.probe }?.cancel() }
 
     // MARK: - Sending
 
@@ -148,6 +157,11 @@ final class Preconditions: Sendable {
     }
 
     // MARK: - Probing
+
+    private func findOut() async {
+        let found = await probe()
+        state.withLock { ($0.probe, $0.found) = (nil, found) }
+    }
 
     /// - Returns: nil when the server could not be reached.
     private func probe() async -> Probed<ConditionSupport>? {

@@ -60,6 +60,7 @@ final class S3Remote: PathRemote {
 
     func close() async {
         await client.transport.close()
+        preconditions.cancelProbe()
         client.ledger.close()
     }
 

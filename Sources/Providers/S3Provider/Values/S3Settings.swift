@@ -9,7 +9,7 @@ struct S3Settings: Sendable {
     var largestCopy: Int64 = 5 << 30
     /// How many requests one upload, one copy or one deletion makes at once.
     var width = 6
-    /// How long after a probe that a busy server did not answer the next one is made; twice as long after each further one.
+    /// How long after a probe that a busy server did not answer the next one is due; twice as long after each further one.
     var probePause = Duration.seconds(60)
     /// A renaming of a directory pauses when the directory has more than twice the objects that it had at first, and this many more.
     var usualGrowth = 100
