@@ -363,19 +363,22 @@ import Testing
         func note(_ isWaiting: Bool) { begun.withLock { $0 += isWaiting ? 1 : 0 } }
     }
 
-    @Test("HTTP-1: a call is not watched while the server copies an object")
-    func largeCopies() async throws {
+    @Test(
+        "HTTP-1: only the copy of a large object is long: the call is not watched meanwhile",
+        arguments: [7, LongCopies.largestShort, LongCopies.largestShort + 1, nil] as [Int64?])
+    func copies(of size: Int64?) async throws {
         try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
             try await store.put("content", to: "top/file")
             let (client, waits) = (remote.client, Waits())
             let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
             let tag = try await CallContext.$current.withValue(context) {
-                try await client.sendLong {
+                try await client.sendForResult(copying: size) {
                     client.request("PUT", "top/copy", fields: ["x-amz-copy-source": client.copySource("top/file")])
                 }
             }
             #expect(tag != nil)
-            #expect(waits.count == 1)
+            let isLong = size.map { $0 > LongCopies.largestShort } ?? true
+            #expect(waits.count == (isLong ? 1 : 0))
         }
     }
 

@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import HTTPTransport
 import Synchronization
 import TestSupport
 import Testing
@@ -206,6 +207,33 @@ struct UnansweredMoveTests {
             }
             #expect(waits.begun > moved)
             #expect(waits.open == 0)
+        }
+    }
+
+    @Test("HTTP-1: the move of a small file has the ordinary time, and a long one when it is repeated")
+    func smallFiles() async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session {
+                $0.stallTimeout = .seconds(2)
+                $0.longTimeout = .seconds(60)
+            }
+            let remote = try #require(session.webDAV)
+            try await remote.write([1], to: file)
+            #expect(try await remote.entry(at: file).size == 1)
+            let waits = Waits()
+            let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
+            func move() async throws {
+                try await CallContext.$current.withValue(context) {
+                    _ = try await remote.move(file, to: RemotePath(["moved"]), kind: .file)
+                }
+            }
+            try await server.request(".hang=0")
+            #expect(await failureCode { try await move() } == .timedOut)
+            #expect(waits.begun == 0)
+            try await move()
+            #expect(waits.begun == 1 && waits.open == 0)
+            #expect(await eventually { (try? await server.state().paths) == ["/", "/moved"] })
+            await session.provider.invalidate()
         }
     }
 

@@ -18,8 +18,8 @@ package struct HTTPRequest: Sendable {
     package var followsRedirects = true
     /// The stall timeout, where it is not that of the configuration.
     package var patience: Duration?
-    /// Whether a server may copy, move or delete much before it responds. It has ``HTTPTransport/Configuration/longTimeout`` for that, and
-    /// meanwhile the call is not expected to make progress.
+    /// Whether a server may copy, move or delete much before it responds; of the copy of a file ``LongCopies`` decides it. The server has
+    /// ``HTTPTransport/Configuration/longTimeout`` for that, and meanwhile the call is not expected to make progress.
     package var isLong = false
     /// Signs the request or adds credentials each time it is sent, and only to its own server.
     package var authorizer: (any RequestAuthorizer)?

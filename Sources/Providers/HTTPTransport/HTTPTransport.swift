@@ -37,6 +37,8 @@ package final class HTTPTransport: Sendable {
 
     package let configuration: Configuration
     package let logger: Logger
+    /// Asked before each request that copies or moves a file.
+    package let longCopies = LongCopies()
     private let clients: HTTPClients
     private let gate: CallGate
 

@@ -109,7 +109,7 @@ struct MultipartUploads: Sendable {
         var fields = fields
         fields["Content-Type"] = "application/xml"
         // The server assembles the parts before it responds.
-        let tag = try await client.sendLong { [fields] in
+        let tag = try await client.sendForResult { [fields] in
             client.request(
                 "POST", record.key, query: [("uploadId", record.identifier)], fields: fields, body: .bytes(body),
                 recheck: recheck)

@@ -80,7 +80,7 @@ struct ObjectCopier: Sendable {
             }
         }
         return try Self.require(
-            await client.sendLong { [fields] in
+            await client.sendForResult(copying: original.size) { [fields] in
                 client.request("PUT", key, fields: fields, repetition: .harmless, recheck: recheck)
             })
     }
@@ -110,7 +110,7 @@ struct ObjectCopier: Sendable {
                 var fields = fields
                 fields["x-amz-copy-source-range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
                 return try Self.require(
-                    await client.sendLong { [fields] in
+                    await client.sendForResult { [fields] in
                         client.request(
                             "PUT", record.key,
                             query: [("partNumber", String(number)), ("uploadId", record.identifier)], fields: fields)

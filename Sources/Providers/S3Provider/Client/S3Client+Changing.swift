@@ -16,16 +16,20 @@ extension S3Client {
 
     /// Sends a request after whose status the server still works: an error may come after a good status.
     ///
+    /// - Parameter size: of the object that it copies, in bytes; nil for a request about a large one.
     /// - Returns: the ETag in the response, where it has one.
     /// - Throws: ``S3Failure``; `malformedResponse` for a response that is no result.
-    func sendLong(_ make: () -> HTTPRequest) async throws -> String? {
+    func sendForResult(copying size: Int64? = nil, _ make: () -> HTTPRequest) async throws -> String? {
         var isAgain = false
         return try await again { () async throws -> String? in
-            var request = make()
+            let request = make()
             if isAgain { try await request.beforeRepetition?() }
             isAgain = true
-            request.isLong = true
-            let answer = try await attempt(request)
+            let answer = try await transport.longCopies.copying(size, to: request.url) { isLong in
+                var request = request
+                request.isLong = isLong
+                return try await attempt(request)
+            }
             let document = try? XMLReader.document(answer.body)
             guard answer.head.isSuccess, document?.name.local != "Error" else {
                 throw failure(answer, of: request)

@@ -105,7 +105,8 @@ struct FileWriter: Sendable {
         }
         do {
             return try await recordingOutcome(of: contents, mark, at: path, attributes) {
-                try await publish(hidden, at: path, if: condition, ifTargetHas: etag, replacement)
+                try await publish(
+                    hidden, of: contents.size, at: path, if: condition, ifTargetHas: etag, replacement)
                 server.hiddenFiles.remove(hidden)
                 if let sent, capabilities.tagsSurviveMoves {
                     var entry = sent.entry.with(stored)
@@ -243,8 +244,8 @@ struct FileWriter: Sendable {
     /// - Throws: ``ChangeRequests/UnansweredMove``, after which it is not deleted: some servers remove the target first, and
     ///   a deletion would take the source away from a move that is still being made.
     private func publish(
-        _ hidden: RemotePath, at path: RemotePath, if condition: RemoteCondition, ifTargetHas etag: String?,
-        _ replacement: HiddenFiles.Replacement?
+        _ hidden: RemotePath, of size: Int64, at path: RemotePath, if condition: RemoteCondition,
+        ifTargetHas etag: String?, _ replacement: HiddenFiles.Replacement?
     ) async throws {
         // Without a replacement the move replaces nothing.
         let recheck = replacement == nil ? nil : changes.recheck(condition, at: path)
@@ -252,13 +253,13 @@ struct FileWriter: Sendable {
             do {
                 try server.hiddenFiles.noteMoving(hidden, etag == nil ? replacement : nil)
                 try await changes.tryToMove(
-                    hidden, to: path, kind: .file, overwriting: condition != .absent, ifTargetHas: etag,
+                    hidden, to: path, kind: .file, size: size, overwriting: condition != .absent, ifTargetHas: etag,
                     recheck: etag == nil ? recheck : nil)
             } catch let failure as RemoteConditionFailure where etag != nil && condition.isOf(failure.present?.tag) {
                 // The server refuses the ETag that the file has: no other client has changed the file.
                 try server.hiddenFiles.noteMoving(hidden, replacement)
                 try await changes.tryToMove(
-                    hidden, to: path, kind: .file, overwriting: true, recheck: recheck)
+                    hidden, to: path, kind: .file, size: size, overwriting: true, recheck: recheck)
             }
         } catch let unanswered as ChangeRequests.UnansweredMove {
             throw unanswered

@@ -53,7 +53,7 @@ struct ItemChanges: Sendable {
         }
         server.lostUploads.carry(path, to: newPath)
         try await changes.move(
-            path, to: newPath, kind: kind, overwriting: false,
+            path, to: newPath, kind: kind, size: kind == .file ? server.lastSize(at: path) : nil, overwriting: false,
             recheck: isChecked ? nil : changes.recheck(.absent, at: newPath))
         let found = try await OperationLedger.result {
             try await server.propfind(newPath, isDirectory: kind == .directory)

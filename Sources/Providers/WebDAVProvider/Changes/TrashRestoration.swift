@@ -24,13 +24,12 @@ struct TrashRestoration: Sendable {
         try await server.require(.absent, at: path)
         let source = bin.items.url(of: RemotePath(entry.place))
         guard bin.kind == .nextcloud else {
-            try await changes.moveIn(source, to: path, kind)
+            try await changes.moveIn(source, to: path, kind, size: entry.entry.size)
             return try await restored(identifier, kind, at: path)
         }
         try journal.begin(identifier, from: try await server.trash.location(of: entry)?.names)
         let target = bin.restored.url(of: RemotePath(entry.place.suffix(1)))
-        let response = try await client.send(
-            "MOVE", source, ["Destination": target.description, "Overwrite": "F"], isLong: true)
+        let response = try await client.move(source, to: target, size: entry.entry.size, ["Overwrite": "F"])
         // A missing item may have been restored by this request, when it was sent twice.
         guard response.head.isSuccess || response.status == 404 else {
             // After a gateway's error the server may still complete the request.
@@ -54,7 +53,7 @@ struct TrashRestoration: Sendable {
         }
         guard let source = try await find(identifier, kind, record.location, in: bin) else { return nil }
         try await server.require(.absent, at: path)
-        try await changes.moveIn(source, to: path, kind)
+        try await changes.moveIn(source, to: path, kind, size: nil)
         let moved = try await restored(identifier, kind, at: path)
         journal.end(identifier)
         return moved

@@ -58,6 +58,22 @@ final class WebDAVClient: Sendable {
         }
     }
 
+    /// Requests a move.
+    ///
+    /// - Parameters:
+    ///   - size: of the file, in bytes; nil where it is not known, and for a directory.
+    ///   - recheck: as of ``send(_:_:_:body:isLong:recheck:)``.
+    func move(
+        _ source: HTTPURL, to target: HTTPURL, size: Int64?, _ fields: HTTPFields,
+        recheck: (@Sendable () async throws -> Void)? = nil
+    ) async throws -> HTTPResponse {
+        var all = fields
+        all["Destination"] = target.description
+        return try await transport.longCopies.copying(size, to: target) { [all] isLong in
+            try await send("MOVE", source, all, isLong: isLong, recheck: recheck)
+        }
+    }
+
     /// - Returns: nil when the request fails because there is no such item.
     func ifExists<Value>(_ body: () async throws -> Value?) async throws -> Value? {
         do {

@@ -106,13 +106,15 @@ struct ChangeRequests: Sendable {
         response.head.fields["ETag"] ?? response.head.fields["OC-ETag"]
     }
 
-    /// - Parameter recheck: as ``recheck(_:at:)`` returns it for the new path.
+    /// - Parameters:
+    ///   - size: of the file, in bytes; nil where it is not known, and for a directory.
+    ///   - recheck: as ``recheck(_:at:)`` returns it for the new path.
     func move(
-        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool,
+        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, size: Int64?, overwriting: Bool,
         recheck: (@Sendable () async throws -> Void)?
     ) async throws {
         do {
-            try await tryToMove(path, to: newPath, kind: kind, overwriting: overwriting, recheck: recheck)
+            try await tryToMove(path, to: newPath, kind: kind, size: size, overwriting: overwriting, recheck: recheck)
         } catch let unanswered as UnansweredMove {
             throw unanswered.cause
         }
@@ -124,21 +126,22 @@ struct ChangeRequests: Sendable {
     }
 
     /// - Parameters:
+    ///   - size: of the file, in bytes; nil where it is not known, and for a directory.
     ///   - etag: the tag that the item at the new path must have, as the server writes it.
     ///   - recheck: as ``recheck(_:at:)`` returns it for the new path.
     /// - Throws: ``UnansweredMove`` when no answer of the server itself has come.
     func tryToMove(
-        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, overwriting: Bool, ifTargetHas etag: String? = nil,
-        recheck: (@Sendable () async throws -> Void)?
+        _ path: RemotePath, to newPath: RemotePath, kind: ItemKind, size: Int64?, overwriting: Bool,
+        ifTargetHas etag: String? = nil, recheck: (@Sendable () async throws -> Void)?
     ) async throws {
         let isDirectory = kind == .directory
         let target = client.root.url(of: newPath, isDirectory: isDirectory)
-        var fields: HTTPFields = ["Destination": target.description, "Overwrite": overwriting ? "T" : "F"]
+        var fields: HTTPFields = ["Overwrite": overwriting ? "T" : "F"]
         if let etag { fields["If"] = "<\(target)> ([\(etag)])" }
         let response: HTTPResponse
         do {
-            response = try await client.send(
-                "MOVE", client.root.url(of: path, isDirectory: isDirectory), fields, isLong: true, recheck: recheck)
+            response = try await client.move(
+                client.root.url(of: path, isDirectory: isDirectory), to: target, size: size, fields, recheck: recheck)
         } catch {
             guard OperationLedger.isOutcomeUnknown(after: error) else { throw error }
             throw UnansweredMove(cause: error)
@@ -164,11 +167,12 @@ struct ChangeRequests: Sendable {
     }
 
     /// Moves an item of the user's from outside the domain to a free path.
-    func moveIn(_ source: HTTPURL, to path: RemotePath, _ kind: ItemKind) async throws {
+    ///
+    /// - Parameter size: of the file, in bytes; nil where it is not known, and for a directory.
+    func moveIn(_ source: HTTPURL, to path: RemotePath, _ kind: ItemKind, size: Int64?) async throws {
         let target = client.root.url(of: path, isDirectory: kind == .directory)
-        let response = try await client.send(
-            "MOVE", source, ["Destination": target.description, "Overwrite": "F"], isLong: true,
-            recheck: recheck(.absent, at: path))
+        let response = try await client.move(
+            source, to: target, size: size, ["Overwrite": "F"], recheck: recheck(.absent, at: path))
         if response.head.isSuccess { return }
         // ownCloud's answer to a name that is taken.
         if response.status == 403 { try await server.require(.absent, at: path) }

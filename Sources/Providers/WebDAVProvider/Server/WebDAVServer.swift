@@ -22,8 +22,8 @@ final class WebDAVServer: Sendable {
         var hasETags = true
         /// The first response about the root, until ``quota()`` has used it.
         var root: DAVResource?
-        /// The files that were looked up last: their tags, and their ETags as the server writes them.
-        var lastFound: [RemotePath: (tag: [UInt8], etag: String)] = [:]
+        /// The files that were looked up last: their tags, their ETags as the server writes them, and their sizes.
+        var lastFound: [RemotePath: (tag: [UInt8], etag: String?, size: Int64?)] = [:]
         var connecting: Task<Void, any Error>?
     }
 
@@ -138,10 +138,10 @@ final class WebDAVServer: Sendable {
     func propfind(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {
         guard var found = try await lookUp(path, isDirectory: isDirectory) else { return nil }
         found.entry = try await lostUploads.recognized(found.entry, at: path)
-        if found.entry.kind == .file, let etag = found.etag {
-            state.withLock { [tag = found.entry.tag] state in
+        if found.entry.kind == .file {
+            state.withLock { [found] state in
                 if state.lastFound.count >= Self.mostFound { state.lastFound = [:] }
-                state.lastFound[path] = (tag, etag)
+                state.lastFound[path] = (found.entry.tag, found.etag, found.entry.size)
             }
         }
         return found
@@ -154,6 +154,9 @@ final class WebDAVServer: Sendable {
         guard let found = state.withLock({ $0.lastFound[path] }), condition.isOf(found.tag) else { return nil }
         return found.etag
     }
+
+    /// The size of a file, in bytes, when it was looked up last; nil where it is not known.
+    func lastSize(at path: RemotePath) -> Int64? { state.withLock { $0.lastFound[path]?.size } }
 
     /// - Returns: nil when nothing is at the path.
     func lookUp(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {

@@ -207,7 +207,8 @@ struct TrashContents: Sendable {
         guard !entry.place.isEmpty, entry.place.allSatisfy(TrashBin.isName) else {
             throw FileProviderError(.cannotSynchronize, "that is the trash bin itself")
         }
-        let response = try await client.send("DELETE", bin.items.url(of: RemotePath(entry.place)), isLong: true)
+        let response = try await client.send(
+            "DELETE", bin.items.url(of: RemotePath(entry.place)), isLong: entry.entry.kind == .directory)
         switch response.status {
         case 200, 202, 204, 404, 410: return
         case 403:
