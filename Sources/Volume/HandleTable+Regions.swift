@@ -46,7 +46,7 @@ extension HandleTable {
     }
 
     /// The slot of a key, which is staged to be inserted if it is new. A new slot has the value of
-    /// the last key that was removed from it.
+    /// the last key that was removed from it, or zero.
     mutating func slot(for key: UInt64, in region: Region) -> Int {
         precondition(Self.isKey(key), "not an inode number")
         if let slot = find(key, in: region) { return slot }

@@ -72,6 +72,68 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "WRITE-12: of changes that the remote refuses together, it gets those that it takes alone, and only the others wait",
+            arguments: [.filename, .contents, .permissions, [.filename, .contents]] as [ItemFields])
+        func refusedTogether(refused: ItemFields) async throws {
+            try await Machine.run(
+                isInteractive: false,
+                fill: {
+                    $0.addFile("f", content: RemoteContent("old"), identifier: "f")
+                    $0.edit("f") { $0.permissions = 0o644 }
+                }
+            ) { machine in
+                let refusal = FileProviderError(.cannotSynchronize, "not this")
+                machine.provider.faults.add(.failFields(refused, refusal), to: .modify, of: "f")
+                try await machine.write("new", to: "f")
+                try await machine.setPermissions(of: "f", to: 0o600)
+                try await machine.rename("f", to: "g")
+                let number = try await machine.number("g")
+                let database = machine.replica.database
+                // A new place waits for new content.
+                let pending = refused.union(refused.contains(.contents) ? [.contentModificationDate, .filename] : [])
+                let isParked = try await eventually(within: .seconds(15)) {
+                    let message = try database.failure(of: number)?.message
+                    return try database.item("f")?.changedFields == pending && message == "not this"
+                }
+                #expect(isParked)
+                let name = pending.contains(.filename) ? "f" : "g"
+                let entry = try #require(machine.provider.tree.entries()[name])
+                #expect(entry.content == (refused.contains(.contents) ? "old" : "new"))
+                #expect(entry.permissions == (refused.contains(.permissions) ? 0o644 : 0o600))
+                // What is refused now waits for half a minute.
+                try await Task.sleep(for: .seconds(2))
+                #expect(machine.provider.log.count(of: .modify) <= 8)
+                machine.provider.faults.clear()
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                try await machine.expectSettled()
+            }
+        }
+
+        @Test("ERROR-6: what the remote refuses as a whole and in each part is sent again after a pause")
+        func refusedInAllParts() async throws {
+            try await Machine.run(
+                isInteractive: false,
+                fill: {
+                    $0.addFile("f", content: RemoteContent("old"), identifier: "f")
+                }
+            ) { machine in
+                machine.provider.faults.fail(
+                    .modify, of: "f", with: FileProviderError(.fileReadNoPermission, "not allowed"), times: nil)
+                try await machine.setPermissions(of: "f", to: 0o600)
+                try await machine.rename("f", to: "g")
+                #expect(await eventually(within: .seconds(15)) { machine.provider.log.count(of: .modify, "f") >= 3 })
+                // The pause is half a minute.
+                try await Task.sleep(for: .seconds(2))
+                let sent = machine.provider.log.calls(of: .modify, "f")
+                let fields = sent.compactMap(\.fields)
+                #expect(fields == [[.filename, .permissions], .filename, .permissions] as [ItemFields])
+                // Without its new name it has the remote's.
+                #expect(sent.compactMap(\.name) == ["g", "g", "f"])
+            }
+        }
+
         private func directory(_ tree: inout RemoteTree) { tree.addDirectory("d", identifier: "d") }
 
         @Test("ERROR-6: a change whose directory is missing only at first is sent again soon, and has not failed")

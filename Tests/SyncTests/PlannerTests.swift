@@ -69,6 +69,42 @@ import Testing
         #expect(plan([pending], [], planner) == Planner.Plan(next: now.advanced(by: .seconds(60))))
     }
 
+    @Test("WRITE-12: changes that have failed together are sent in parts, then together again")
+    func partsAfterARefusal() async throws {
+        var pending = try await newFile()
+        let parts: [ItemFields] = [
+            [.filename, .parentItemIdentifier], [.contents, .contentModificationDate], [.permissions, .ownership],
+        ]
+        let all = parts.reduce(into: ItemFields()) { $0.formUnion($1) }
+        pending.item.changedFields = all
+        (pending.state.attempts, pending.state.failure) = (1, .cannotSynchronize)
+        // A new item is created as a whole.
+        #expect(Planner().readiness(of: pending, at: now) == .ready(all))
+        pending.item.identifier = "n"
+        pending.state.failure = .timedOut
+        #expect(Planner().readiness(of: pending, at: now) == .ready(all))
+        pending.state.failure = .cannotSynchronize
+        func expect(_ calls: [ItemFields]) {
+            for attempts in 0..<6 {
+                pending.state.attempts = attempts
+                #expect(Planner().readiness(of: pending, at: now) == .ready(calls[attempts % calls.count]))
+            }
+        }
+        // The place waits for the content.
+        expect([all, parts[1], parts[2]])
+        pending.item.changedFields = parts[0].union(parts[1])
+        expect([parts[0].union(parts[1]), parts[1]])
+        pending.item.changedFields = parts[0].union(parts[2])
+        expect([parts[0].union(parts[2]), parts[0], parts[2]])
+        pending.item.changedFields = parts[1]
+        expect([parts[1]])
+        // The date goes without the content that has arrived.
+        (pending.item.changedFields, pending.state.attempts) = ([.filename, .contentModificationDate], 2)
+        #expect(Planner().readiness(of: pending, at: now) == .ready(.contentModificationDate))
+        pending.item.changedFields = .filename
+        #expect(Planner().readiness(of: pending, at: now) == .ready(.filename))
+    }
+
     @Test("SEND-4: what was changed before the clock was set back is sent, and what had failed is tried again")
     func theClockWasSetBack() async throws {
         var pending = try await newFile()
@@ -105,7 +141,7 @@ import Testing
         var planner = Planner()
         (planner.holdsRemovals, planner.isHurried) = (true, true)
         let end = now.advanced(by: .seconds(longest))
-        (pending.state.attempts, pending.state.nextTry, pending.state.waitsForRemovals) = (attempts, end, true)
+        (pending.state.attempts, pending.state.nextTry, pending.state.failure) = (attempts, end, .removalsAreHeld)
         #expect(plan([pending], [], planner) == Planner.Plan(next: end))
         #expect(plan([pending]).steps.count == 1)
         // The clock was set back meanwhile.

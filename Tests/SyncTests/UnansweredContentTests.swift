@@ -129,6 +129,34 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-14: content without an answer stays known while a call without it is answered")
+        func changedInBetween() async throws {
+            try await Machine.run(fill: { $0.addFile("file", content: RemoteContent("base"), identifier: "f") }) {
+                machine in
+                let faults = machine.provider.faults
+                faults.add(.fail(FileProviderError(.timedOut)), to: .modify, times: 1)
+                try await machine.write("mine", to: "file")
+                let date = try await machine.record("file").modifiedAt
+                try await machine.send(passes: 1)
+                faults.add(.failFields(.contents, FileProviderError(.cannotSynchronize)), to: .modify)
+                try await machine.setPermissions(of: "file", to: 0o600)
+                // Both together, the content alone, then the permissions alone.
+                try await machine.send(passes: 3)
+                let entry = try #require(machine.provider.tree.entries()["file"])
+                #expect(entry.content == "base" && entry.permissions == 0o600)
+                faults.clear()
+                // The first request arrives.
+                machine.provider.changeSilently { tree in
+                    tree.write(RemoteContent("mine"), to: "f")
+                    tree.edit("f") { $0.contentModificationDate = date }
+                }
+                try await machine.remove("file")
+                try await machine.drain()
+                #expect(machine.provider.tree.entries().isEmpty)
+                #expect(try await machine.names(in: .root).isEmpty)
+            }
+        }
+
         @Test("SEND-14: what arrives late is deleted without another change here")
         func arrivesLater() async throws {
             var delays = UploadDelays()

@@ -10,6 +10,8 @@ public final class FaultScript: Sendable {
     public enum Effect: Sendable {
         /// The call throws.
         case fail(any Error)
+        /// A change with any of these fields throws, and is not applied.
+        case failFields(ItemFields, any Error)
         /// The call is delayed.
         case delay(Duration)
         /// The call waits until the gate is open.

@@ -63,6 +63,10 @@ extension InMemoryProvider {
         try checkWriting()
         return try await perform(call) { effects in
             for case .refuse(let reason) in effects { return .refused(reason: reason) }
+            for case .failFields(let fields, let error) in effects
+            where call.fields?.isDisjoint(with: fields) == false {
+                throw error
+            }
             var writing = RemoteWriting(options: options)
             if let contents {
                 writing.content = .bytes(try await ContentTransfer(provider: self, effects: effects).upload(contents))

@@ -6,8 +6,11 @@ package struct PendingState: Hashable, Sendable {
     package var since: FileTimestamp
     package var attempts: Int
     package var nextTry: FileTimestamp?
-    /// Whether it has failed because removals on the remote are held, or another name of its inode has: it is tried once they are not.
-    package var waitsForRemovals = false
+    /// Of its last failure, or of that of another name of its inode.
+    package var failure: FileProviderError.Code?
+
+    /// Whether it is tried once no removals on the remote are held.
+    package var waitsForRemovals: Bool { failure == .removalsAreHeld }
 }
 
 extension ReplicaDatabase {
@@ -220,16 +223,16 @@ extension Database {
         let rows = try Row.fetchAll(
             cachedStatement(
                 sql: """
-                    SELECT id, pendingSince, attempts, nextTry, attempts > 0 AND EXISTS (
-                        SELECT 1 FROM failure WHERE failure.inode = item.inode AND code = ?) FROM item
+                    SELECT id, pendingSince, attempts, nextTry, CASE WHEN attempts > 0 THEN (
+                        SELECT code FROM failure WHERE failure.inode = item.inode) END FROM item
                     WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none) AND id > ? ORDER BY id LIMIT ?
-                    """), arguments: [FileProviderError.Code.removalsAreHeld.rawValue, row, limit])
+                    """), arguments: [row, limit])
         return try rows.compactMap { row in
             guard let item = try item(id: row[0]) else { return nil }
             let state = PendingState(
                 since: FileTimestamp(nanosecondsSince1970: row[1] ?? 0), attempts: row[2],
                 nextTry: (row[3] as Int64?).map(FileTimestamp.init(nanosecondsSince1970:)),
-                waitsForRemovals: row[4])
+                failure: (row[4] as String?).flatMap(FileProviderError.Code.init))
             return (item, state)
         }
     }

@@ -38,6 +38,14 @@ extension Replica {
                 sending.insert(.extendedAttributes)
             }
             described.parentItemIdentifier = parent
+            // Without its place it is described where the remote has it: a provider may look for it there after a lost answer.
+            if item.identifier != nil, item.trash == nil {
+                let unsent = item.changedFields.subtracting(sending)
+                if unsent.contains(.filename), let known = item.base.name { described.filename = known }
+                if unsent.contains(.parentItemIdentifier), let known = item.base.parent {
+                    described.parentItemIdentifier = known
+                }
+            }
             // The user's policy is not sent to the remote.
             described.contentPolicy = .inherited
             if let name { described.filename = name }

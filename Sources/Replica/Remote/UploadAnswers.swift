@@ -80,7 +80,10 @@ package struct UploadAnswers: RemotePart {
             // Files that were created in a directory in the meantime have changed it once more.
             current = try db.item(id: sent.row) ?? current
         }
-        try db.forgetUnanswered(ofItem: sent.row)
+        // Content that is sent later may have arrived with an earlier request.
+        let mayContentBeThere =
+            sent.isReplay && !sent.fields.contains(.contents) && current.changedFields.contains(.contents)
+        if !mayContentBeThere { try db.forgetUnanswered(ofItem: sent.row) }
         try db.forgetLeft(sent)
         if let other = try db.item(item.itemIdentifier), other.id != current.id {
             try removal.forgetTwin(other, of: current)
@@ -131,6 +134,8 @@ package struct UploadAnswers: RemotePart {
         try db.acknowledge(
             current.id, as: item, base: isBaseOld ? current.base : nil, changed: changed,
             held: current.heldFields.subtracting(sent.fields).union(held))
+        // The item is then removed on the remote as one that may have the content.
+        if mayContentBeThere { _ = try db.noteSent(current.id) }
         // A place that was neither sent nor changed here follows the remote's.
         let isPlaceOurs = !sent.fields.union(current.changedFields).isDisjoint(with: [.filename, .parentItemIdentifier])
         if current.inode.number != .root, isPlaceOurs { try db.noteWhereItIs(current.id, at: now) }

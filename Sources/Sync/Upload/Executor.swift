@@ -368,7 +368,19 @@ struct Executor: SyncPart {
         let time =
             waitsForDecision
             ? Replica.now.advanced(by: Backoff.whileRemovalsAreHeld.pause(after: attempts))
-            : Backoff.nextTry(after: failure, attempts: attempts)
+            : try nextTry(of: sent, after: failure, attempts: attempts)
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
+    }
+
+    /// When a change that has failed is sent again; nil for at once, where the next call sends only a part of it. The pause comes after each
+    /// round of calls.
+    private func nextTry(
+        of sent: SentChange, after failure: FileProviderError, attempts: Int
+    ) throws -> FileTimestamp? {
+        guard !sent.isMovedAside, let pending = try replica.pendingItem(sent.row)
+        else { return Backoff.nextTry(after: failure, attempts: attempts) }
+        let calls = pending.calls(after: failure.code).count
+        guard (attempts + 1).isMultiple(of: calls) else { return nil }
+        return Backoff.nextTry(after: failure, attempts: attempts / calls)
     }
 }

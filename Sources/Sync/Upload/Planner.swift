@@ -190,8 +190,7 @@ struct Planner: Sendable {
     /// Whether an item's changes can be sent now, and which.
     func readiness(of pending: PendingEntry, at now: FileTimestamp) -> Readiness {
         let item = pending.item
-        var fields = item.changedFields
-        guard !fields.isEmpty, !item.isExcluded else { return .nothing }
+        guard !item.changedFields.isEmpty, !item.isExcluded else { return .nothing }
         if let time = heldBack(item, pending.state, at: now) { return .notBefore(time) }
         if let content = pending.content {
             let quiet = Self.end(of: isHurried ? .zero : delays.writtenDelay, from: content.changedAt, now)
@@ -199,7 +198,8 @@ struct Planner: Sendable {
             if due > now { return .notBefore(due) }
         }
         if pending.isReplacedFileInUse { return .notBefore(now.advanced(by: Self.pauseForReaders)) }
-        if pending.hasPendingChildren { fields.remove(.contentModificationDate) }
+        let calls = pending.calls(after: pending.state.failure)
+        let fields = calls[max(0, pending.state.attempts) % calls.count]
         if item.inode.number == .root { return fields.isEmpty ? .waits : .ready(fields) }
         guard pending.directory != nil, !item.isHidden, !fields.isEmpty, !pending.isBelowItself else { return .waits }
         switch pending.nameHolder {

@@ -45,7 +45,7 @@ final class HiddenFiles: Sendable {
     private static let closingTime = Duration.seconds(2)
     /// A server may create a file from an aborted upload after it has answered that there is none.
     private static let settlingTime = Duration.milliseconds(300)
-    /// In seconds. As long the answer to a long move is waited for: ``HTTPTransport/Configuration/longTimeout``.
+    /// In seconds. The answer to a long move is waited for as long: ``HTTPTransport/Configuration/longTimeout``.
     private static let movingTime: Int64 = 600
 
     private struct State {
