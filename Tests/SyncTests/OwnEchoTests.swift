@@ -38,6 +38,29 @@ extension EngineTests {
             }
         }
 
+        @Test("ERROR-8: a file changed here and replaced on the remote is reported as that until its copy is made")
+        func replacedFile() async throws {
+            try await Machine.run(fill: { $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
+                machine in
+                try await machine.write("here", to: "a")
+                machine.provider.change {
+                    $0.delete("a")
+                    $0.addFile("a", content: RemoteContent("there"), identifier: "b")
+                }
+                try await machine.ingest()
+                let words = "'a' was changed here while the remote put another item in its place"
+                let reported = machine.engine.warnings.texts
+                #expect(reported.contains { $0.hasPrefix(words) }, "\(reported)")
+                #expect(!reported.contains { $0.contains("two items are called") }, "\(reported)")
+                try await machine.drain()
+                let texts = machine.engine.warnings.texts
+                #expect(texts.contains { $0.hasPrefix("conflict: 'a' was made here and on the remote") }, "\(texts)")
+                #expect(!texts.contains { $0.hasPrefix(words) }, "\(texts)")
+                #expect(try await machine.read("a") == "there")
+                #expect(try await machine.read("a (conflicted copy)") == "here")
+            }
+        }
+
         @Test("CONFLICT-8: the warning names the path, and says that the remote has changed the file")
         func pathsInWarnings() async throws {
             try await Machine.run(

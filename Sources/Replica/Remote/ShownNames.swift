@@ -26,12 +26,39 @@ struct ShownNames: RemotePart {
         if transaction.listing == nil, candidate != item?.name { try db.noteIncompleteIfListed(parent) }
         if let item, !item.name.utf8.elementsEqual(candidate.utf8) { noteUndecorated(item) }
         // Two that wait to be recognized may turn out to be one.
-        if !holder.isToBeOffered { report(Self.text(identifier, called: name, shownAs: candidate)) }
+        if !holder.isToBeOffered {
+            let isReplaced = try isReplaced(holder)
+            for cause in Decoration.allCases {
+                let text = Self.text(cause, identifier, called: name, shownAs: candidate)
+                if (cause == .replaced) == isReplaced { report(text) } else { reportEnd(of: text) }
+            }
+        }
         return candidate
     }
 
-    private static func text(_ identifier: ItemIdentifier, called name: String, shownAs shown: String) -> String {
-        "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(shown)'"
+    /// Why an item is shown under a decorated name.
+    private enum Decoration: CaseIterable {
+        case duplicate, replaced
+    }
+
+    private static func text(
+        _ cause: Decoration, _ identifier: ItemIdentifier, called name: String, shownAs shown: String
+    ) -> String {
+        switch cause {
+        case .duplicate: "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(shown)'"
+        case .replaced:
+            "'\(name)' was changed here while the remote put another item in its place: the local version keeps the name, and "
+                + "'\(identifier)' of the remote is shown as '\(shown)'"
+        }
+    }
+
+    /// Whether the item that has a name has it only here, as far as is known: it is new, was moved or renamed here, or its content was
+    /// changed here and the remote has not listed it beside the other one.
+    private func isReplaced(_ holder: ItemRecord) throws -> Bool {
+        let changed = holder.changedFields
+        if holder.identifier == nil || !changed.isDisjoint(with: [.filename, .parentItemIdentifier]) { return true }
+        guard changed.contains(.contents) else { return false }
+        return try transaction.listing.map { try !db.wasSeen(holder.id, in: $0) } ?? true
     }
 
     /// An item is not shown under its decorated name any more.
@@ -39,7 +66,9 @@ struct ShownNames: RemotePart {
         guard let own = item.base.name, let identifier = item.identifier, !own.utf8.elementsEqual(item.name.utf8) else {
             return
         }
-        reportEnd(of: Self.text(identifier, called: own, shownAs: item.name))
+        for cause in Decoration.allCases {
+            reportEnd(of: Self.text(cause, identifier, called: own, shownAs: item.name))
+        }
     }
 
     private func makesRoom(_ holder: ItemRecord) throws -> Bool {
