@@ -61,6 +61,37 @@ import Testing
         #expect(try replica.database.nextTry(ofItem: row) == nil)
     }
 
+    @Test("ERROR-6: a refused change is due when its directory has another mode, but not when it has another date")
+    func refusedInADirectory() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        let open = fixture.open
+        var directory = FileProviderItem.directory("d")
+        let number = try await replica.list(directory, open: open)
+        try await replica.list([.file("a", in: "d")], in: number, open: open)
+        _ = try replica.change(open: open) { try $0.names.rename("a", in: number, to: "z", in: number, .replace) }
+        let row = try #require(try replica.database.item(ItemIdentifier("a"))).id
+        let sent = try #require(try replica.prepare(row, fields: .filename))
+        let later = Replica.now.advanced(by: .seconds(3600))
+        func refuse() async throws {
+            _ = try await replica.ingest(open: open) {
+                try $0.answers.postpone(sent, FileProviderError(.fileReadNoPermission), until: later)
+            }
+        }
+        try await refuse()
+        directory.contentModificationDate = FileTimestamp(seconds: 1_600_000_000, nanoseconds: 0)
+        let dated = try await replica.change([directory], open: open)
+        #expect(!dated.isSomethingToSend)
+        #expect(try replica.database.nextTry(ofItem: row) == later)
+        directory.permissions = 0o711
+        let permitted = try await replica.change([directory], open: open)
+        #expect(permitted.isSomethingToSend)
+        #expect(try replica.database.nextTry(ofItem: row) == nil)
+        try await refuse()
+        let repeated = try await replica.change([directory], open: open)
+        #expect(!repeated.isSomethingToSend)
+        #expect(try replica.database.nextTry(ofItem: row) == later)
+    }
+
     @Test("ERROR-6: what waits for the name of an item that is renamed here is due when the remote removes that")
     func freedName() async throws {
         let (fixture, replica) = try ReplicaFixture.opened()

@@ -31,6 +31,33 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "ERROR-6: what was refused in a directory is sent at once when the directory's mode has changed on the remote",
+            arguments: [false, true])
+        func deniedByADirectory(isChangedHere: Bool) async throws {
+            try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError(.fileReadNoPermission))
+                machine.provider.faults.fail(.modify, of: "y", with: FileProviderError(.fileReadNoPermission))
+                machine.provider.faults.fail(.delete, of: "x", with: FileProviderError(.fileReadNoPermission))
+                try await machine.write("new", to: "d/n")
+                try await machine.rename("d/y", to: "e/y")
+                try await machine.remove("d/x")
+                for path in ["d/n", "e/y"] { try await expectFailed(path, machine) }
+                #expect(machine.provider.log.count(of: .delete) == 1)
+                if isChangedHere {
+                    try await machine.setPermissions(of: "d", to: 0o711)
+                } else {
+                    machine.provider.change { $0.edit("d") { $0.permissions = 0o711 } }
+                    machine.engine.signal()
+                }
+                #expect(
+                    await eventually(within: soon) {
+                        let entries = machine.provider.tree.entries()
+                        return entries["d/n"]?.content == "new" && entries["d/x"] == nil && entries["e/y"] != nil
+                    })
+            }
+        }
+
         @Test("ERROR-6: a name that could not be sent is sent at once after the remote has moved the item")
         func renamedHereAndMovedThere() async throws {
             try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine in

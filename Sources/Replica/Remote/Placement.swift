@@ -175,9 +175,15 @@ package struct Placement: RemotePart {
             try db.writeAttributes(of: inode)
             tellKernel([.attributes(inode.number)])
         }
-        if !changed.contains(.extendedAttributes) {
+        var isOtherAccess =
+            inode.permissions != known.inode.permissions || inode.owner != known.inode.owner
+            || inode.group != known.inode.group || item.capabilities != known.capabilities
+        if !changed.contains(.extendedAttributes),
             try setExtendedAttributes(item.extendedAttributes, of: inode.number)
+        {
+            isOtherAccess = true
         }
+        if isOtherAccess, inode.kind == .directory { try retryFailed(in: known) }
         guard isNewContent else { return }
         if inode.linkCount > 1 {
             try versions.giveOwnInode(to: known)
@@ -186,16 +192,17 @@ package struct Placement: RemotePart {
         }
     }
 
-    private func setExtendedAttributes(_ attributes: [String: [UInt8]]?, of number: InodeNumber) throws {
-        guard let attributes else { return }
+    /// - Returns: whether the access ACL is another one.
+    private func setExtendedAttributes(_ attributes: [String: [UInt8]]?, of number: InodeNumber) throws -> Bool {
+        guard let attributes else { return false }
         let old = try db.extendedAttributes(of: number)
-        guard attributes != old else { return }
+        guard attributes != old else { return false }
         try db.run("DELETE FROM extendedAttribute WHERE inode = ?", [number.rawValue])
+        let isOtherList = attributes[AccessControlList.accessKey] != old[AccessControlList.accessKey]
         // The kernel keeps ACLs with the attributes of an inode.
-        if attributes[AccessControlList.accessKey] != old[AccessControlList.accessKey] {
-            tellKernel([.attributes(number)])
-        }
+        if isOtherList { tellKernel([.attributes(number)]) }
         for (name, value) in attributes { try db.setExtendedAttribute(name, of: number, to: value) }
+        return isOtherList
     }
 
     // MARK: - Items that are known by another name or identifier

@@ -50,6 +50,11 @@ extension RemotePart {
         noteSomethingToSend()
     }
 
+    /// As ``Database/retryFailed(in:)``, because of news: the remote may permit now what is changed in the directory.
+    func retryFailed(in directory: ItemRecord) throws {
+        if try db.retryFailed(in: directory) { noteSomethingToSend() }
+    }
+
     /// As ``Database/noteWhereItIs(_:at:)``, because of news. The item itself may be due now, or another that waited for its name or
     /// for the directory.
     func noteWhereItIs(_ row: Int64) throws {

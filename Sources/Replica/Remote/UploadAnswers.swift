@@ -167,6 +167,11 @@ package struct UploadAnswers: RemotePart {
         if sent.isMovedAside { stored.subtract([.filename, .parentItemIdentifier]) }
         // Not from now on: `yonder wait` that began before the answer waits for what was changed before it began.
         try db.restartPending(current.id, stored: stored, at: sent.preparedAt)
+        if current.inode.kind == .directory, sent.identifier != nil,
+            !stored.isDisjoint(with: [.permissions, .ownership, .extendedAttributes])
+        {
+            try retryFailed(in: acknowledged)
+        }
         try ShownNames(transaction: transaction).restoreNames()
     }
 

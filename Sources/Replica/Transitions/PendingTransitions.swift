@@ -161,6 +161,21 @@ extension Database {
         try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE inode = ?", [number.rawValue])
     }
 
+    /// As ``retryItem(_:)`` for the changes that have failed of what is in a directory, here or on the remote, and for the deletions there.
+    ///
+    /// - Returns: whether there are any.
+    func retryFailed(in directory: ItemRecord) throws -> Bool {
+        let identifier = directory.identifier?.rawValue
+        try run(
+            """
+            UPDATE item SET nextTry = NULL, attempts = 0
+            WHERE attempts > 0 AND changedFields <> 0 AND (parent = ? OR baseParent = ?)
+            """, [directory.inode.number.rawValue, identifier])
+        let items = changesCount
+        try run("UPDATE deletion SET nextTry = NULL, attempts = 0 WHERE attempts > 0 AND baseParent = ?", [identifier])
+        return items + changesCount > 0
+    }
+
     /// As ``retryItem(_:)`` for all items and deletions.
     func retryEverything() throws {
         try run("UPDATE item SET nextTry = NULL, attempts = 0 WHERE nextTry IS NOT NULL OR attempts > 0", [])
