@@ -145,8 +145,9 @@ package final class SyncEngine: SyncPart {
         let feed = ChangeFeed(
             context, listings: listings, root: root, askForRound: { schedule.refreshInTime() })
         self.feed = feed
+        let absence = AbsenceCheck(context, feed: feed)
         let downloads = Downloads(
-            context, budget: budget, syncer: contentSyncer, offers: offers, feed: feed, accounting: accounting)
+            context, budget: budget, syncer: contentSyncer, offers: offers, absence: absence, accounting: accounting)
         self.downloads = downloads
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)
@@ -158,7 +159,7 @@ package final class SyncEngine: SyncPart {
         eviction = Eviction(
             context: context, downloads: downloads, listings: listings, directoryPrefetcher: directoryPrefetcher,
             filePrefetcher: filePrefetcher, listingRetries: listingRetries)
-        documents = DocumentObserver(context)
+        documents = DocumentObserver(context, absence: absence)
 
         early = isInteractive ? nil : EarlyUploads(context)
         uploads = Uploads(

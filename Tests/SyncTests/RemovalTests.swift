@@ -256,6 +256,27 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-5: a file that is replaced while it is open is there as the new one when the old one goes")
+        func replacedWhileItIsOpen() async throws {
+            try await EngineFixture.run(
+                options: .with(\.documentEnumeration, true), fill: twoFiles, listing: "/"
+            ) { fixture async throws in
+                try await fixture.engine.refresh()
+                replace("a", fixture)
+                let number = try fixture.number("old-a")
+                fixture.open.insert(number)
+                // The observer alone: nothing else asks for changes.
+                await fixture.engine.documents.start()
+                fixture.engine.documents.opened(number)
+                #expect(
+                    try await eventually(within: .seconds(10)) {
+                        try fixture.replica.database.item("old-a") == nil
+                    })
+                #expect(try fixture.names().sorted() == ["a", "b"])
+                #expect(try await fixture.read("new-a") == Array("new".utf8))
+            }
+        }
+
         @Test("CHANGE-7: a directory that moves while it is compared stays, though it is found nowhere just then")
         func aDirectoryThatAnotherListingShowsStays() async throws {
             try await Machine.run(

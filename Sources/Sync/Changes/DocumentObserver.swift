@@ -6,6 +6,7 @@ import Synchronization
 /// until the close. Remote changes of open files therefore appear sooner than others.
 actor DocumentObserver: SyncPart {
     let context: SyncContext
+    private let absence: AbsenceCheck
     private let request = FileProviderRequest(reason: .synchronization)
     private var observed: [InodeNumber: Task<Void, Never>] = [:]
     private var seen: Set<InodeNumber> = []
@@ -22,8 +23,9 @@ actor DocumentObserver: SyncPart {
     /// More changes of one file at once are asked for the next time.
     private static let mostBatches = 16
 
-    init(_ context: SyncContext) {
+    init(_ context: SyncContext, absence: AbsenceCheck) {
         self.context = context
+        self.absence = absence
         isUseless = !context.calls.provider.features.documentEnumeration
     }
 
@@ -82,7 +84,7 @@ actor DocumentObserver: SyncPart {
                 switch error.code {
                 case .featureUnsupported: isUseless = true
                 // If the lookup fails, the next changes report the removal.
-                case .noSuchItem: try? await remoteLookup.refresh(identifier, for: request)
+                case .noSuchItem: try? await absence.refresh(identifier)
                 case .malformedResponse: warnings.report(error.message)
                 default: break
                 }
