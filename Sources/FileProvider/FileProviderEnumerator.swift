@@ -39,11 +39,15 @@ public struct ItemPage: Hashable, Sendable {
     public var items: [FileProviderItem]
     /// The token of the next page; nil on the last page.
     public var nextPage: FileProviderPage?
+    /// What the remote has and the provider cannot list, one text for each entry that it leaves out. The texts are written to the
+    /// log and shown by `yonder status`, until a whole listing of the directory does not have them or the directory is removed.
+    public var omissions: [String]
 
-    /// A page; the last one by default.
-    public init(items: [FileProviderItem], nextPage: FileProviderPage? = nil) {
+    /// A page; the last one by default, and without omissions.
+    public init(items: [FileProviderItem], nextPage: FileProviderPage? = nil, omissions: [String] = []) {
         self.items = items
         self.nextPage = nextPage
+        self.omissions = omissions
     }
 }
 

@@ -6,7 +6,8 @@ extension SyncEngine {
     package var warnings: Warnings { context.warnings }
 
     /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of a full disk when there is space, and
-    /// that of an upload, a download or an eviction that a caller has asked for when it is done or the item is removed.
+    /// that of an upload, a download or an eviction that a caller has asked for when it is done or the item is removed, and that of what
+    /// a directory leaves out when the directory is removed.
     package func currentWarnings() throws -> [String] {
         budget.withdrawWarningIfPossible()
         // In this order: a conflict that is found meanwhile keeps its warning.
@@ -27,6 +28,7 @@ extension SyncEngine {
         case .download(let number): return try database.item(ofInode: number).map { try database.isHere($0) } ?? true
         case .eviction(let number):
             return try database.item(ofInode: number).map { $0.inode.content == .dataless } ?? true
+        case .omissions(let number): return try database.item(ofInode: number) == nil
         case .sending, .keepingDownloaded, .localContent, .freeSpace, .reimport, .changes, .listing, .comparison,
             .content:
             return false

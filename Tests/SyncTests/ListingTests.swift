@@ -182,6 +182,36 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-6: a warning about what a directory leaves out ends with the next listing, or the directory")
+        func omissions() async throws {
+            try await EngineFixture.run(
+                options: .with(\.changeFeed, false),
+                fill: { tree in
+                    tree.addDirectory("d", identifier: "d")
+                    tree.addFile("f", in: "d", content: RemoteContent("x"))
+                }
+            ) { fixture async throws in
+                fixture.provider.faults.add(.omissions(["one", "two", "two"]), to: .enumerate, of: "d")
+                #expect(try await fixture.list("d") == ["f"])
+                #expect(try fixture.engine.currentWarnings() == ["one", "two (2 times)"])
+                try await fixture.engine.refresh()
+                #expect(try fixture.engine.currentWarnings() == ["one", "two (2 times)"])
+                fixture.provider.faults.clear()
+                fixture.provider.faults.add(.omissions(["two"]), to: .enumerate, of: "d")
+                try await fixture.engine.refresh()
+                #expect(try fixture.engine.currentWarnings() == ["two"])
+                fixture.provider.faults.clear()
+                try await fixture.engine.refresh()
+                #expect(try fixture.engine.currentWarnings() == [])
+                fixture.provider.faults.add(.omissions(["two"]), to: .enumerate, of: "d")
+                try await fixture.engine.refresh()
+                #expect(try fixture.engine.currentWarnings() == ["two"])
+                fixture.provider.changeSilently { $0.delete("d") }
+                try await fixture.engine.refresh()
+                #expect(try fixture.engine.currentWarnings() == [])
+            }
+        }
+
         @Test func theOnlyWaiterLeavingCancelsTheListing() async throws {
             try await EngineFixture.run(fill: thirtyFiles) { fixture in
                 let gate = fixture.provider.faults.hold(.enumerate, times: 1)

@@ -31,6 +31,30 @@ import Testing
         #expect(warnings.texts == [])
         #expect(log.entries.map { "\($0.message)" } == ["stays", "fails", "is odd", "both"])
     }
+
+    @Test("NAME-6: what a directory leaves out is said as the last listing has it, and logged once") func omissions() {
+        let log = InMemoryLogHandler()
+        let warnings = Warnings(logger: Logger(label: "test") { _ in log })
+        let (one, other) = (InodeNumber(rawValue: 1), InodeNumber(rawValue: 2))
+        warnings.report("stays")
+        for _ in 0..<2 {
+            warnings.report(all: ["a", "b", "b"], of: .omissions(one))
+            #expect(warnings.texts == ["stays", "a", "b (2 times)"])
+        }
+        warnings.report(all: ["b", "c"], of: .omissions(one))
+        warnings.report(all: ["c", "stays"], of: .omissions(other))
+        #expect(warnings.texts == ["stays (2 times)", "b", "c (2 times)"])
+        warnings.report(all: [], of: .omissions(one))
+        #expect(warnings.texts == ["stays (2 times)", "c (2 times)"])
+        warnings.report(all: [], of: .omissions(other))
+        #expect(warnings.texts == ["stays (2 times)"])
+        #expect(log.entries.map { "\($0.message)" } == ["stays", "a", "b", "c"])
+        // They take the place of no other warning.
+        for number in 1..<Warnings.limit { warnings.report("\(number)") }
+        warnings.report(all: ["new"], of: .omissions(one))
+        #expect(warnings.texts.count == Warnings.limit)
+        #expect(warnings.texts.first == "stays (2 times)")
+    }
 }
 
 extension EngineTests {

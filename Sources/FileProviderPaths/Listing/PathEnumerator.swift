@@ -14,6 +14,8 @@ final class PathEnumerator: FileProviderEnumerator {
         var waiting: [FileProviderItem] = []
         /// How many of them have been given.
         var given = 0
+        /// What is not shown of the parts that were taken since the last page.
+        var omissions: [String] = []
         var next: [UInt8]?
         /// The part that was fetched and is not in `waiting` yet. A remote gives some parts only once: after a failure the same
         /// page is made of it.
@@ -28,25 +30,22 @@ final class PathEnumerator: FileProviderEnumerator {
 
     private static let mostLooks = 4
     private static let looksAtOnce = 16
+    /// How much of a name that is left out is reported.
+    private static let longestName = 40
     private let container: ItemIdentifier
     private let tree: PathTree
     private let trees: TreeListings?
     private let leftovers: Leftovers
-    private let unshown: UnshownEntries
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - trees: may have the listing already; nil for a listing that is requested now.
     ///   - leftovers: which items with hidden names are removed.
-    ///   - unshown: reports the entries that cannot be shown.
-    init(
-        container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftovers: Leftovers, unshown: UnshownEntries
-    ) {
+    init(container: ItemIdentifier, tree: PathTree, trees: TreeListings?, leftovers: Leftovers) {
         self.container = container
         self.tree = tree
         self.trees = trees
         self.leftovers = leftovers
-        self.unshown = unshown
     }
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
@@ -68,8 +67,10 @@ final class PathEnumerator: FileProviderEnumerator {
             if state.isEmpty { (state.waiting, state.given) = ([], 0) }
             state.page += 1
             let isLast = state.isEmpty && state.next == nil
+            defer { state.omissions = [] }
             return ItemPage(
-                items: items, nextPage: isLast ? nil : FileProviderPage(rawValue: Array(String(state.page).utf8)))
+                items: items, nextPage: isLast ? nil : FileProviderPage(rawValue: Array(String(state.page).utf8)),
+                omissions: state.omissions)
         }
     }
 
@@ -110,7 +111,8 @@ final class PathEnumerator: FileProviderEnumerator {
         let fetched = if let kept { kept } else { try await fetch(from: token, limit: limit) }
         let (path, part) = (fetched.path, fetched.listing)
         let (began, search) = state.withLock { ($0.beganAt, $0.search) }
-        var entries = shown(part.entries, in: path)
+        let selection = shown(part.entries, in: path)
+        var entries = selection.entries
         var identified: [(entry: RemoteEntry, identifier: ItemIdentifier)] = []
         var moment = began
         for _ in 0..<Self.mostLooks {
@@ -142,6 +144,7 @@ final class PathEnumerator: FileProviderEnumerator {
         let made = try await isEnd ? tree.paths.changed(in: container, since: began) : []
         var names = state.withLock { state in
             state.waiting += items
+            state.omissions += selection.omissions
             (state.next, state.fetched) = (part.next, nil)
             // Where nothing was known, and all names are listed, the names are not needed.
             if search?.isFirst != true || !tree.remote.traits.listsHiddenNames {
@@ -209,24 +212,36 @@ final class PathEnumerator: FileProviderEnumerator {
         return result.compactMap { $0 }
     }
 
-    /// The entries that can be shown; others are reported. An item that an interrupted change left behind is removed.
-    private func shown(_ entries: [RemoteEntry], in path: RemotePath) -> [RemoteEntry] {
+    /// The entries that can be shown, and a text for each of the others. An item that an interrupted change left behind is removed.
+    private func shown(
+        _ entries: [RemoteEntry], in path: RemotePath
+    ) -> (entries: [RemoteEntry], omissions: [String]) {
         var names: Set<[UInt8]> = []
-        return entries.filter { entry in
+        var omissions: [String] = []
+        let visible = entries.filter { entry in
             if HiddenName.isOne(entry.name) {
                 removeLeftover(entry, path.appending(entry.name))
                 return false
             }
             guard names.insert(Array(entry.name.utf8)).inserted else {
-                unshown.report(entry.name, in: path, "the remote lists a name twice")
+                omissions.append(Self.omission(of: entry.name, in: path, "the remote lists a name twice"))
                 return false
             }
             if let defect = FileProviderItem.defect(ofFilename: entry.name) {
-                unshown.report(entry.name, in: path, "the remote has a name that is not shown: \(defect)")
+                let reason = "the remote has a name that is not shown: \(defect)"
+                omissions.append(Self.omission(of: entry.name, in: path, reason))
                 return false
             }
             return true
         }
+        return (visible, omissions)
+    }
+
+    /// Says which entry is left out, with its place; of a long name, the beginning.
+    private static func omission(of name: String, in directory: RemotePath, _ reason: String) -> String {
+        var beginning = String(String.UnicodeScalarView(name.unicodeScalars.prefix(longestName)))
+        if beginning.utf8.count < name.utf8.count { beginning += "…" }
+        return "\(reason): '\(beginning)' in '/\(directory.names.joined(separator: "/"))'"
     }
 
     private func removeLeftover(_ entry: RemoteEntry, _ path: RemotePath) {

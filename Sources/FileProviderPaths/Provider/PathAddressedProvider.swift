@@ -15,7 +15,6 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
     private let writer: PathWriter
     private let trees: TreeListings
     private let leftovers: Leftovers
-    private let unshown: UnshownEntries
     private let trashOfRemote: (contents: RemoteTrash, writer: TrashWriter)?
 
     /// The provider of a remote.
@@ -36,7 +35,6 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
     ) {
         self.remote = remote
         leftovers = Leftovers(age: leftoverAge, patience: leftoverPatience)
-        unshown = UnshownEntries(manager: manager)
         tree = PathTree(
             remote: remote, manager: manager, ledger: ledger ?? OperationLedger(in: ReportingStore(of: manager)))
         trees = TreeListings(remote: remote, paths: tree.paths)
@@ -104,8 +102,7 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
             // Only for a walk: a comparison, or a reader, wants the present listing.
             let mayBeOlder = [.listing, .lookAhead].contains(request.reason) && remote.traits.listsTrees
             return PathEnumerator(
-                container: container, tree: tree, trees: mayBeOlder ? trees : nil, leftovers: leftovers,
-                unshown: unshown)
+                container: container, tree: tree, trees: mayBeOlder ? trees : nil, leftovers: leftovers)
         }
     }
 

@@ -36,6 +36,22 @@ public struct ProviderSession: Sendable {
         return try await body()
     }
 
+    /// What the pages of a listing say that is left out, as texts for the user.
+    ///
+    /// - Throws: the provider's errors.
+    public func omissions(in directory: ItemIdentifier = .rootContainer) async throws -> [String] {
+        let enumerator = try provider.enumerator(for: directory, request: request)
+        defer { enumerator.invalidate() }
+        var omissions: [String] = []
+        var next: FileProviderPage? = .initial
+        while let page = next {
+            let answer = try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: 1000)
+            omissions += answer.omissions
+            next = answer.nextPage
+        }
+        return omissions
+    }
+
     /// Lists a directory completely.
     ///
     /// - Throws: ``ConformanceFailure`` for an invalid page; the provider's errors.

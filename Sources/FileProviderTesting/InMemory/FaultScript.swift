@@ -35,6 +35,8 @@ public final class FaultScript: Sendable {
         case pageToken(FileProviderPage?)
         /// A page contains these additional items.
         case extraItems([FileProviderItem])
+        /// A page says that these entries are left out.
+        case omissions([String])
         /// Every page is the first page, with a new token each time.
         case samePageAgain
         /// A batch of changes declares more changes with an unchanged anchor.

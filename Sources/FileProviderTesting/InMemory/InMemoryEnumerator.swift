@@ -27,6 +27,7 @@ struct InMemoryEnumerator: FileProviderEnumerator {
                 switch effect {
                 case .pageToken(let token): answer.nextPage = token ?? page
                 case .extraItems(let extra): answer.items += extra
+                case .omissions(let texts): answer.omissions += texts
                 case .samePageAgain:
                     answer.items = tree.page(of: container, after: 0, size: size).items
                     answer.nextPage = FileProviderPage(rawValue: Array(String(start + 1).utf8))

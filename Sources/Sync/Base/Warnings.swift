@@ -18,6 +18,8 @@ package final class Warnings: Sendable {
         /// To take in what has changed on the remote.
         case changes
         case listing(InodeNumber)
+        /// To list all that a directory has on the remote.
+        case omissions(InodeNumber)
         case comparison(InodeNumber)
         /// To read a file's content.
         case content(InodeNumber)
@@ -44,11 +46,27 @@ package final class Warnings: Sendable {
         var entries: [Entry] = []
         /// The texts of the log. When they are too many, some are logged again.
         var logged: Set<String> = []
+
+        /// - Returns: whether a text is to be logged.
+        mutating func isNew(_ text: String) -> Bool {
+            if logged.count == Warnings.mostLogged { logged = [] }
+            return logged.insert(text).inserted
+        }
+
+        /// Ends a cause, except of the texts for which it goes on.
+        mutating func end(_ cause: Cause, unless goesOn: (String) -> Bool = { _ in false }) {
+            for index in entries.indices.reversed() where !goesOn(entries[index].text) {
+                guard entries[index].causes.remove(cause) != nil, entries[index].causes.isEmpty, !entries[index].stays
+                else { continue }
+                entries.remove(at: index)
+            }
+        }
     }
 
     private let state = Mutex(State())
     private let logger: Logger
-    private static let limit = 100
+    /// The most that are kept.
+    static let limit = 100
     private static let mostLogged = 10_000
 
     package init(logger: Logger) {
@@ -69,10 +87,37 @@ package final class Warnings: Sendable {
             }
             if state.entries.count == Self.limit { state.entries.removeFirst() }
             state.entries.append(entry)
-            if state.logged.count == Self.mostLogged { state.logged = [] }
-            return state.logged.insert(text).inserted
+            return state.isNew(text)
         }
         if isNew { logger.warning("\(text)") }
+    }
+
+    /// Reports all that is wrong with something, in the place of what was reported of it before. While there are as many warnings as are
+    /// kept, a new one is only logged: it may be reported often, and would take the place of another each time.
+    ///
+    /// - Parameter texts: a text that is there several times is kept with its count.
+    package func report(all texts: [String], of cause: Cause) {
+        let new = state.withLock { state -> [String] in
+            var counts: [String: Int] = [:]
+            for text in texts { counts[text, default: 0] += 1 }
+            state.end(cause) { counts[$0] != nil }
+            var new: [String] = []
+            for text in texts {
+                guard let count = counts.removeValue(forKey: text) else { continue }
+                if let index = state.entries.firstIndex(where: { $0.text == text }) {
+                    if state.entries[index].causes.insert(cause).inserted {
+                        state.entries[index].count += count
+                    } else if state.entries[index].causes.count == 1, !state.entries[index].stays {
+                        state.entries[index].count = count
+                    }
+                } else if state.entries.count < Self.limit {
+                    state.entries.append(Entry(text: text, count: count, causes: [cause]))
+                }
+                if state.isNew(text) { new.append(text) }
+            }
+            return new
+        }
+        for text in new { logger.warning("\(text)") }
     }
 
     /// It is not so any more.
@@ -82,12 +127,7 @@ package final class Warnings: Sendable {
 
     /// Something has succeeded: what was wrong with it is not so any more.
     package func succeeded(_ cause: Cause) {
-        state.withLock { state in
-            for index in state.entries.indices.reversed() where state.entries[index].causes.remove(cause) != nil {
-                let entry = state.entries[index]
-                if entry.causes.isEmpty, !entry.stays { state.entries.remove(at: index) }
-            }
-        }
+        state.withLock { $0.end(cause) }
     }
 
     /// The newest warning of a cause that has not succeeded since.

@@ -29,14 +29,18 @@ struct DirectoryReading: SyncPart {
     /// - Returns: whether the end was recorded with the last page.
     func run() async throws -> Bool {
         var isOdd = false
-        let end = try await readPages(&isOdd)
+        var omissions: [String] = []
+        let end = try await readPages(&isOdd, &omissions)
+        if end != .unwanted { warnings.report(all: omissions, of: .omissions(number)) }
         if end == .toFinish { try await finish() }
         if end != .unwanted, !isOdd { warnings.succeeded(.listing(number)) }
         return end == .whole
     }
 
-    /// - Parameter isOdd: becomes true if the provider has listed what cannot be.
-    private func readPages(_ isOdd: inout Bool) async throws -> End {
+    /// - Parameters:
+    ///   - isOdd: becomes true if the provider has listed what cannot be.
+    ///   - omissions: becomes what the provider has left out.
+    private func readPages(_ isOdd: inout Bool, _ omissions: inout [String]) async throws -> End {
         var restarts = 0
         var page = FileProviderPage.initial
         var check = PageValidator(of: beginning.identifier)
@@ -68,6 +72,7 @@ struct DirectoryReading: SyncPart {
                     throw error
                 }
                 if isOddPage(result.items) { isOdd = true }
+                omissions += result.omissions.prefix(Warnings.limit - omissions.count)
                 // The transaction leaves out what is stale.
                 let inFlight = await replica.ordering.settle(result.items, beginning.observation).inFlight
                 guard let next = result.nextPage else {
@@ -84,6 +89,7 @@ struct DirectoryReading: SyncPart {
                 restarts += 1
                 guard restarts <= Self.mostRestarts else { throw error }
                 page = .initial
+                omissions = []
                 check.restart()
             }
         }
