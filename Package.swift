@@ -250,9 +250,9 @@ let targets: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "Control", "Daemon", "FileProvider", "FileProviderTesting", "ProviderDescriptors", "Replica", "SingleFile",
-            "Sync",
-            "Syscalls", "TestSupport", "Web", "yonder", "yonderd", coreMetrics, inMemoryLogging, logging, system,
+            "Control", "Daemon", "FUSE", "FileProvider", "FileProviderTesting", "Mount", "ProviderDescriptors",
+            "Replica", "SingleFile", "Sync", "Syscalls", "TestSupport", "Web", "yonder", "yonderd", coreMetrics,
+            inMemoryLogging, logging, system,
         ],
         path: "Tests/EndToEnd", exclude: ["Programs"]),
 

@@ -1,9 +1,13 @@
-import Daemon
+import FUSE
 import FileProvider
 import FileProviderTesting
+import Mount
+import Replica
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Daemon
 
 extension RealMount {
     /// A remote that answers late or never: local content works, and no process hangs.
@@ -101,16 +105,19 @@ extension RealMount {
             } _: { mount async throws in
                 let sizes = try await Command.run("stat", "-c", "%s", mount["a/slow"], mount["b/grown"])
                 #expect(sizes.output == "30000\n30000\n")
+                let notifications = mount.host.mounted.session.notifications
+                let (slow, grown) = (try mount.node(of: "slow"), try mount.node(of: "grown"))
                 let gate = mount.provider.faults.hold(.fetch, of: "slow")
                 let reader = try await BackgroundProgram("cat", mount["a/slow"])
                 defer { reader.kill() }
                 #expect(await mount.provider.log.waits(.fetch, "slow"))
                 // The kernel does not end this invalidation before it has the bytes, and the next one waits for that.
-                mount.provider.change { $0.write(.pattern(size: 40_000, seed: 6), to: "slow") }
-                #expect(await eventually { (try? mount.host.item(for: "slow").documentSize) == 40_000 })
+                notifications.invalidateContents(slow)
                 mount.provider.change { $0.write(.pattern(size: 300_000, seed: 7), to: "grown") }
-                #expect(await eventually { (try? mount.host.item(for: "grown").documentSize) == 300_000 })
+                #expect(await eventually { notifications.isInvalidating(grown) })
+                #expect(try mount.host.item(for: "grown").documentSize == 300_000)
                 #expect(try await Command.shell("cat \"$1\" | wc -c", mount["b/grown"]).line == "300000")
+                #expect(notifications.isInvalidating(grown), "the kernel has the size from the invalidation")
                 gate.open()
             }
         }
@@ -126,5 +133,13 @@ extension RealMount {
                 gate.open()
             }
         }
+    }
+}
+
+extension ProvidedMount {
+    /// The kernel's number for an item.
+    fileprivate func node(of identifier: ItemIdentifier) throws -> NodeID {
+        let item = try #require(try host.replica.database.item(identifier))
+        return NodeID(UInt64(bitPattern: item.inode.number.rawValue))
     }
 }
