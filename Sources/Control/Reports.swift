@@ -234,6 +234,32 @@ package struct WaitReport: Codable, Hashable, Sendable {
     }
 }
 
+/// The result of `yonder pause` and `yonder resume`.
+package struct PauseReport: Codable, Hashable, Sendable {
+    package var name: String
+    package var isPaused: Bool
+
+    package init(name: String, isPaused: Bool) {
+        self.name = name
+        self.isPaused = isPaused
+    }
+}
+
+/// A domain whose pending changes `yonder retry` has made due, as it is after that. The fields are those of ``DomainStatus``.
+package struct RetryReport: Codable, Hashable, Sendable {
+    package var name: String
+    package var connection: DomainStatus.Connection
+    package var pending: DomainStatus.Pending
+    package var failed: Int
+
+    package init(_ status: DomainStatus) {
+        name = status.name
+        connection = status.connection
+        pending = status.pending
+        failed = status.failed
+    }
+}
+
 /// The result of `yonder signal`.
 package struct SignalReport: Codable, Hashable, Sendable {
     /// A warning for each domain that holds removals on the remote, if the command waited for the changes.

@@ -17,6 +17,9 @@ package enum Log {
         let moment =
             "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
             + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
-        return "\(moment) notice yonder-keeper: \(text)\n"
+        // As the daemon writes it.
+        let minutes = Int32(abs(parts.tm_gmtoff) / 60)
+        let offset = "\(parts.tm_gmtoff < 0 ? "-" : "+")\(two(minutes / 60))\(two(minutes % 60))"
+        return "\(moment)\(offset) notice yonder-keeper: \(text)\n"
     }
 }

@@ -102,6 +102,32 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-24: pause, resume and retry print the domains with --json, and nothing without it") func asJSON()
+            async throws
+        {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                let paused = try await yonder.json(PauseReport.self, "pause", yonder.mount.string)
+                #expect(paused == PauseReport(name: "mount", isPaused: true))
+                try await yonder.shell("echo y > new")
+                #expect(try await eventually { try await yonder.status().pending.items > 0 })
+                for name in [[], ["mount"], [yonder["new"]]] {
+                    let text = try await yonder.yonder(words: ["retry", "--json"] + name).outputBytes
+                    let retried = try JSONDecoder().decode([RetryReport].self, from: Data(text))
+                    #expect(retried.map(\.name) == ["mount"] && retried.map(\.connection) == [.paused], "\(name)")
+                    #expect(retried.allSatisfy { $0.pending.items > 0 && $0.failed == 0 }, "\(retried)")
+                }
+                for command in ["pause", "resume", "retry"] {
+                    let plain = try await yonder.yonder(command, "mount")
+                    #expect(plain.status == 0 && plain.output == "" && plain.errors == "", "\(command)")
+                }
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                let resumed = try await yonder.json(PauseReport.self, "resume", "mount")
+                #expect(resumed == PauseReport(name: "mount", isPaused: false))
+                #expect(try await yonder.json([RetryReport].self, "retry") == [])
+                try await yonder.yonder("retry", "--json", "mount").expectFailure(69, saying: "mount")
+            }
+        }
+
         @Test("SEND-10: 'yonder why' says that the domain is paused, also in a directory that was never listed")
         func isTheReason() async throws {
             try await Installation.mounted(["there/file": "x"]) { yonder async throws in

@@ -25,6 +25,8 @@ extension Yonder {
             completion: .list(["debug", "info", "notice", "warning", "error"]))
         var level: String?
 
+        @OptionGroup var output: OutputOptions
+
         private static let piece = 1 << 16
 
         func validate() throws {
@@ -38,31 +40,34 @@ extension Yonder {
                 guard follow else { return }
                 lines = lines ?? 0
             }
-            if let unit = await Self.unitOfDaemon() { return try showJournal(of: unit, lines: lines) }
+            if let unit = await Self.unitOfDaemon() { return try await showJournal(of: unit, lines: lines) }
             let path = Places(environment: ProcessInfo.processInfo.environment).log
             guard let file = FileHandle(forReadingAtPath: path) else {
                 Output.complain("\(path): there is no log; a daemon in the background writes one")
                 throw ExitCode(1)
             }
+            var printer = LogPrinter(Output(output)) { LogLine($0) }
             let missing = try lines.map { try skip(to: $0, in: file) }
             // The daemon moves the content there when there is much.
             if missing != 0, let older = FileHandle(forReadingAtPath: path + ".1") {
                 if let missing { _ = try skip(to: missing, in: older) }
-                try copy(older)
+                try copy(older, to: &printer)
+                try printer.finish()
             }
             repeat {
-                try copy(file)
+                try copy(file, to: &printer)
                 if follow { try await Task.sleep(for: .milliseconds(250)) }
                 // It was truncated. What came between the last look and that is in the older one.
                 let length = try FileDescriptor(rawValue: file.fileDescriptor).lengths().size
                 if try file.offset() > length { try file.seek(toOffset: 0) }
             } while follow
+            try printer.finish()
         }
 
         /// Prints the rest of a file.
-        private func copy(_ file: FileHandle) throws {
+        private func copy(_ file: FileHandle, to printer: inout LogPrinter) throws {
             while let text = try file.read(upToCount: Self.piece), !text.isEmpty {
-                Output.write([UInt8](text), to: .standardOutput)
+                try printer.print([UInt8](text))
                 Output.endWithoutReader()
             }
         }
@@ -77,14 +82,39 @@ extension Yonder {
             return UnitName(controlGroups: groups)
         }
 
-        /// Becomes journalctl.
-        private func showJournal(of unit: UnitName, lines: Int?) throws {
+        /// Becomes journalctl, or reads what it prints as JSON.
+        private func showJournal(of unit: UnitName, lines: Int?) async throws {
             let words =
-                ["journalctl"] + (unit.isOfUser ? ["--user"] : []) + ["--unit", unit.name, "--output", "short-iso"]
-                + (follow ? ["--follow"] : []) + ["--lines", lines.map(String.init) ?? "all"]
-            let failure = Machine.become(words)
+                (unit.isOfUser ? ["--user"] : []) + ["--unit", unit.name] + (follow ? ["--follow"] : [])
+                + ["--lines", lines.map(String.init) ?? "all"]
+            guard output.json else {
+                throw Self.complaint(Machine.become(["journalctl"] + words + ["--output", "short-iso"]))
+            }
+            let (entries, entry) = try FileDescriptor.closeOnExecPipe()
+            defer { try? entries.close() }
+            let process: ChildProcess
+            do {
+                defer { try? entry.close() }
+                let launch = ChildProcess.Launch(
+                    "journalctl", words + LogLine.journalOutput, environment: ProcessInfo.processInfo.environment,
+                    in: nil)
+                process = try await ChildProcess.start(launch, output: entry, errors: FileDescriptor.standardError)
+            } catch {
+                throw Self.complaint(error)
+            }
+            var printer = LogPrinter(Output(output)) { LogLine(journalEntry: $0) }
+            while case let bytes = entries.nextBytes(atMost: Self.piece), !bytes.isEmpty {
+                try printer.print(bytes)
+                Output.endWithoutReader()
+            }
+            try printer.finish()
+            let end = await process.waitForEnd()
+            if end != .exited(0) { throw ExitCode(end.exitStatus) }
+        }
+
+        private static func complaint(_ failure: any Error) -> ExitCode {
             Output.complain("journalctl cannot be started: \(failure)")
-            throw ExitCode(1)
+            return ExitCode(1)
         }
 
         /// Moves to the beginning of the last lines.

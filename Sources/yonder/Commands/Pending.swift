@@ -106,8 +106,15 @@ extension Yonder {
         @Argument(help: "The domain's name, or a path in its mount for one item; all mounted domains by default.")
         var name: DomainReference?
 
+        @OptionGroup var output: OutputOptions
+
         func run() async throws {
-            _ = try await DaemonConnection().perform(.retry(name))
+            let daemon = DaemonConnection()
+            _ = try await daemon.perform(.retry(name))
+            guard output.json else { return }
+            let result = try await daemon.perform(.status(name))
+            guard case .status(let report) = result else { throw unexpected(result) }
+            try Output(output).print(report.domains.map(RetryReport.init)) { [] }
         }
     }
 
@@ -118,9 +125,9 @@ extension Yonder {
         @Argument(help: "The domain's name, or a path in its mount.")
         var name: DomainReference
 
-        func run() async throws {
-            _ = try await DaemonConnection().perform(.pause(name))
-        }
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws { try await Yonder.pause(true, name, output) }
     }
 
     struct Resume: AsyncParsableCommand {
@@ -129,9 +136,19 @@ extension Yonder {
         @Argument(help: "The domain's name, or a path in its mount.")
         var name: DomainReference
 
-        func run() async throws {
-            _ = try await DaemonConnection().perform(.resume(name))
-        }
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws { try await Yonder.pause(false, name, output) }
+    }
+
+    private static func pause(_ isPaused: Bool, _ domain: DomainReference, _ output: OutputOptions) async throws {
+        let daemon = DaemonConnection()
+        _ = try await daemon.perform(isPaused ? .pause(domain) : .resume(domain))
+        guard output.json else { return }
+        // The command may have named it by a path.
+        let result = try await daemon.perform(.show(domain))
+        guard case .options(let report) = result else { throw unexpected(result) }
+        try Output(output).print(PauseReport(name: report.name, isPaused: isPaused)) { [] }
     }
 
     struct Allow: AsyncParsableCommand {

@@ -1,0 +1,151 @@
+import Control
+import Foundation
+
+/// A line of the daemon's log, for scripts. Nil is what the line does not say.
+struct LogLine: Codable, Hashable {
+    /// RFC 3339.
+    @ExplicitNull var time: String?
+    /// `debug`, `info`, `notice`, `warning`, `error` or `critical`.
+    @ExplicitNull var level: String?
+    /// The domain that the message is about.
+    @ExplicitNull var domain: String?
+    var message: String
+
+    init(time: String? = nil, level: String? = nil, domain: String? = nil, message: String) {
+        self.time = time
+        self.level = level
+        self.domain = domain
+        self.message = message
+    }
+
+    /// The levels by their priorities in the journal. (syslog(3))
+    private static let levels = [
+        "7": "debug", "6": "info", "5": "notice", "4": "warning", "3": "error", "2": "critical",
+    ]
+}
+
+extension LogLine {
+    /// A line of the file: `TIME LEVEL PROGRAM: `, of the daemon `domain=NAME ` and `[MODULE] `, and the message. All of another line, such
+    /// as one of a backtrace, is the message.
+    init(_ line: String) {
+        let words = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
+        guard words.count == 4, Self.levels.values.contains(words[1]), words[2].hasSuffix(":") else {
+            self.init(message: line)
+            return
+        }
+        let (domain, message) = Self.parts(of: words[3])
+        self.init(time: Self.time(words[0]), level: words[1], domain: domain, message: message)
+    }
+
+    /// As RFC 3339 has it, with a colon in the offset; nil for a time without an offset.
+    private static func time(_ text: String) -> String? {
+        let offset = text.suffix(5)
+        guard offset.count == 5, offset.hasPrefix("+") || offset.hasPrefix("-"),
+            offset.dropFirst().allSatisfy(\.isNumber)
+        else { return nil }
+        return "\(text.dropLast(2)):\(text.suffix(2))"
+    }
+
+    private static func parts(of text: String) -> (domain: String?, message: String) {
+        let key = "domain="
+        guard text.hasPrefix(key) || text.hasPrefix("[") else { return (nil, text) }
+        var rest = Substring(text)
+        while let start = rest.firstIndex(of: "[") {
+            let module = rest[start...].dropFirst().prefix { $0.isLetter || $0.isNumber }
+            let behind = rest[module.endIndex...]
+            if !module.isEmpty, behind.hasPrefix("] ") {
+                let domain = text[..<start].dropLast().dropFirst(key.count)
+                return (domain.isEmpty ? nil : String(domain), String(behind.dropFirst(2)))
+            }
+            rest = rest[start...].dropFirst()
+        }
+        return (nil, text)
+    }
+}
+
+extension LogLine {
+    /// The options of journalctl for what the journal has to say of each entry, and the time. Without `--all` a message of more than 4096
+    /// bytes is null.
+    static let journalOutput = ["--output", "json", "--all", "--output-fields", "MESSAGE,PRIORITY,YONDER_DOMAIN"]
+
+    private struct JournalEntry: Decodable {
+        enum CodingKeys: String, CodingKey {
+            case microseconds = "__REALTIME_TIMESTAMP"
+            case priority = "PRIORITY"
+            case domain = "YONDER_DOMAIN"
+            case message = "MESSAGE"
+        }
+
+        let microseconds: String?
+        let priority: String?
+        let domain: String?
+        let message: String?
+
+        init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            func text(_ key: CodingKeys) -> String? {
+                if let text = try? fields.decode(String.self, forKey: key) { return text }
+                // A field that is not printable is an array of its bytes.
+                guard let bytes = try? fields.decode([UInt8].self, forKey: key) else { return nil }
+                return String(decoding: bytes, as: UTF8.self)
+            }
+            microseconds = text(.microseconds)
+            priority = text(.priority)
+            domain = text(.domain)
+            message = text(.message)
+        }
+    }
+
+    /// An entry of the journal as `journalctl --output json` prints it.
+    init(journalEntry line: String) {
+        guard let entry = try? JSONDecoder().decode(JournalEntry.self, from: Data(line.utf8)) else {
+            self.init(message: line)
+            return
+        }
+        var message = entry.message ?? ""
+        // The daemon begins the message with it, for views that show no fields.
+        if let domain = entry.domain, message.hasPrefix("\(domain): ") {
+            message = String(message.dropFirst(domain.count + 2))
+        }
+        let time = entry.microseconds.flatMap { Int64($0) }.map {
+            Timestamp.text(seconds: $0 / 1_000_000, nanoseconds: $0 % 1_000_000 * 1000)
+        }
+        self.init(
+            time: time, level: entry.priority.flatMap { Self.levels[$0] }, domain: entry.domain, message: message)
+    }
+}
+
+/// Prints a log as it is, or each of its lines as an object of JSON.
+struct LogPrinter {
+    private let output: Output
+    private let line: (String) -> LogLine
+    /// The beginning of a line whose end has not been read.
+    private var rest: [UInt8] = []
+
+    /// - Parameter line: understands a line, for JSON.
+    init(_ output: Output, reading line: @escaping (String) -> LogLine) {
+        self.output = output
+        self.line = line
+    }
+
+    mutating func print(_ bytes: [UInt8]) throws {
+        guard output.isJSON else { return Output.write(bytes, to: .standardOutput) }
+        rest += bytes
+        guard let end = rest.lastIndex(of: UInt8(ascii: "\n")) else { return }
+        try printLines(of: rest[..<end])
+        rest.removeSubrange(...end)
+    }
+
+    /// Prints a last line that has no end.
+    mutating func finish() throws {
+        guard !rest.isEmpty else { return }
+        try printLines(of: rest[...])
+        rest = []
+    }
+
+    private func printLines(of text: ArraySlice<UInt8>) throws {
+        for bytes in text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+            try output.printLine(line(String(decoding: bytes, as: UTF8.self))) { "" }
+        }
+    }
+}
