@@ -8,7 +8,7 @@ import Testing
 @testable import Volume
 
 /// An open during a transaction that has found the file closed.
-@Suite("claimed inodes") struct ClaimedInodeTests {
+@Suite("claimed inodes") struct ClaimedInodeTests: VolumeSuite {
     /// The open inodes of a volume, with a request of a process right after each question of a transaction.
     private struct Interrupted: OpenInodes {
         let base: any OpenInodes
@@ -31,15 +31,9 @@ import Testing
         }
     }
 
-    private let fixture: ReplicaFixture
-    private let replica: Replica
-    private let volume: Volume
-    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+    let own: VolumeFixture
 
-    init() throws {
-        (fixture, replica) = try ReplicaFixture.opened()
-        volume = try .make(replica, observer: ClosedInodes())
-    }
+    init() throws { own = try VolumeFixture() }
 
     /// A materialized file, and what an open says that comes in the middle of a transaction.
     private func openDuring(

@@ -13,16 +13,10 @@ import Testing
 @testable import Volume
 
 /// Files whose content file is not what their row says.
-@Suite("content that differs from its row") struct DifferingContentTests {
-    private let fixture: ReplicaFixture
-    private let replica: Replica
-    private let volume: Volume
-    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+@Suite("content that differs from its row") struct DifferingContentTests: VolumeSuite {
+    let own: VolumeFixture
 
-    init() throws {
-        (fixture, replica) = try ReplicaFixture.opened()
-        volume = try .make(replica, observer: ClosedInodes())
-    }
+    init() throws { own = try VolumeFixture() }
 
     private final class End: Sendable {
         let isReached = Atomic(false)
@@ -35,6 +29,15 @@ import Testing
         return (UInt64(bitPattern: number.rawValue), number)
     }
 
+    /// Gives a content file another length; nil removes it.
+    private func damage(_ number: InodeNumber, _ length: Int64?) throws {
+        if let length {
+            try replica.contents.setLength(of: number, to: length)
+        } else {
+            try replica.contents.remove(number)
+        }
+    }
+
     private func missing(_ number: InodeNumber) -> Prerequisite {
         .content(of: number, version: Array("1".utf8), range: 0..<10)
     }
@@ -44,11 +47,7 @@ import Testing
         arguments: [nil, 0, 40, 200] as [Int64?])
     func opened(length: Int64?) async throws {
         let (node, number) = try await file(0..<100)
-        if let length {
-            try replica.contents.setLength(of: number, to: length)
-        } else {
-            try replica.contents.remove(number)
-        }
+        try damage(number, length)
         #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
         defer { volume.close(node, wasWriting: false, registry: nil) }
         #expect(
@@ -64,11 +63,7 @@ import Testing
         arguments: [nil, 40] as [Int64?])
     func openedForWriting(length: Int64?) async throws {
         let (node, number) = try await file(0..<100)
-        if let length {
-            try replica.contents.setLength(of: number, to: length)
-        } else {
-            try replica.contents.remove(number)
-        }
+        try damage(number, length)
         func open(isTruncating: Bool = false) throws(VolumeError) {
             let intent = OpenIntent(isWriting: true, isTruncating: isTruncating)
             _ = try volume.open(node, for: intent, caller: caller, registry: nil)
@@ -91,11 +86,7 @@ import Testing
         arguments: [nil, 40] as [Int64?])
     func truncated(length: Int64?) async throws {
         let (node, number) = try await file(0..<100)
-        if let length {
-            try replica.contents.setLength(of: number, to: length)
-        } else {
-            try replica.contents.remove(number)
-        }
+        try damage(number, length)
         func truncate() throws(VolumeError) -> Attributes {
             try volume.setAttributes(of: node, to: LocalAttributes(size: 50), caller: caller)
         }

@@ -5,17 +5,10 @@ import Testing
 import Volume
 
 /// Inodes that have no name any more, and the kernel's FORGET.
-@Suite struct LookupCountTests {
-    let fixture: ReplicaFixture
-    let replica: Replica
-    let volume: Volume
-    let closed = ClosedInodes()
-    let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+@Suite struct LookupCountTests: VolumeSuite {
+    let own: VolumeFixture
 
-    init() throws {
-        (fixture, replica) = try ReplicaFixture.opened()
-        volume = try .make(replica, observer: closed)
-    }
+    init() throws { own = try VolumeFixture() }
 
     private func settle(_ node: UInt64) async throws {
         let number = InodeNumber(rawValue: Int64(bitPattern: node))

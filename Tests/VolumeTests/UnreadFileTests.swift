@@ -8,22 +8,16 @@ import Testing
 import Volume
 
 /// Open files that no process has read from, and what the kernel knows of their sizes.
-@Suite struct UnreadFileTests {
+@Suite struct UnreadFileTests: VolumeSuite {
     private final class Counter: Sendable {
         private let value = Atomic(0)
         var count: Int { value.load(ordering: .relaxed) }
         func increment() { value.add(1, ordering: .relaxed) }
     }
 
-    private let fixture: ReplicaFixture
-    private let replica: Replica
-    private let volume: Volume
-    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+    let own: VolumeFixture
 
-    init() throws {
-        (fixture, replica) = try ReplicaFixture.opened()
-        volume = try .make(replica, observer: ClosedInodes())
-    }
+    init() throws { own = try VolumeFixture() }
 
     /// Opens a dataless file of 100,000 bytes.
     private func open() async throws -> UInt64 {

@@ -8,17 +8,10 @@ import Testing
 import Volume
 
 /// The POSIX semantics of a volume, without a kernel.
-@Suite struct VolumeTests {
-    let fixture: ReplicaFixture
-    let replica: Replica
-    let volume: Volume
-    let closed = ClosedInodes()
-    let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+@Suite struct VolumeTests: VolumeSuite {
+    let own: VolumeFixture
 
-    init() throws {
-        (fixture, replica) = try ReplicaFixture.opened()
-        volume = try .make(replica, observer: closed)
-    }
+    init() throws { own = try VolumeFixture() }
 
     // MARK: - Names
 

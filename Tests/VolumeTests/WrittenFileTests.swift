@@ -11,17 +11,11 @@ import Testing
 @testable import Volume
 
 /// What is written to files while other processes, the daemon itself or the remote change them.
-@Suite("written files") struct WrittenFileTests {
-    private let fixture: ReplicaFixture
-    private let replica: Replica
-    private let volume: Volume
-    private let caller = Requester(processIdentifier: 1, userIdentifier: 7, groupIdentifier: 8)
+@Suite("written files") struct WrittenFileTests: VolumeSuite {
+    let own: VolumeFixture
     private let writing = OpenIntent(isWriting: true, isTruncating: false)
 
-    init() throws {
-        (fixture, replica) = try ReplicaFixture.opened()
-        volume = try .make(replica, observer: ClosedInodes())
-    }
+    init() throws { own = try VolumeFixture() }
 
     private func node(_ number: InodeNumber) -> UInt64 { UInt64(bitPattern: number.rawValue) }
 
