@@ -137,6 +137,27 @@ final class RcloneFolder: RemoteUnderTest {
         guard outcome.status == 0 else { throw TestFailure("\(words): \(outcome.errors)") }
     }
 
+    /// Runs a test with a folder and a remote of its own.
+    ///
+    /// - Parameters:
+    ///   - program: as of ``init(_:program:folder:)``.
+    ///   - source: nil for the folder.
+    static func withRemote(
+        program: String? = nil, source: String? = nil, report: @escaping @Sendable (String) -> Void = { _ in },
+        _ test: (RcloneFolder, RcloneRemote) async throws -> Void
+    ) async throws {
+        let folder = try await RcloneFolder(program: program)
+        let remote = try RcloneProviderFactory.remote(
+            source ?? folder.domain.source, folder.settings, in: folder.directory["remote"], nil, report: report
+        ) { _ in }
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            try await test(folder, remote)
+        }
+    }
+
     func remote() throws -> RcloneRemote {
         try RcloneProviderFactory.remote(domain.source, settings, in: directory["remote"], nil) { _ in }
     }

@@ -11,12 +11,7 @@ import Testing
     @Test("READ-1: what has come from rclone is confirmed while more comes", .timeLimit(.minutes(2)))
     func confirmed() async throws {
         // About twelve seconds for the file.
-        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --bwlimit 512k")
-        let remote = try folder.remote()
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
+        try await RcloneFolder.withRemote(program: "exec \"$RCLONE\" \"$@\" --bwlimit 512k") { folder, remote in
             let bytes = (0..<6 << 20).map { UInt8(truncatingIfNeeded: $0 >> 8) }
             try await folder.write(bytes, to: "file")
             let path = RemotePath(["file"])

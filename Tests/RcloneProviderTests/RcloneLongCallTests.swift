@@ -65,15 +65,10 @@ import Testing
 
     @Test("RCLONE-12: an upload and the removal of a directory are not given up because rclone tells of no progress")
     func changes() async throws {
-        let folder = try await RcloneFolder()
-        let remote = try folder.remote()
         let waits = Waits()
         let context = CallContext(
             isUrgent: { true }, wait: { isWaiting in waits.count.withLock { $0 += isWaiting ? 1 : 0 } })
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
+        try await RcloneFolder.withRemote { _, remote in
             let directory = RemotePath(["directory"])
             _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes())
             try await CallContext.$current.withValue(context) {

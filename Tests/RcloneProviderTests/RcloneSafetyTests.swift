@@ -15,22 +15,9 @@ import Testing
         try String(contentsOfFile: folder[path], encoding: .utf8)
     }
 
-    private static func run(
-        _ program: String? = nil, _ test: (RcloneFolder, RcloneRemote) async throws -> Void
-    ) async throws {
-        let folder = try await RcloneFolder(program: program)
-        let remote = try folder.remote()
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
-            try await test(folder, remote)
-        }
-    }
-
     @Test("RCLONE-2: others' writes stay, and no hidden file is left")
     func othersWritesStay() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.write(Array("old".utf8), to: "file")
             let path = RemotePath(["file"])
             let old = try await remote.entry(at: path)
@@ -55,17 +42,11 @@ import Testing
     func unknownSizes() async throws {
         let server = try await ScriptedServer(program: "Support/Programs/unsized_files.py")
         defer { server.stop() }
-        let folder = try await RcloneFolder()
         let source = "rclone::http,url='http://127.0.0.1:\(server.port)/':"
         let reports = Mutex<[String]>([])
-        let remote = try RcloneProviderFactory.remote(
-            source, folder.settings, in: folder.directory["remote"], nil,
-            report: { report in reports.withLock { $0.append(report) } }
-        ) { _ in }
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
+        try await RcloneFolder.withRemote(
+            source: source, report: { report in reports.withLock { $0.append(report) } }
+        ) { _, remote in
             for _ in 1...2 {
                 let listing = try await remote.entries(in: .root, from: nil, limit: 10)
                 #expect(listing.entries.map(\.name) == ["sized"] && listing.leavesOut)
@@ -80,7 +61,7 @@ import Testing
         "RCLONE-2: a file that was replaced is not read as its earlier version",
         arguments: ["", "x", "longer than before"])
     func replacedFilesAreNotRead(_ text: String) async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.write(Array("before".utf8), to: "file")
             let path = RemotePath(["file"])
             let old = try await remote.entry(at: path)
@@ -117,7 +98,7 @@ import Testing
     /// rclone takes files of equal size and time for equal, unless it is told otherwise.
     @Test("RCLONE-2: content of equal size and time is uploaded")
     func equalSizesAndTimesAreUploaded() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.write(Array("old".utf8), to: "file")
             let path = RemotePath(["file"])
             let old = try await remote.entry(at: path)
@@ -133,7 +114,7 @@ import Testing
 
     @Test("RCLONE-3: modification times are stored, also before 1970")
     func timesAreStored() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.write([1], to: "a file")
             for nanoseconds in [1_234_567_890_123_456_789, -1_500_000_000] as [Int64] {
                 let date = FileTimestamp(nanosecondsSince1970: nanoseconds)
@@ -153,7 +134,7 @@ import Testing
 
     @Test("RCLONE-3: where the tag is made of the date, setting the date is known to make another tag")
     func datesMakeTags() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.write([1], to: "file")
             let before = try await remote.entry(at: RemotePath(["file"]))
             let dated = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000))
@@ -190,7 +171,7 @@ import Testing
 
     @Test("RCLONE-4: calls go on when rclone is killed")
     func killedProgramsAreStartedAgain() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.write(Array("content".utf8), to: "file")
             _ = try await remote.entry(at: .root)
             for _ in 0..<3 {
@@ -235,7 +216,7 @@ import Testing
 
     @Test("RCLONE-5: rclone's address needs credentials, which are not in its arguments")
     func credentialsAreSecret() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             _ = try await remote.entry(at: .root)
             let process = try #require(try Self.processes(with: folder.directory["rclone.conf"].string).first)
             let arguments = String(
@@ -282,7 +263,7 @@ import Testing
             ),
         ])
     func brokenPrograms(_ program: String, _ code: FileProviderError.Code, _ words: String) async throws {
-        try await Self.run(program) { _, remote in
+        try await RcloneFolder.withRemote(program: program) { _, remote in
             let error = await #expect(throws: FileProviderError.self) { try await remote.entry(at: .root) }
             #expect(error?.code == code && error?.message.contains(words) == true, "\(error?.message ?? "")")
         }
@@ -337,7 +318,7 @@ import Testing
             "back\\slash", "\"quoted\"",
         ])
     func oddNames(_ name: String) async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             let path = RemotePath([name])
             _ = try await withContent(Array("content".utf8)) {
                 try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .absent)
@@ -366,7 +347,7 @@ import Testing
 
     @Test("RCLONE-2: a directory with an item that rclone does not list is not removed")
     func unlistedItemsStay() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             try await folder.makeDirectory("d")
             try FileManager.default.createSymbolicLink(atPath: folder["d/link"], withDestinationPath: "elsewhere")
             await #expect(throws: RemoteConditionFailure.self) {
@@ -377,7 +358,7 @@ import Testing
     }
 
     @Test func largeContentsComeAndGo() async throws {
-        try await Self.run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             let bytes = (0..<5_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
             try await withContent(bytes) { source in
                 let path = RemotePath(["large"])

@@ -11,22 +11,6 @@ import Testing
 @Suite(.tags(.server), .enabled(if: RcloneFolder.isInstalled)) struct RcloneSentFileTests {
     private let path = RemotePath(["file"])
 
-    /// - Parameter source: nil for the folder itself.
-    private func run(
-        _ source: String? = nil, _ test: (RcloneFolder, RcloneRemote) async throws -> Void
-    ) async throws {
-        let folder = try await RcloneFolder()
-        let remote = try RcloneProviderFactory.remote(
-            source ?? folder.domain.source, folder.settings, in: folder.directory["remote"], nil
-        ) { _ in }
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
-            try await test(folder, remote)
-        }
-    }
-
     /// Looks up what was uploaded as if it had just been.
     private func find(
         _ text: String, datedAt seconds: TimeInterval, _ folder: RcloneFolder, _ remote: RcloneRemote
@@ -41,7 +25,7 @@ import Testing
     @Test("RCLONE-2: another client's content in the place of a direct upload is told from it by the checksum")
     func checksums() async throws {
         // An object store in rclone's memory.
-        try await run("rclone::memory:bucket") { folder, remote in
+        try await RcloneFolder.withRemote(source: "rclone::memory:bucket") { folder, remote in
             let date = FileTimestamp(seconds: 1_500_000_000)
             let made = try await withContent(Array("their".utf8)) {
                 try await remote.write(
@@ -74,12 +58,7 @@ import Testing
     @Test("RCLONE-4: a file that is compared while rclone is killed is the same one", .timeLimit(.minutes(2)))
     func killedDuringAComparison() async throws {
         // About four seconds for the file.
-        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --bwlimit 512k")
-        let remote = try folder.remote()
-        try await withCleanUp({
-            await remote.close()
-            await folder.dispose()
-        }) {
+        try await RcloneFolder.withRemote(program: "exec \"$RCLONE\" \"$@\" --bwlimit 512k") { folder, remote in
             let bytes = (0..<2 << 20).map { UInt8(truncatingIfNeeded: $0 >> 8) }
             try await folder.write(bytes, to: "file")
             let hasBegun = Gate()
@@ -100,7 +79,7 @@ import Testing
 
     @Test("RCLONE-2: an upload whose place an interrupted move has emptied is moved there, and not removed")
     func emptiedPlaces() async throws {
-        try await run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             let hidden = RemotePath([HiddenName.make()])
             let name = try #require(hidden.name)
             try await folder.write(Array("new".utf8), to: name)
@@ -116,7 +95,7 @@ import Testing
 
     @Test("RCLONE-2: a large file is not read where its date can be asked for")
     func storedDates() async throws {
-        try await run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             let size = 2 << 20
             var features = RcloneFeatures()
             features.slowPrecision = 1_000_000_000
@@ -139,7 +118,7 @@ import Testing
 
     @Test("RCLONE-2: without checksums it is told by the date, or by the bytes")
     func datesAndBytes() async throws {
-        try await run { folder, remote in
+        try await RcloneFolder.withRemote { folder, remote in
             let date = FileTimestamp(seconds: 1_500_000_000)
             let made = try await withContent(Array("their".utf8)) {
                 try await remote.write(
