@@ -9,12 +9,14 @@ import Testing
 extension EngineTests {
     /// Changes that the remote refuses.
     @Suite struct FailedChangeTests {
+        private func fill(_ tree: inout RemoteTree) {
+            tree.addDirectory("d", identifier: "d")
+            tree.addFile("f", content: RemoteContent("text"), identifier: "f")
+        }
+
         @Test("SEND-8: the reason of a change that cannot be sent stays when its item is read")
         func reasonsStay() async throws {
-            try await Machine.run(fill: {
-                $0.addDirectory("d", identifier: "d")
-                $0.addFile("f", content: RemoteContent("text"), identifier: "f")
-            }) { machine in
+            try await Machine.run(fill: fill) { machine in
                 let refusal = FileProviderError(.fileReadNoPermission, "not allowed")
                 for identifier in ["d", "f"] as [ItemIdentifier] {
                     machine.provider.faults.fail(.modify, of: identifier, with: refusal, times: nil)
@@ -47,10 +49,7 @@ extension EngineTests {
 
         @Test("SEND-11: the failure of a directory keeps back what is new in it only where the remote lacks it")
         func obstacles() async throws {
-            try await Machine.run(fill: {
-                $0.addDirectory("d", identifier: "d")
-                $0.addFile("f", content: RemoteContent("text"), identifier: "f")
-            }) { machine in
+            try await Machine.run(fill: fill) { machine in
                 let refusal = FileProviderError(.cannotSynchronize, "not allowed")
                 machine.provider.faults.fail(.modify, of: "d", with: refusal, times: nil)
                 machine.provider.faults.fail(.create, with: FileProviderError(.cannotSynchronize, "full"), times: nil)

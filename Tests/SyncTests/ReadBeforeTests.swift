@@ -14,6 +14,14 @@ extension EngineTests {
             tree.addFile("one", in: "d", content: RemoteContent("one"), identifier: "one")
         }
 
+        /// Starts an engine, and returns when the round that it begins with is over.
+        private func start(_ fixture: EngineFixture) async throws {
+            try await fixture.engine.refresh()
+            fixture.engine.start()
+            #expect(await eventually { fixture.provider.log.count(of: .changes) >= 1 })
+            try await fixture.engine.refresh()
+        }
+
         @Test("CHANGE-1: what is made in a directory while that and all others are listed is shown")
         func listedWhileAllIsCompared() async throws {
             try await EngineFixture.run(fill: fill) { fixture in
@@ -193,11 +201,7 @@ extension EngineTests {
         @Test("CHANGE-1: news that a reader has asked for and does not wait for are taken in all the same")
         func newsThatAReaderGivesUp() async throws {
             try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
-                try await fixture.engine.refresh()
-                fixture.engine.start()
-                // The round that this begins with is over.
-                #expect(await eventually { fixture.provider.log.count(of: .changes) >= 1 })
-                try await fixture.engine.refresh()
+                try await start(fixture)
                 let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
                 let feed = fixture.engine.feed
                 let news = Task { try await feed.takeNewsOnly() }
@@ -214,11 +218,7 @@ extension EngineTests {
         @Test("CHANGE-1: a reader that gives up while it waits for a round has no other round made")
         func newsThatAReaderGivesUpBefore() async throws {
             try await EngineFixture.run(fill: fill, listing: "d") { fixture async throws in
-                try await fixture.engine.refresh()
-                fixture.engine.start()
-                // The round that this begins with is over.
-                #expect(await eventually { fixture.provider.log.count(of: .changes) >= 1 })
-                try await fixture.engine.refresh()
+                try await start(fixture)
                 let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
                 let engine = fixture.engine
                 let round = Task { try await engine.refresh() }

@@ -199,19 +199,30 @@ extension EngineTests {
             }
         }
 
+        /// Begins to read both files, which are replaced, the second while the changes that the first has asked for are held.
+        ///
+        /// - Parameter areBothInAnswer: whether the second is replaced before the remote answers, too.
+        private func beginReadingBoth(
+            _ fixture: EngineFixture, areBothInAnswer: Bool
+        ) async throws -> (gate: Gate, first: Task<[UInt8], any Error>, second: Task<[UInt8], any Error>) {
+            try await fixture.engine.refresh()
+            replace("a", fixture)
+            if areBothInAnswer { replace("b", fixture) }
+            let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
+            let first = Task { try await fixture.read("old-a") }
+            #expect(await eventually { gate.waiting == 1 })
+            if !areBothInAnswer { replace("b", fixture) }
+            let second = Task { try await fixture.read("old-b") }
+            #expect(await eventually { fixture.provider.log.count(of: .fetch, "old-b") == 1 })
+            // It waits for changes then.
+            try await Task.sleep(for: .milliseconds(200))
+            return (gate, first, second)
+        }
+
         @Test("CHANGE-5: a file that is replaced after the changes were asked for another reader is there at once, too")
         func replacedWhileChangesAreTakenIn() async throws {
             try await EngineFixture.run(fill: twoFiles, listing: "/") { fixture async throws in
-                try await fixture.engine.refresh()
-                replace("a", fixture)
-                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
-                let first = Task { try await fixture.read("old-a") }
-                #expect(await eventually { gate.waiting == 1 })
-                // The answer does not have this one.
-                replace("b", fixture)
-                let second = Task { try await fixture.read("old-b") }
-                #expect(await eventually { fixture.provider.log.count(of: .fetch, "old-b") == 1 })
-                try await Task.sleep(for: .milliseconds(200))
+                let (gate, first, second) = try await beginReadingBoth(fixture, areBothInAnswer: false)
                 gate.open()
                 #expect(await failure { _ = try await first.value }?.code == .noSuchItem)
                 #expect(await failure { _ = try await second.value }?.code == .noSuchItem)
@@ -224,15 +235,7 @@ extension EngineTests {
         @Test("CHANGE-5: a replaced file is there at once also where another reader is interrupted")
         func replacedAndAnotherReaderIsInterrupted() async throws {
             try await EngineFixture.run(fill: twoFiles, listing: "/") { fixture async throws in
-                try await fixture.engine.refresh()
-                replace("a", fixture)
-                replace("b", fixture)
-                let gate = fixture.provider.faults.holdAnswer(.changes, times: 1)
-                let first = Task { try await fixture.read("old-a") }
-                #expect(await eventually { gate.waiting == 1 })
-                let second = Task { try await fixture.read("old-b") }
-                #expect(await eventually { fixture.provider.log.count(of: .fetch, "old-b") == 1 })
-                try await Task.sleep(for: .milliseconds(200))
+                let (gate, first, second) = try await beginReadingBoth(fixture, areBothInAnswer: true)
                 first.cancel()
                 _ = await first.result
                 gate.open()
