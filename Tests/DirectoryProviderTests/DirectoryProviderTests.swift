@@ -166,16 +166,8 @@ import Testing
 
     @Test func aLinkInPlaceOfADirectoryLeadsNowhere() async throws {
         try await FolderRemote.run { remote, session in
-            let outside = try remote.directory.makeDirectory("outside")
-            _ = try remote.directory.makeFile("outside/file", Array("secret".utf8))
-            try await remote.makeDirectory("directory")
-            try await remote.write(Array("public".utf8), to: "directory/file")
-            let directory = try await session.find("directory").itemIdentifier
-            let file = try await session.find("directory/file").itemIdentifier
-            try FileManager.default.moveItem(
-                atPath: remote["directory"], toPath: remote.directory["elsewhere"].string)
-            try FileManager.default.createSymbolicLink(
-                atPath: remote["directory"], withDestinationPath: outside.string)
+            let known = try await remote.replaceDirectoryByLink(in: session)
+            let (directory, file) = (known.directory.itemIdentifier, known.file.itemIdentifier)
             #expect(await failureCode { _ = try await session.list(directory) } == .noSuchItem)
             #expect(await failureCode { _ = try await session.item(file) } == .noSuchItem)
             #expect(await failureCode { _ = try await session.fetch(file) } == .noSuchItem)

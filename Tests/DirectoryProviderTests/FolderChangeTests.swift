@@ -96,19 +96,25 @@ import Testing
         #expect(try log.takeMovedAway(place, checking: BlockingCalls.Cancellation().check))
     }
 
+    /// Makes a directory that is known, and moves it out of the folder when "new" has been made in it. The system holds the removal, and
+    /// still has the directory.
+    private func moveAside(
+        _ remote: FolderRemote, _ session: ProviderSession
+    ) async throws -> (directory: FileProviderItem, feed: any FileProviderEnumerator, gone: ChangeBatch) {
+        try await remote.makeDirectory("d")
+        try await remote.write([1], to: "d/old")
+        _ = try await session.find("d/old")
+        let directory = try await session.find("d")
+        let anchor = try await session.anchor()
+        try await Command.shell("cd \"$1\" && echo new > d/new && mv d ../aside", remote.root.string).expectSuccess()
+        let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
+        return (directory, feed, try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000))
+    }
+
     @Test("CHANGE-1: what was made in a directory is reported when that is back that was not found")
     func directoryThatIsAway() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.makeDirectory("d")
-            try await remote.write([1], to: "d/old")
-            _ = try await session.find("d/old")
-            let directory = try await session.find("d")
-            let anchor = try await session.anchor()
-            let away = try await Command.shell("cd \"$1\" && echo new > d/new && mv d ../aside", remote.root.string)
-            #expect(away.status == 0, "\(away.errors)")
-            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
-            // The system holds the removal, and still has the directory.
-            let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+            let (directory, feed, gone) = try await moveAside(remote, session)
             #expect(gone.deleted == [directory.itemIdentifier])
             try await Command.shell("cd \"$1\" && mv ../aside d", remote.root.string).expectSuccess()
             // The second time as if the first answer had not been taken in.
@@ -212,15 +218,8 @@ import Testing
     @Test("CHANGE-1: what was made in a directory is reported when that is back where nothing is watched")
     func backInAnUnwatchedDirectory() async throws {
         try await FolderRemote.run { remote, session in
-            for directory in ["d", "never"] { try await remote.makeDirectory(directory) }
-            try await remote.write([1], to: "d/old")
-            _ = try await session.find("d/old")
-            let directory = try await session.find("d")
-            let anchor = try await session.anchor()
-            let away = try await Command.shell("cd \"$1\" && echo new > d/new && mv d ../aside", remote.root.string)
-            #expect(away.status == 0, "\(away.errors)")
-            let feed = try session.provider.enumerator(for: .workingSet, request: session.request)
-            let gone = try await feed.enumerateChanges(from: anchor, suggestedBatchSize: 1000)
+            try await remote.makeDirectory("never")
+            let (directory, feed, gone) = try await moveAside(remote, session)
             _ = try Self.indexAfterASlowWalk(of: session)
             try await Command.shell("cd \"$1\" && mv ../aside d && mv d never/d", remote.root.string).expectSuccess()
             let changes = try await feed.enumerateChanges(from: gone.anchor, suggestedBatchSize: 1000)

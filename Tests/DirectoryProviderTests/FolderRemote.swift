@@ -27,6 +27,27 @@ struct FolderRemote: RemoteUnderTest, TestFolder {
         try FileManager.default.linkItem(atPath: self[name], toPath: self[other])
     }
 
+    /// Makes a file with two names.
+    func writeLinked(_ name: String, _ other: String) async throws {
+        try await write(Array("shared".utf8), to: name)
+        try link(name, as: other)
+    }
+
+    /// Makes "directory" with a file, which become known, and puts a link to a directory outside in its place. It goes "elsewhere".
+    func replaceDirectoryByLink(
+        in session: ProviderSession
+    ) async throws -> (directory: FileProviderItem, file: FileProviderItem, outside: FilePath) {
+        let outside = try directory.makeDirectory("outside")
+        _ = try directory.makeFile("outside/file", Array("secret".utf8))
+        try await makeDirectory("directory")
+        try await write(Array("public".utf8), to: "directory/file")
+        let item = try await session.find("directory")
+        let file = try await session.find("directory/file")
+        try FileManager.default.moveItem(atPath: self["directory"], toPath: directory["elsewhere"].string)
+        try FileManager.default.createSymbolicLink(atPath: self["directory"], withDestinationPath: outside.string)
+        return (item, file, outside)
+    }
+
     /// The content of a file of the folder; empty for none.
     func text(_ path: String) -> String {
         String(decoding: FileManager.default.contents(atPath: self[path]) ?? Data(), as: UTF8.self)

@@ -16,15 +16,7 @@ import Testing
 
     @Test func aLinkInPlaceOfADirectoryLeadsNowhere() async throws {
         try await FolderRemote.run { remote, session in
-            let outside = try remote.directory.makeDirectory("outside")
-            _ = try remote.directory.makeFile("outside/file", Array("secret".utf8))
-            try await remote.makeDirectory("directory")
-            try await remote.write(Array("public".utf8), to: "directory/file")
-            let directory = try await session.find("directory")
-            let file = try await session.find("directory/file")
-            try FileManager.default.moveItem(atPath: remote["directory"], toPath: remote.directory["elsewhere"].string)
-            try FileManager.default.createSymbolicLink(
-                atPath: remote["directory"], withDestinationPath: outside.string)
+            let (directory, file, outside) = try await remote.replaceDirectoryByLink(in: session)
             let template = ProviderSession.template("new", in: directory.itemIdentifier)
             #expect(await failureCode { _ = try await session.create(template, content: [1]) } == .noSuchItem)
             #expect(await failureCode { _ = try await session.modify(file, .contents, content: [1]) } == .noSuchItem)

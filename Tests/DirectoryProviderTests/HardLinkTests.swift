@@ -17,8 +17,7 @@ import Testing
     @Test("issue 14, 1.5: when one of two links is replaced in the source, the other is the same item and can be read")
     func theSiblingOfAReplacedLinkStays() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.write(Array("shared".utf8), to: "one")
-            try remote.link("one", as: "two")
+            try await remote.writeLinked("one", "two")
             let before = try await session.list()
             #expect(Set(before.map(\.itemIdentifier)).count == 2)
             let sibling = try #require(before.first { $0.filename == "two" })
@@ -52,8 +51,7 @@ import Testing
         "FOLDER-3: an item whose name went in the source is not taken for another link of its file")
     func aLinkThatWent() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.write(Array("shared".utf8), to: "one")
-            try remote.link("one", as: "two")
+            try await remote.writeLinked("one", "two")
             let one = try await session.find("one")
             let two = try await session.find("two")
             let anchor = try await session.anchor()
@@ -72,8 +70,7 @@ import Testing
     @Test("FOLDER-3: the deletion of an item whose name went in the source removes no other link of its file")
     func deletingALinkThatWent() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.write(Array("shared".utf8), to: "one")
-            try remote.link("one", as: "two")
+            try await remote.writeLinked("one", "two")
             let one = try await session.find("one")
             _ = try await session.find("two")
             try await remote.delete("one")
@@ -137,8 +134,7 @@ import Testing
     func movedWithItsDirectory() async throws {
         try await FolderRemote.run { remote, session in
             for directory in ["docs", "never", "snapshot"] { try await remote.makeDirectory(directory) }
-            try await remote.write(Array("shared".utf8), to: "docs/f")
-            try remote.link("docs/f", as: "snapshot/f")
+            try await remote.writeLinked("docs/f", "snapshot/f")
             let item = try await session.find("docs/f")
             try await remote.rename("docs", to: "never/docs")
             try await session.delete(item)
@@ -149,8 +145,7 @@ import Testing
 
     @Test("a link that is renamed in the source is the same item") func aRenamedLinkIsTheSameItem() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.write(Array("shared".utf8), to: "one")
-            try remote.link("one", as: "two")
+            try await remote.writeLinked("one", "two")
             for name in ["one", "two"] {
                 let before = try await session.find(name)
                 let anchor = try await session.anchor()
@@ -170,8 +165,7 @@ import Testing
     {
         try await FolderRemote.run { remote, session in
             try await remote.makeDirectory("directory")
-            try await remote.write(Array("shared".utf8), to: "one")
-            try remote.link("one", as: "directory/two")
+            try await remote.writeLinked("one", "directory/two")
             let sibling = try await session.find("directory/two")
             let anchor = try await session.anchor()
             try await remote.write(Array("changed".utf8), to: "one")

@@ -195,14 +195,23 @@ import Testing
         }
     }
 
-    @Test("FOLDER-4: a write in place that takes longer than a minute is recorded as one that goes on")
-    func longWrite() async throws {
+    /// Calls a closure with a file of the names "one" and "two", and the root that they are in.
+    private func withLinkedFile(
+        _ body: (FolderRemote, ProviderSession, Folder, FileDescriptor) throws -> Void
+    ) async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write(Array(Self.old.utf8), to: "one")
             try remote.link("one", as: "two")
             let folder = try #require(session.provider as? DirectoryProvider).folder
             let root = try folder.openRoot()
             defer { try? root.close() }
+            try body(remote, session, folder, root)
+        }
+    }
+
+    @Test("FOLDER-4: a write in place that takes longer than a minute is recorded as one that goes on")
+    func longWrite() async throws {
+        try await withLinkedFile { remote, session, folder, root in
             let upload = try Upload(in: root, permissions: 0o644)
             try upload.file.writeAll(Self.new.utf8)
             let start = Int64(Date().timeIntervalSince1970)
@@ -250,12 +259,7 @@ import Testing
 
     @Test("FOLDER-4: a write in place whose last step fails is completed, and no loss is reported")
     func failedLastStep() async throws {
-        try await FolderRemote.run { remote, session in
-            try await remote.write(Array(Self.old.utf8), to: "one")
-            try remote.link("one", as: "two")
-            let folder = try #require(session.provider as? DirectoryProvider).folder
-            let root = try folder.openRoot()
-            defer { try? root.close() }
+        try await withLinkedFile { remote, session, folder, root in
             var failure: Errno?
             do {
                 let upload = try Upload(in: root, permissions: 0o644)

@@ -38,8 +38,7 @@ import Testing
     func renamedWithoutAnAnswer() async throws {
         try await FolderRemote.run { remote, session in
             for directory in ["docs", "never"] { try await remote.makeDirectory(directory) }
-            try await remote.write(Array("shared".utf8), to: "docs/f")
-            try remote.link("docs/f", as: "never/f")
+            try await remote.writeLinked("docs/f", "never/f")
             let item = try await session.find("docs/f")
             let renamed = try await renameUnanswered(session, item, "g")
             try await restarted(remote, session) { later in
@@ -60,8 +59,7 @@ import Testing
     @Test("FOLDER-2: links that were renamed here before the daemon was killed are listed as the items that they were")
     func listedAfterRenamingsWithoutAnswers() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.write(Array("shared".utf8), to: "a")
-            try remote.link("a", as: "b")
+            try await remote.writeLinked("a", "b")
             let before = try await session.list()
             let items = ["a", "b"].compactMap { name in before.first { $0.filename == name } }
             try #require(items.count == 2)
@@ -82,8 +80,7 @@ import Testing
     @Test("FOLDER-2: a listing that has read the old name of a link just before it is renamed does not undo the record")
     func listedWhileItIsRenamed() async throws {
         try await FolderRemote.run { remote, session in
-            try await remote.write(Array("shared".utf8), to: "a")
-            try remote.link("a", as: "b")
+            try await remote.writeLinked("a", "b")
             let item = try await session.find("a")
             let folder = try #require(session.provider as? DirectoryProvider).folder
             let place = ChangeLog.Place("c", in: .rootContainer)
@@ -104,8 +101,7 @@ import Testing
     func renamedBackInTheSource() async throws {
         try await FolderRemote.run { remote, session in
             for directory in ["docs", "never"] { try await remote.makeDirectory(directory) }
-            try await remote.write(Array("shared".utf8), to: "docs/f")
-            try remote.link("docs/f", as: "never/f")
+            try await remote.writeLinked("docs/f", "never/f")
             var item = try await session.find("docs/f")
             item.filename = "g"
             item = try await session.modify(item, .filename).item
