@@ -8,13 +8,9 @@ import Testing
     private func run(_ test: (FileDescriptor, FileDescriptor) throws -> Void) throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
-        func make(_ name: String) throws -> FileDescriptor {
-            try FileDescriptor.open(
-                directory[name], .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-        }
-        let source = try make("source")
+        let source = try directory.openFile("source")
         defer { try? source.close() }
-        let copy = try make("copy")
+        let copy = try directory.openFile("copy")
         defer { try? copy.close() }
         try test(source, copy)
     }

@@ -40,10 +40,8 @@ extension RealMount {
             "OPEN-2: a file that was replaced by a rename or removed can be used through O_PATH until the kernel forgets it",
             arguments: ["0", "1"])
         func pathDescriptorsStayValid(passthrough: String) async throws {
-            try await Installation.run { yonder in
-                let yonder = yonder.with(["YONDER_PASSTHROUGH": passthrough])
-                try yonder.write("one", to: "remote")
-                try await yonder.mountSource()
+            let environment = ["YONDER_PASSTHROUGH": passthrough]
+            try await Installation.mounted(["remote": "one"], environment: environment) { yonder async throws in
                 let program = """
                     import os, stat, subprocess, sys
                     os.chdir(sys.argv[1])
@@ -230,10 +228,8 @@ extension RealMount {
             "OPEN-6: O_TMPFILE makes a file without a name, and linkat gives it one",
             arguments: ["0", "1"])
         func unnamedFiles(passthrough: String) async throws {
-            try await Installation.run { yonder in
-                let yonder = yonder.with(["YONDER_PASSTHROUGH": passthrough])
-                try yonder.write("x", to: "directory/x")
-                try await yonder.mountSource()
+            let environment = ["YONDER_PASSTHROUGH": passthrough]
+            try await Installation.mounted(["directory/x": "x"], environment: environment) { yonder async throws in
                 let program = """
                     import ctypes, errno, os, sys
                     os.chdir(sys.argv[1])

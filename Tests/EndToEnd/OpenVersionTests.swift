@@ -45,10 +45,8 @@ extension RealMount {
         private func run(
             passthrough: String, _ test: (Installation) async throws -> Void
         ) async throws {
-            try await Installation.run { yonder in
-                let yonder = yonder.with(["YONDER_PASSTHROUGH": passthrough])
-                try yonder.write("first", to: "file")
-                try await yonder.mountSource()
+            let environment = ["YONDER_PASSTHROUGH": passthrough]
+            try await Installation.mounted(["file": "first"], environment: environment) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["file"]).output == "first")
                 try await test(yonder)
                 #expect(
@@ -114,10 +112,8 @@ extension RealMount {
             "OPEN-1: an open file that no process has read from follows the remote to its new version",
             arguments: ["0", "1"])
         func unreadFilesFollow(passthrough: String) async throws {
-            try await Installation.run { yonder in
-                let yonder = yonder.with(["YONDER_PASSTHROUGH": passthrough])
-                try yonder.write("first", to: "file")
-                try await yonder.mountSource()
+            let environment = ["YONDER_PASSTHROUGH": passthrough]
+            try await Installation.mounted(["file": "first"], environment: environment) { yonder async throws in
                 let outcome = try await run(
                     yonder, mode: "rb",
                     """

@@ -69,31 +69,39 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
 
 /// A directory of which a part is in either place after its move was interrupted.
 @Suite struct PartwiseMoveTests {
+    /// Runs a test with directories and files on a remote of its own.
+    private func run(
+        _ directories: [String], _ files: [String], store: (any ProviderStore)? = nil,
+        _ test: (PartwiseRemoteInMemory, ProviderSession) async throws -> Void
+    ) async throws {
+        let remote = PartwiseRemoteInMemory()
+        remote.memory.change { contents in
+            for directory in directories { contents.make(path(directory), kind: .directory) }
+            for (number, file) in files.enumerated() { contents.make(path(file), kind: .file, [UInt8(number + 1)]) }
+        }
+        let under = MemoryRemoteUnderTest(remote: remote.memory)
+        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory, store: store)
+        let provider = PathAddressedProvider(remote: remote, manager: manager)
+        try await withCleanUp({ await provider.invalidate() }) {
+            try await test(remote, ProviderSession(provider: provider, manager: manager))
+        }
+    }
+
     /// Calls a closure with a directory "above/old" of two files, of which one is in "above/new".
     private func withInterruptedMove(
         _ body: (PartwiseRemoteInMemory, ProviderSession, FileProviderItem) async throws -> Void
     ) async throws {
-        let remote = PartwiseRemoteInMemory()
-        remote.memory.change { contents in
-            contents.make(path("above"), kind: .directory)
-            contents.make(path("above/old"), kind: .directory)
-            contents.make(path("above/old/1"), kind: .file, [1])
-            contents.make(path("above/old/2"), kind: .file, [2])
+        try await run(["above", "above/old"], ["above/old/1", "above/old/2"]) { remote, session in
+            var item = try await session.find("above/old")
+            try await session.list(item.itemIdentifier)
+            item.filename = "new"
+            let renamed = item
+            remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
+            await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+            remote.failure.withLock { $0 = nil }
+            try #require(remote.memory.names(in: path("above")) == ["new", "old"])
+            try await body(remote, session, item)
         }
-        let under = MemoryRemoteUnderTest(remote: remote.memory)
-        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory)
-        let provider = PathAddressedProvider(remote: remote, manager: manager)
-        let session = ProviderSession(provider: provider, manager: manager)
-        var item = try await session.find("above/old")
-        try await session.list(item.itemIdentifier)
-        item.filename = "new"
-        let renamed = item
-        remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
-        await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
-        remote.failure.withLock { $0 = nil }
-        try #require(remote.memory.names(in: path("above")) == ["new", "old"])
-        try await body(remote, session, item)
-        await provider.invalidate()
     }
 
     @Test("PATH-8: a directory that was moved in part is moved as a whole before it is seen", arguments: [false, true])
@@ -250,39 +258,31 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
 
     @Test("PATH-8: an item is not reported as removed while its directory is being moved, however long that takes")
     func lookedUpHalfway() async throws {
-        let remote = PartwiseRemoteInMemory()
-        remote.memory.change { contents in
-            contents.make(path("old"), kind: .directory)
-            contents.make(path("old/1"), kind: .file, [1])
-            contents.make(path("old/2"), kind: .file, [2])
-        }
-        let under = MemoryRemoteUnderTest(remote: remote.memory)
-        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory)
-        let provider = PathAddressedProvider(remote: remote, manager: manager)
-        let session = ProviderSession(provider: provider, manager: manager)
-        let directory = try await session.find("old").itemIdentifier
-        let file = try await session.find("old/1").itemIdentifier
-        let tree = PathTree(
-            remote: remote, manager: manager, ledger: OperationLedger(in: ReportingStore(of: manager)),
-            patience: .milliseconds(50))
-        let codes = Mutex<[FileProviderError.Code?]>([])
-        remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
-        remote.halfway.withLock { hook in
-            hook = {
-                let code = await failureCode { _ = try await tree.locate(file) { try await remote.entry(at: $0) } }
-                codes.withLock { $0.append(code) }
+        try await run(["old"], ["old/1", "old/2"]) { remote, session in
+            let directory = try await session.find("old").itemIdentifier
+            let file = try await session.find("old/1").itemIdentifier
+            let tree = PathTree(
+                remote: remote, manager: session.manager,
+                ledger: OperationLedger(in: ReportingStore(of: session.manager)),
+                patience: .milliseconds(50))
+            let codes = Mutex<[FileProviderError.Code?]>([])
+            remote.failure.withLock { $0 = FileProviderError(.serverUnreachable) }
+            remote.halfway.withLock { hook in
+                hook = {
+                    let code = await failureCode { _ = try await tree.locate(file) { try await remote.entry(at: $0) } }
+                    codes.withLock { $0.append(code) }
+                }
             }
-        }
-        let places = ["old", "new"].map { PathMap.Place(directory: .rootContainer, name: $0) }
-        await #expect(throws: FileProviderError.self) {
-            try await tree.paths.moving(
-                directory, tag: [], parts: DirectoryParts([]), from: path("old"), at: places[0], to: places[1]
-            ) {
-                try await remote.move(path("old"), to: path("new"), kind: .directory)
+            let places = ["old", "new"].map { PathMap.Place(directory: .rootContainer, name: $0) }
+            await #expect(throws: FileProviderError.self) {
+                try await tree.paths.moving(
+                    directory, tag: [], parts: DirectoryParts([]), from: path("old"), at: places[0], to: places[1]
+                ) {
+                    try await remote.move(path("old"), to: path("new"), kind: .directory)
+                }
             }
+            #expect(codes.withLock { $0 } == [.providerDomainTemporarilyUnavailable])
         }
-        #expect(codes.withLock { $0 } == [.providerDomainTemporarilyUnavailable])
-        await provider.invalidate()
     }
 
     /// A store whose disk is too full for what has to be confirmed by it.
@@ -301,21 +301,13 @@ final class PartwiseRemoteInMemory: PartwiseRemote {
 
     @Test("PATH-8: nothing of a directory is moved before its record is on the disk")
     func unrecorded() async throws {
-        let remote = PartwiseRemoteInMemory()
-        remote.memory.change { contents in
-            contents.make(path("old"), kind: .directory)
-            contents.make(path("old/1"), kind: .file, [1])
+        try await run(["old"], ["old/1"], store: FullStore()) { remote, session in
+            let renamed = try await session.find("old").renamed("new")
+            let error = await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
+            #expect(error?.code == .posix)
+            #expect(remote.memory.names(in: .root) == ["old"])
+            #expect(OperationLedger(in: ReportingStore(of: session.manager)).moves.unknown.isEmpty)
         }
-        let under = MemoryRemoteUnderTest(remote: remote.memory)
-        let manager = TestManager(domain: under.domain, stateDirectory: under.stateDirectory, store: FullStore())
-        let provider = PathAddressedProvider(remote: remote, manager: manager)
-        let session = ProviderSession(provider: provider, manager: manager)
-        let renamed = try await session.find("old").renamed("new")
-        let error = await #expect(throws: FileProviderError.self) { try await session.modify(renamed, .filename) }
-        #expect(error?.code == .posix)
-        #expect(remote.memory.names(in: .root) == ["old"])
-        #expect(OperationLedger(in: ReportingStore(of: manager)).moves.unknown.isEmpty)
-        await provider.invalidate()
     }
 
     @Test("the parts of a directory are stored in few bytes, and are found again")

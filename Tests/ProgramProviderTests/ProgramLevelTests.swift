@@ -22,6 +22,12 @@ import Testing
         return ProgramProviderFactory(program: examples.appending("yonder-provider-\(program)").string)
     }
 
+    private func manager(in scratch: TemporaryDirectory) throws -> TestManager {
+        TestManager(
+            domain: FileProviderDomain(identifier: "test", source: "store:\(scratch["store"])"),
+            stateDirectory: try scratch.makeDirectory("state"))
+    }
+
     private func root(of provider: any FileProviderReplicatedExtension) async -> (any Error)? {
         do {
             _ = try await provider.item(for: .rootContainer, request: FileProviderRequest(reason: .lookup))
@@ -33,10 +39,7 @@ import Testing
     func keepsLevel() async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        _ = try scratch.makeDirectory("state")
-        let manager = TestManager(
-            domain: FileProviderDomain(identifier: "test", source: "store:\(scratch["store"])"),
-            stateDirectory: scratch["state"])
+        let manager = try manager(in: scratch)
         let found = try await factory("store").probe(manager.domain.source, settings)
         for findings in [found, nil] {
             let provider = try factory("store").make(for: manager, settings, findings: findings)
@@ -58,10 +61,7 @@ import Testing
     @Test("PROGRAM-5: a domain that has lost its level learns it at the next start") func learnsLevel() async throws {
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
-        _ = try scratch.makeDirectory("state")
-        let manager = TestManager(
-            domain: FileProviderDomain(identifier: "test", source: "store:\(scratch["store"])"),
-            stateDirectory: scratch["state"])
+        let manager = try manager(in: scratch)
         let first = try factory("store").make(for: manager, settings, findings: nil)
         let failure = await root(of: first)
         #expect("\(String(describing: failure))".contains("unmount the domain and mount it again"))

@@ -180,17 +180,22 @@ import Testing
         try next.close()
     }
 
-    @Test("CONFLICT-2: what is written to a file that the remote has removed gets its name back")
-    func writtenAfterRemoval() async throws {
-        let number = try await open(.file("a", id: "1"))
-        try await replica.change(deleted: ["1"], open: fixture.open)
-        try write(to: number)
+    /// Closes a file that is a new one of its name then, and no conflict copy.
+    private func closeAndExpectName(_ number: InodeNumber) async throws {
         let effects = try await close(number)
         #expect(effects.conflictCopies.isEmpty)
         let item = try #require(try replica.database.item(ofInode: number))
         #expect(item.name == "a" && item.identifier == nil && item.changedFields.contains(.contents))
         #expect(try replica.database.originalName(ofConflictCopy: item) == nil)
         #expect(try replica.database.defects() == [])
+    }
+
+    @Test("CONFLICT-2: what is written to a file that the remote has removed gets its name back")
+    func writtenAfterRemoval() async throws {
+        let number = try await open(.file("a", id: "1"))
+        try await replica.change(deleted: ["1"], open: fixture.open)
+        try write(to: number)
+        try await closeAndExpectName(number)
     }
 
     @Test(
@@ -203,12 +208,7 @@ import Testing
         #expect(try replica.number(identifier) != number)
         try await replica.change(deleted: [successor.itemIdentifier], open: fixture.open)
         try write(to: number)
-        let effects = try await close(number)
-        #expect(effects.conflictCopies.isEmpty)
-        let item = try #require(try replica.database.item(ofInode: number))
-        #expect(item.name == "a" && item.identifier == nil && item.changedFields.contains(.contents))
-        #expect(try replica.database.originalName(ofConflictCopy: item) == nil)
-        #expect(try replica.database.defects() == [])
+        try await closeAndExpectName(number)
     }
 
     @Test("CONFLICT-2: a message says where it is if the directory of both was removed")

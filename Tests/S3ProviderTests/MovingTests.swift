@@ -69,13 +69,17 @@ import Testing
         }
     }
 
+    /// Leaves what a daemon leaves that has ended after the first copy of a rename from "a" to "b".
+    private func breakOff(_ bucket: Bucket, _ remote: S3Remote) async throws {
+        try await fill(bucket)
+        let rename = record(bucket, .copying)
+        try remote.moves.save(rename)
+        try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
+    }
+
     @Test func renameContinuesAfterACrash() async throws {
         try await withBucket { bucket, remote in
-            try await fill(bucket)
-            // A life that ended after the first copies.
-            let rename = record(bucket, .copying)
-            try remote.moves.save(rename)
-            try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
+            try await breakOff(bucket, remote)
             let again = try bucket.remote()
             let shown = try await shown(again)
             #expect(shown.sorted() == ["a", "a-other", "ab"])
@@ -90,10 +94,7 @@ import Testing
 
     @Test func aMoveThatIsNotWantedAnyMoreIsTakenBack() async throws {
         try await withBucket { bucket, remote in
-            try await fill(bucket)
-            let rename = record(bucket, .copying)
-            try remote.moves.save(rename)
-            try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
+            try await breakOff(bucket, remote)
             try await bucket.put(bucket.prefix + "b/theirs", "of another client")
             let again = try bucket.remote()
             _ = try await again.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
@@ -146,10 +147,7 @@ import Testing
 
     @Test func removalDuringCopyStays() async throws {
         try await withBucket { bucket, remote in
-            try await fill(bucket)
-            let rename = record(bucket, .copying)
-            try remote.moves.save(rename)
-            try await bucket.put(copy: bucket.prefix + "b/1", "a/1", of: rename)
+            try await breakOff(bucket, remote)
             try await remote.delete(RemotePath("a/1".split(separator: "/").map(String.init)), kind: .file, if: .always)
             _ = try await remote.move(RemotePath("a"), to: RemotePath("b"), kind: .directory)
             #expect(try await keys(bucket) == Self.moved.filter { $0 != "b/1" })

@@ -23,6 +23,18 @@ import Testing
         try await store.put(text, to: key, mark: rename.mark(at: key, ofCopied: tag ?? present))
     }
 
+    /// A rename of "top/a/" to "top/b/", with an object in each: a copy of its own or of another machine's rename.
+    private func begin(
+        _ stage: MoveRecord.Stage, hasCopied isOwn: Bool, _ store: StrictStoreProgram, _ remote: S3Remote
+    ) async throws -> MoveRecord {
+        let own = rename("top/a/", "top/b/", stage)
+        var other = own
+        other.identifier = "other"
+        try await store.put("text", to: "top/a/1")
+        try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+        return own
+    }
+
     @Test(
         "S3-7: an object that another client copies to the new place of a rename is not the rename's copy",
         arguments: ["plain", "ignores"])
@@ -62,11 +74,7 @@ import Testing
         arguments: [true, false])
     func undoneRename(isOwn: Bool) async throws {
         try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
-            let own = rename("top/a/", "top/b/", .copying)
-            var other = own
-            other.identifier = "other"
-            try await store.put("text", to: "top/a/1")
-            try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+            let own = try await begin(.copying, hasCopied: isOwn, store, remote)
             try remote.moves.save(own)
             _ = try await remote.move(RemotePath("a"), to: RemotePath("c"), kind: .directory)
             let keys = try await store.keys().filter { !$0.contains("/.yonder-") }
@@ -79,12 +87,8 @@ import Testing
         arguments: [true, false])
     func undoneCopyInParts(isOwn: Bool) async throws {
         try await StrictStoreProgram.withRemote(["plain"], settings: .init(largestCopy: 3)) { store, remote, _ in
-            let own = rename("top/a/", "top/b/", .copying)
-            var other = own
-            other.identifier = "other"
-            try await store.put("text", to: "top/a/1")
             // Both machines have completed a copy at the same moment, and got the same ETag.
-            try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+            let own = try await begin(.copying, hasCopied: isOwn, store, remote)
             let original = try #require(try await remote.client.listed("top/a/1"))
             remote.records.didCopy([(original, "top/b/1", original.tag)], in: own)
             try remote.moves.save(own)
@@ -97,11 +101,7 @@ import Testing
     @Test("S3-7: a rename deletes no original that only another machine has copied", arguments: [true, false])
     func endedRename(isOwn: Bool) async throws {
         try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
-            let own = rename("top/a/", "top/b/", .deleting)
-            var other = own
-            other.identifier = "other"
-            try await store.put("text", to: "top/a/1")
-            try await putCopy("text", to: "top/b/1", of: isOwn ? own : other, store, remote)
+            let own = try await begin(.deleting, hasCopied: isOwn, store, remote)
             try remote.moves.save(own)
             _ = try await remote.entry(at: .root)
             let keys = try await store.keys().filter { !$0.contains("/.yonder-") }

@@ -39,6 +39,12 @@ package struct TemporaryDirectory: Sendable {
         return self[name]
     }
 
+    /// Opens a file in it for reading and writing, and makes it if it is missing. The caller closes it.
+    package func openFile(_ name: String) throws -> FileDescriptor {
+        try FileDescriptor.open(
+            self[name], .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+    }
+
     package func remove() {
         try? FileManager.default.removeItem(atPath: path.string)
     }

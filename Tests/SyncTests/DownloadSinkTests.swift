@@ -13,13 +13,9 @@ import Testing
     private func run(_ test: (DownloadSink, FileDescriptor) async throws -> Void) async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
-        func make(_ name: String) throws -> FileDescriptor {
-            try FileDescriptor.open(
-                directory[name], .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-        }
-        let source = try make("source")
+        let source = try directory.openFile("source")
         defer { try? source.close() }
-        let content = try make("content")
+        let content = try directory.openFile("content")
         defer { try? content.close() }
         let sink = DownloadSink(
             identifier: "f", size: Self.size, descriptor: content, gate: WriteGate(), arrived: { _ in },

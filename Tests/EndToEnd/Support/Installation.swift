@@ -36,10 +36,13 @@ struct Installation {
     /// - Parameters:
     ///   - files: the texts of its files by path.
     ///   - options: of `yonder mount`.
+    ///   - more: added to the environment of the programs.
     static func mounted(
-        _ files: [String: String] = [:], options: [String] = [], _ test: (Installation) async throws -> Void
+        _ files: [String: String] = [:], options: [String] = [], environment more: [String: String] = [:],
+        _ test: (Installation) async throws -> Void
     ) async throws {
-        try await run { yonder in
+        try await run { installation in
+            let yonder = installation.with(more)
             for (name, text) in files { try yonder.write(text, to: name) }
             try await yonder.mountSource(options)
             try await test(yonder)
