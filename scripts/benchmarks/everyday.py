@@ -1,8 +1,10 @@
 """Everyday work with files that are here, beside the native file system, a FUSE passthrough without a database, and rclone mount.
 
 The passthrough is libfuse's example passthrough_ll (Debian: libfuse3-dev), compiled here, with the kernel's caches as generous
-as Yonder's. All of it is done on a disk and on a tmpfs. Yonder may take 1.3 times as long as the passthrough, and no longer than
-rclone mount (--vfs-cache-mode full). Between two steps Yonder sends what the last one has changed.
+as Yonder's. Neither it nor rclone checks permissions. Yonder does, and so does the same example as passthrough-checked
+(-o default_permissions): the kernel asks for a directory's attributes before each change of a name in it. All of it is done on a
+disk and on a tmpfs. Yonder may take 1.3 times as long as the passthrough, and no longer than rclone mount (--vfs-cache-mode full).
+Between two steps Yonder sends what the last one has changed.
 """
 
 import os
@@ -20,6 +22,8 @@ from .write import _make_archive
 MOST = 1.3
 FILES = 3_000
 LARGE = 256 << 20
+# Of the passthrough, with the options that each is mounted with.
+PASSTHROUGHS = {"passthrough": "", "passthrough-checked": ",default_permissions"}
 EXAMPLE = "/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c"
 
 
@@ -31,7 +35,7 @@ def add_options(parser):
 
 def run(stage, options):
     fixtures = Fixtures(stage.scratch)
-    contenders = ["native", "yonder"] + (["passthrough"] if fixtures.passthrough else []) + (["rclone"] if stage.has_rclone else [])
+    contenders = ["native", "yonder"] + (list(PASSTHROUGHS) if fixtures.passthrough else []) + (["rclone"] if stage.has_rclone else [])
     if options.contenders:
         contenders = [name for name in contenders if name in options.contenders.split(",")]
     report = Report(f"Everyday work: {FILES:,} files, and a large one of 256 MiB (rclone: vfs cache full)", contenders)
@@ -80,10 +84,10 @@ class Contender:
             self._mount = self._stage.mount_yonder(self._folder)
         elif self._name == "rclone":
             self._mount = self._stage.mount_rclone(self._folder, is_read_only=False)
-        elif self._name == "passthrough":
+        elif self._name in PASSTHROUGHS:
+            options = f"source={self._folder},cache=always,timeout=3600{PASSTHROUGHS[self._name]}"
             self._mount = self._stage.mount_program(
-                "passthrough", lambda mount: [
-                    self._fixtures.passthrough, "-f", "-o", f"source={self._folder},cache=always,timeout=3600", mount])
+                self._name, lambda mount: [self._fixtures.passthrough, "-f", "-o", options, mount])
         self.path = self._mount.path if self._mount else self._folder
         return self
 
