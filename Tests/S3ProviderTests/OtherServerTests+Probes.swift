@@ -1,4 +1,5 @@
 import FileProviderPaths
+import HTTPTransport
 import TestSupport
 import Testing
 
@@ -36,6 +37,22 @@ extension OtherServerTests {
             #expect(try await read(remote, third.tag) == "three")
             let isConditional = try await isSent(ifTagged: second.tag)
             #expect(isConditional)
+        }
+    }
+
+    @Test("S3-6: a write that began with a precondition is sent with it, also where another has met a refusal since")
+    func supportOfAWrite() async throws {
+        try await withStore("refuses=top/other") { remote, _ in
+            let first = try await write("one", remote, if: .absent)
+            let support = await remote.preconditions.support()
+            let other = try await write("x", remote, if: .absent, to: "other")
+            _ = try await write("y", remote, if: .unchanged(tag: other.tag), to: "other")
+            #expect(!remote.traits.checksConditions)
+            var sent: HTTPFields = [:]
+            try await remote.preconditions.sending(
+                .unchanged(tag: first.tag), support, tag: "\"tag\"", isUnchanged: { true }, look: {}
+            ) { sent = $0 }
+            #expect(sent["If-Match"] == "\"tag\"")
         }
     }
 

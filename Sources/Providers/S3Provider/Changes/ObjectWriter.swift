@@ -35,9 +35,9 @@ struct ObjectWriter: Sendable {
         do {
             let answer: Answer =
                 if let hashes {
-                    try await put(contents, hashes, to: key, fields, if: condition, at: path, date: date)
+                    try await put(contents, hashes, to: key, fields, if: condition, support, at: path, date: date)
                 } else {
-                    try await upload(contents, to: key, fields, if: condition, at: path, date: date)
+                    try await upload(contents, to: key, fields, if: condition, support, at: path, date: date)
                 }
             return try await written(contents, key, path, answer, if: condition, attributes)
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace || failure.status == 404 {
@@ -70,12 +70,12 @@ struct ObjectWriter: Sendable {
 
     /// Sends a change with its precondition, where the server honours that.
     private func sending(
-        _ condition: RemoteCondition, _ fields: HTTPFields, at path: RemotePath,
+        _ condition: RemoteCondition, _ support: ConditionSupport?, _ fields: HTTPFields, at path: RemotePath,
         _ body: (_ fields: HTTPFields, _ isChecked: Bool) async throws -> Void
     ) async throws {
         let content: [UInt8]? = if case .unchanged(let tag) = condition { tag } else { nil }
         try await preconditions.sending(
-            condition, tag: content.map { records.tag(of: $0, at: tree.key(of: path)) },
+            condition, support, tag: content.map { records.tag(of: $0, at: tree.key(of: path)) },
             isUnchanged: { try await tree.has(content ?? [], at: path) },
             look: { try await tree.require(condition, at: path) }
         ) { extra in
@@ -99,14 +99,14 @@ struct ObjectWriter: Sendable {
 
     private func put(
         _ contents: ContentSource, _ hashes: ContentHashes, to key: String, _ fields: HTTPFields,
-        if condition: RemoteCondition, at path: RemotePath, date: FileTimestamp?
+        if condition: RemoteCondition, _ support: ConditionSupport?, at path: RemotePath, date: FileTimestamp?
     ) async throws -> Answer {
         let expected = "\"\(Signature.hexadecimal(hashes.md5))\""
         records.willWrite(key, tag: expected, date: date)
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         var tag: String?
-        try await sending(condition, fields, at: path) { fields, isChecked in
+        try await sending(condition, support, fields, at: path) { fields, isChecked in
             let isCompared = condition != .always && !isChecked
             let comparesAgain = isCompared && contents.size > settings.largestUnwatched
             tag = try await client.send { [client, tree] in
@@ -129,7 +129,7 @@ struct ObjectWriter: Sendable {
     /// Sends a large file in parts. Servers that list the ETags of a PUT may list others of what they assemble.
     private func upload(
         _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
-        at path: RemotePath, date: FileTimestamp?
+        _ support: ConditionSupport?, at path: RemotePath, date: FileTimestamp?
     ) async throws -> Answer {
         let partSize = max(settings.partSize, (contents.size / 9_000 + 1).roundedUp(to: 1 << 20))
         let uploads = copier.multipart
@@ -146,7 +146,7 @@ struct ObjectWriter: Sendable {
                 // Hours may have passed since the first comparison, and some servers check no preconditions here.
                 try await tree.require(condition, at: path)
                 var tag = ""
-                try await sending(condition, [:], at: path) { [record] fields, _ in
+                try await sending(condition, support, [:], at: path) { [record] fields, _ in
                     tag = try await uploads.complete(
                         record, parts, fields,
                         recheck: recheck(condition, at: path, sent: MultipartUploads.tag(of: parts)))
@@ -197,7 +197,7 @@ struct ObjectWriter: Sendable {
         if !support.honours(.absent) { try await requireNoObject(key, of: path) }
         let recheck: @Sendable () async throws -> Void = { [tree] in try await tree.requireNothing(at: path) }
         do {
-            try await sending(.absent, ObjectMetadata.fields(attributes), at: path) { fields, isChecked in
+            try await sending(.absent, support, ObjectMetadata.fields(attributes), at: path) { fields, isChecked in
                 _ = try await client.send { [client] in
                     client.request(
                         "PUT", key, fields: fields, body: .bytes(bytes), repetition: .harmless,

@@ -97,13 +97,13 @@ final class Preconditions: Sendable {
     /// The fields of a precondition, where the server honours it.
     ///
     /// - Parameter tag: the object's ETag while it has the content that the condition wants.
-    private func fields(for condition: RemoteCondition, tag: String?) -> HTTPFields {
-        guard let known, known.honours(condition) else { return [:] }
+    private func fields(for condition: RemoteCondition, _ support: ConditionSupport?, tag: String?) -> HTTPFields {
+        guard let support, support.honours(condition) else { return [:] }
         switch condition {
         case .always, .empty: return [:]
         case .absent: return ["If-None-Match": "*"]
         case .unchanged:
-            guard let spelling = known.replacing, let tag else { return [:] }
+            guard let spelling = support.replacing, let tag else { return [:] }
             return ["If-Match": spelling.value(tag)]
         }
     }
@@ -112,15 +112,17 @@ final class Preconditions: Sendable {
     /// condition was checked just before then.
     ///
     /// - Parameters:
+    ///   - support: what was known when the change began. Where it honours the condition, nothing was checked before.
     ///   - tag: the object's ETag while it has the content that the condition wants.
     ///   - isUnchanged: whether the object still has that content.
     ///   - look: throws when the condition does not hold.
     ///   - body: gets the fields of the precondition.
     func sending(
-        _ condition: RemoteCondition, tag: String?, isUnchanged: () async throws -> Bool,
-        look: () async throws -> Void, _ body: (HTTPFields) async throws -> Void
+        _ condition: RemoteCondition, _ support: ConditionSupport?, tag: String?,
+        isUnchanged: () async throws -> Bool, look: () async throws -> Void,
+        _ body: (HTTPFields) async throws -> Void
     ) async throws {
-        var fields = fields(for: condition, tag: tag)
+        var fields = fields(for: condition, support, tag: tag)
         for attempt in 1... {
             do {
                 return try await body(fields)
