@@ -64,10 +64,16 @@ extension RealMount {
         @Test("E5 (EVICT-2) a directory goes with all below it, and is listed again") func e5() async throws {
             try await ProvidedMount.run(Self.tree) { mount async throws in
                 #expect(try await Command.run("cat", mount["d/one"], mount["d/e/two"]).output == "122")
-                #expect(await eventually { await refusal(mount, "d") == nil })
-                for directory in ["d", "e"] as [ItemIdentifier] {
-                    #expect(try contents(mount, directory) == .dataless, "\(directory)")
+                // What a reader has got is recorded a moment later.
+                for file in ["one", "two"] as [ItemIdentifier] {
+                    #expect(await eventually { (try? contents(mount, file)) == .materialized }, "\(file)")
                 }
+                #expect(await eventually { await refusal(mount, "d") == nil })
+                for identifier in ["d", "one", "e", "two"] as [ItemIdentifier] {
+                    #expect(try contents(mount, identifier) == .dataless, "\(identifier)")
+                }
+                let local = mount.host.replica.directory.appending("contents").string
+                #expect(try FileManager.default.contentsOfDirectory(atPath: local).isEmpty)
                 let listings = mount.provider.log.count(of: .enumerate, "d")
                 #expect(try await Command.run("ls", mount["d"]).output == "e\none\n")
                 #expect(mount.provider.log.count(of: .enumerate, "d") > listings)
@@ -130,12 +136,16 @@ extension RealMount {
 
         @Test("E8 (EVICT-3) an open file refuses with EBUSY") func e8() async throws {
             try await ProvidedMount.run(listing: .root, Self.tree) { mount async throws in
+                #expect(try await Command.run("cat", mount["file"]).output == "text of the file")
+                #expect(await eventually { (try? contents(mount, "file")) == .materialized })
+                let number = try #require(try mount.host.replica.database.item("file")).inode.number
+                #expect(await eventually { !mount.host.isOpen(number) })
                 let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
-                let number = try #require(try mount.host.replica.database.item("file")).inode.number
                 #expect(await eventually { mount.host.isOpen(number) })
                 let error = await refusal(mount, "file")
                 #expect(error?.code == .posix && error?.errno == .resourceBusy)
+                #expect(try contents(mount, "file") == .materialized)
                 holder.kill()
                 #expect(await eventually { await refusal(mount, "file") == nil })
             }
@@ -168,6 +178,7 @@ extension RealMount {
                         let error = await refusal(mount, "file")
                         return error?.code == .posix && error?.errno == .tooManyLinks
                     })
+                #expect(try contents(mount, "file") == .materialized)
                 #expect(try await Command.run("rm", mount["other"]).status == 0)
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
                 #expect(await eventually { await refusal(mount, "file") == nil })
@@ -224,13 +235,16 @@ extension RealMount {
                 try await mount.host.requestDownloadForItem(withIdentifier: "file")
                 #expect(try contents(mount, "file") == .materialized)
                 try await mount.host.requestDownloadForItem(withIdentifier: "big", requestedRange: 0..<4096)
-                #expect(try contents(mount, "big") != .materialized)
+                #expect(await eventually { (try? contents(mount, "big")) == .partial })
+                let ranges = mount.provider.log.calls(of: .fetch, "big").compactMap(\.range)
+                #expect(ranges.contains { $0.contains(0) } && ranges.allSatisfy { $0.count < 64 << 20 }, "\(ranges)")
                 try await mount.host.requestDownloadForItem(withIdentifier: "d")
                 #expect(try contents(mount, "d") == .materialized)
                 #expect(try contents(mount, "e") == .dataless, "one level")
                 try mount.host.requestModification(of: .contentModificationDate, forItemWithIdentifier: "file")
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
-                #expect(mount.provider.log.count(of: .modify, "file") == 1)
+                let sent = mount.provider.log.calls(of: .modify, "file")
+                #expect(sent.count == 1 && sent.first?.fields?.contains(.contentModificationDate) == true)
                 let error = #expect(throws: FileProviderError.self) {
                     try mount.host.requestModification(of: .contents, forItemWithIdentifier: "one")
                 }
