@@ -196,6 +196,27 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-9: what another client has moved out of a directory in the trash is not deleted with it")
+        func movedOutOfATrashedDirectory() async throws {
+            try await Self.run { mount async throws in
+                // The deletion of a file that was not read waits until the kernel has forgotten it.
+                _ = try await Command.run("cat", mount["d/inner"])
+                try mount.host.trashItem(withIdentifier: "d")
+                #expect(try await mount.isSynced())
+                mount.host.engine.pause(.user)
+                try await Command.run("rm", "-r", mount.trashed("d")).expectSuccess()
+                // The deletions come before the news.
+                let news = mount.provider.faults.hold(.changes)
+                mount.provider.change { $0.move("inner", to: .rootContainer) }
+                mount.host.engine.pause(nil)
+                #expect(await eventually(within: .seconds(20)) { mount.provider.tree["d"] == nil })
+                news.open()
+                #expect(try await mount.isSynced())
+                #expect(mount.provider.tree["inner"]?.parentItemIdentifier == .rootContainer)
+                #expect(try await eventually { try await Command.run("cat", mount["inner"]).output == "inner" })
+            }
+        }
+
         @Test("TRASH-9: a directory that another client restores while its deletion is under way stays")
         func restoredMeanwhile() async throws {
             try await Self.run { mount async throws in
