@@ -112,6 +112,14 @@ extension RealMount {
                 #expect(refused.errors.contains("quota"), "\(refused.errors)")
                 let listed = try await Command.run("getfattr", "-d", "-m", "-", mount["d/a"])
                 #expect(!listed.output.contains("yonder"))
+                // It can be interrupted.
+                let held = mount.provider.faults.hold(.modify)
+                let start = ContinuousClock.now
+                let interrupted = try await Command.shell(
+                    "echo 3 >> \"$1\" && exec timeout -s INT 1 setfattr -n user.yonder.upload -v 1 \"$1\"", mount["d/a"]
+                )
+                #expect(interrupted.status != 0 && ContinuousClock.now - start < .seconds(5))
+                held.open()
             }
         }
 
