@@ -169,6 +169,7 @@ extension RealMount {
                 try await Task.sleep(for: .milliseconds(500))
                 #expect(content(mount, "e") == .dataless)
                 #expect(mount.provider.log.count(of: .fetch, "two") == 0)
+                #expect(mount.provider.log.count(of: .modify) == 0, "a policy is not sent")
             }
         }
 
