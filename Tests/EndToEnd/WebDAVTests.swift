@@ -207,6 +207,9 @@ extension RealMount {
                 #expect(try await Command.run("ls", yonder["dir"], seconds: 20).status != 0)
                 #expect(await eventually { (try? await yonder.status().connection) == .offline })
                 #expect(try await yonder.status().reason?.contains("cannot be reached") == true)
+                // What was changed is kept over a restart.
+                try await yonder.killDaemon()
+                #expect(try await yonder.yonder("mount", "away").status == 0)
                 let second = try await first.again()
                 try await withCleanUp({ await second.halt() }) { () async throws in
                     #expect(try await yonder.yonder("retry").status == 0)
