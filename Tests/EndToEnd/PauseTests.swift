@@ -1,5 +1,10 @@
 import Control
+import Daemon
+import FileProvider
+import FileProviderTesting
 import Foundation
+import Replica
+import Sync
 import SystemPackage
 import TestSupport
 import Testing
@@ -141,6 +146,30 @@ extension RealMount {
                     // What was made here is known.
                     #expect(text.contains("not known yet") == (name == "there/file"), "\(name): \(why)")
                 }
+            }
+        }
+
+        @Test("SEND-10: a call that is under way when the domain is paused ends by itself, and none begins after it")
+        func callUnderWay() async throws {
+            try await ProvidedMount.run(listing: .root) { _ in
+            } _: { mount async throws in
+                let gate = mount.provider.faults.hold(.create)
+                try await Command.shell("echo new > \"$1\"", mount["new"]).expectSuccess()
+                #expect(await eventually(within: .seconds(20)) { gate.waiting > 0 })
+                mount.host.engine.pause(.user)
+                try await Command.shell("echo late > \"$1\"", mount["late"]).expectSuccess()
+                let calls = mount.provider.log.calls.count
+                gate.open()
+                let database = mount.host.replica.database
+                #expect(
+                    try await eventually { try database.item(named: "new", in: .root)?.identifier != nil })
+                #expect(mount.provider.tree.text(at: "new") == "new\n")
+                // An item is sent one second after its last change.
+                #expect(try await !mount.host.engine.waitUntilSynced(within: .seconds(2)))
+                #expect(mount.provider.log.calls.count == calls)
+                mount.host.engine.pause(nil)
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
+                #expect(mount.provider.tree.text(at: "late") == "late\n")
             }
         }
 
