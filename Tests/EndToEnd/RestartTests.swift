@@ -53,6 +53,27 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "TAKEOVER-4: a command that must not be repeated ends with 69 when the daemon dies, and says that it may have been executed"
+        )
+        func repeatsNoOthers() async throws {
+            try await Installation.mounted(["a": "a"]) { yonder async throws in
+                try await yonder.shell("cat a")
+                let daemon = try #require(yonder.daemon)
+                let errors = yonder.directory["errors"].string
+                // The command waits for the remote, which is away.
+                try FileManager.default.moveItem(
+                    atPath: yonder.source.string, toPath: yonder.directory["away"].string)
+                async let reimport = yonder.run(
+                    "yonder reimport \"$1\" --wait 2> \"$2\"", yonder.mount.string, errors)
+                func said() -> String { (try? String(contentsOfFile: errors, encoding: .utf8)) ?? "" }
+                #expect(await eventually(within: .seconds(20)) { said().contains("waits for the remote") })
+                #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+                let ended = try await reimport
+                #expect(ended.status == 69 && said().contains("may have been executed, or not"), "\(said())")
+            }
+        }
+
         @Test("CRASH-3: a daemon whose socket was removed with its directory is found again, and keeps the mounts")
         func removedSocket() async throws {
             try await Installation.run { installation async throws in
