@@ -228,6 +228,8 @@ extension EngineTests {
                 #expect(await eventually { (try? machine.replica.database.item(ofInode: number)?.identifier) != nil })
                 #expect(try fields()?.contains(.contents) == true)
                 #expect(await eventually(within: .seconds(20)) { (try? fields()) == [] })
+                let again = machine.provider.log.calls(of: .modify)
+                #expect(again.contains { $0.name == "n" && $0.fields?.contains(.contents) == true })
                 try await machine.close(number)
             }
         }
