@@ -15,15 +15,20 @@ extension EngineTests.DeletionGuardTests {
             for name in ["one", "three"] { _ = try await machine.read("\(name)/\(name)-0") }
             try await machine.loseTwoDirectories()
             let held = try await machine.number("one/one-0")
-            let report = try await machine.engine.evict(held, isStrict: false)
-            #expect(report.refusals.map(\.refusal) == [.removalsAreHeld])
+            let other = try await machine.number("three/three-0")
+            // Nothing at all is evicted meanwhile.
+            for number in [held, other] {
+                let report = try await machine.engine.evict(number, isStrict: false)
+                #expect(report.refusals.map(\.refusal) == [.removalsAreHeld])
+                // As a limit of the cache does.
+                #expect(await machine.engine.downloads.evictIfUnused(number) == nil)
+            }
             #expect(try await machine.read("one/one-0") == "one 0")
             try await machine.write("new", to: "three/new")
             try await machine.send()
             #expect(machine.provider.tree.entries()["three/new"]?.content == "new")
             try await machine.engine.retry()
             try await machine.ingest()
-            let other = try await machine.number("three/three-0")
             #expect(try await machine.engine.evict(other, isStrict: false).refusals.isEmpty)
         }
     }
