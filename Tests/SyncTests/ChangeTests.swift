@@ -196,6 +196,25 @@ extension EngineTests {
             }
         }
 
+        @Test("CHANGE-8: a round begins at the last anchor that was committed, also after a failure and a crash")
+        func lastCommittedAnchor() async throws {
+            try await Machine.run(options: .with(\.pageSize, 7), fill: tree) { machine async throws in
+                machine.provider.changeSilently { tree in
+                    for number in 0..<50 { tree.addFile("new\(number)", content: RemoteContent("x")) }
+                }
+                machine.provider.faults.fail(.changes, with: FileProviderError(.malformedResponse), skipping: 3)
+                #expect(await failureCode { try await machine.ingest() } == .malformedResponse)
+                #expect(machine.provider.log.count(of: .changes) == 4)
+                let machine = try machine.crash()
+                machine.provider.log.clear()
+                try await machine.ingest()
+                // Three batches of seven were taken in before.
+                #expect(machine.provider.log.count(of: .changes) == 5)
+                #expect(try await machine.names(in: .root).count == 54)
+                #expect(machine.provider.log.count(of: .enumerate) == 0)
+            }
+        }
+
         @Test func theProvidersSignalIsHeeded() async throws {
             try await run { fixture in
                 fixture.engine.start()
