@@ -180,6 +180,26 @@ extension EngineTests {
             }
         }
 
+        @Test("PIN-2: the pauses before a pinned file is tried again grow, and end with yonder retry")
+        func pausesGrowUntilRetry() async throws {
+            try await run { fixture in
+                try await fixture.list("d")
+                let number = try fixture.number("b")
+                fixture.provider.faults.fail(
+                    .fetch, of: "b", with: FileProviderError(.fileReadNoPermission, "no"), times: nil)
+                try set(.keepDownloaded, of: "d", fixture)
+                // After one, two and four seconds it is tried again, and then after eight.
+                #expect(await fixture.provider.log.waits(for: 4, .fetch, "b", within: .seconds(40)))
+                #expect(await eventually { (await fixture.engine.nextDownload(of: number) ?? .zero) > .seconds(5) })
+                fixture.provider.faults.clear()
+                try await fixture.engine.retry()
+                #expect(
+                    try await eventually(within: .seconds(4)) {
+                        try fixture.inode("b").content == .materialized
+                    })
+            }
+        }
+
         @Test("READ-8: four at once and a reader goes first") func fourAtOnceAndAReaderGoesFirst() async throws {
             try await EngineFixture.run(
                 options: .with(\.concurrentCalls, 4),
