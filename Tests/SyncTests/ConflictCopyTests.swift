@@ -283,6 +283,30 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-1: a conflict copy in the trash, or with the name of its original, is listed no more")
+        func listedNoMore() async throws {
+            for isTrashed in [true, false] {
+                try await Machine.run(
+                    options: .with(\.trash, true),
+                    fill: { _ = $0.addFile("a", content: RemoteContent("first"), identifier: "a") }
+                ) { machine in
+                    let copy = try await makeCopy(on: machine)
+                    #expect(try machine.replica.database.originalName(ofConflictCopy: copy) == "a")
+                    if isTrashed {
+                        let identifier = try #require(copy.identifier)
+                        try await machine.change { _ = try $0.items.trash(identifier, user: 0, group: 0) }
+                    } else {
+                        try await machine.rename(copy.name, to: "a")
+                    }
+                    #expect(try machine.replica.database.conflictCopies().isEmpty)
+                    try await machine.drain()
+                    #expect(try machine.replica.database.conflictCopies().isEmpty)
+                    let contents = Set(machine.provider.tree.entries().values.compactMap(\.content))
+                    #expect(contents.contains("mine") == !isTrashed)
+                }
+            }
+        }
+
         @Test("a comparison of contents ends with the first difference")
         func comparedOnce() async throws {
             try await Machine.run { machine in
