@@ -205,6 +205,31 @@ import Testing
         }
     }
 
+    @Test("S3-8: an upload that was begun more than a week ago is dropped by the next start, and a later one is not")
+    func unfinishedUploads() async throws {
+        try await withBucket(settings: Self.small) { bucket, remote in
+            for name in ["later", "old"] {
+                _ = await failure {
+                    try await withContent(pattern(3 << 20), confirm: { throw FileProviderError(.userCancelled) }) {
+                        _ = try await remote.write(
+                            $0, to: RemotePath(name), attributes: RemoteAttributes(), if: .absent)
+                    }
+                }
+            }
+            var old = try #require(remote.uploads.records.first { $0.key.hasSuffix("/old") })
+            var later = try #require(remote.uploads.records.first { $0.key.hasSuffix("/later") })
+            (old.begun, later.begun) = (S3Client.now - 8 * 86_400, S3Client.now - 6 * 86_400)
+            for record in [old, later] { try remote.uploads.add(record) }
+            let next = try bucket.remote(settings: Self.small)
+            _ = try await next.entries(in: .root, from: nil, limit: 10)
+            let isDropped = await eventually(within: .seconds(20)) { next.uploads.records == [later] }
+            #expect(isDropped)
+            #expect(try await parts(of: old, bucket).isEmpty)
+            #expect(try await !parts(of: later, bucket).isEmpty)
+            await next.close()
+        }
+    }
+
     /// When each part of an upload was written.
     private func parts(of record: UploadRecord, _ bucket: Bucket) async throws -> [String: String] {
         do {
