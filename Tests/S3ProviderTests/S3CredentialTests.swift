@@ -319,6 +319,31 @@ import Testing
         }
     }
 
+    @Test("S3-18, S3-22: a role and single sign-on come before the keys of a profile, and the instance comes last")
+    func orderOfServices() async throws {
+        try await CredentialServer.run { server in
+            let others = "aws_access_key_id = other\naws_secret_access_key = s\n"
+            try server.configure(
+                Self.session
+                    + "[profile role]\nrole_arn = arn:aws:iam::1:role/first\nsource_profile = keys\n\(others)")
+            try server.write(Self.keys + "[new]\n\(others)[role]\n\(others)", to: ".aws/credentials")
+            let sum = try await Command.shell("printf company | sha1sum | cut -c1-40").line
+            try server.write(
+                #"{"accessToken": "bearer", "expiresAt": "2099-01-01T00:00:00Z"}"#, to: ".aws/sso/cache/\(sum).json")
+            for profile in ["role", "new"] {
+                let found = try await server.find(server.environment(), profile: profile)
+                #expect(CredentialServer.isSession(found), "\(profile): \(found.accessKeyID)")
+            }
+            let both = [
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI": server.address + "/role",
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN": "the token", "AWS_EC2_METADATA_DISABLED": "false",
+                "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.address,
+            ]
+            #expect(CredentialServer.isSession(try await server.find(server.environment(both))))
+            #expect(!server.log.contains { $0.contains("/latest/") }, "\(server.log)")
+        }
+    }
+
     @Test("S3-19: what the services give opens the bucket") func bucket() async throws {
         try await withBucket { bucket, _ in
             try await CredentialServer.run { server in
