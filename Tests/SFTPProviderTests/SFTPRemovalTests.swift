@@ -9,11 +9,12 @@ import Testing
 @testable import SFTPProvider
 
 @Suite(.tags(.server), .enabled(if: SFTPFolder.isInstalled)) struct SFTPRemovalTests {
-    /// Passes messages on to OpenSSH's server, and ends once it has renamed a file to a hidden name, the first time.
+    /// Passes messages on to OpenSSH's server, and ends once it has renamed a file to a hidden name, the first time. The options of
+    /// that server come last.
     private static let breakingServer = """
         import os, struct, subprocess, sys, threading
         broken = sys.argv[2]
-        server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        server = subprocess.Popen([sys.argv[1], *sys.argv[3:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         def pass_on():
             while True:
                 data = os.read(server.stdout.fileno(), 65536)
@@ -104,6 +105,35 @@ import Testing
             #expect(FileManager.default.fileExists(atPath: scratch["broken"].string))
             #expect(await eventually { Self.names(folder) == (isRewritten ? ["file"] : []) }, "\(Self.names(folder))")
             if isRewritten { #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "another's") }
+        }
+    }
+
+    @Test(
+        "SFTP-1: where a connection breaks between the two renames, the old content stays under its other name",
+        .timeLimit(.minutes(1)))
+    func brokenReplacement() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let server = Self.breakingServer.replacing("removed-", with: "previous version")
+        let program = try scratch.makeFile("server.py", server.utf8)
+        let folder = try SFTPFolder("python3 \(program) \(SFTPFolder.program) \(scratch["broken"]) -P posix-rename")
+        func shown() -> [String] { Self.names(folder).filter { !HiddenName.isOne($0) } }
+        try await folder.withRemote { remote in
+            try await folder.write(Array("old".utf8), to: "file")
+            let path = RemotePath(["file"])
+            let tag = try await remote.entry(at: path).tag
+            await #expect(throws: (any Error).self) {
+                try await withContent(Array("new".utf8)) {
+                    try await remote.write($0, to: path, attributes: RemoteAttributes(), if: .unchanged(tag: tag))
+                }
+            }
+            #expect(FileManager.default.fileExists(atPath: scratch["broken"].string))
+            let aside = try #require(shown().first)
+            #expect(aside.hasPrefix("file (previous version ") && shown() == [aside])
+            // Over the next connection it is a file like others.
+            #expect(try await remote.entries(in: .root, from: nil, limit: 10).entries.contains { $0.name == aside })
+            #expect(shown() == [aside])
+            #expect(try String(contentsOfFile: folder[aside], encoding: .utf8) == "old")
         }
     }
 
