@@ -224,10 +224,13 @@ extension RealMount {
                 let outcome = try await user.shell(
                     """
                     yonder mount "$SOURCE" "$MOUNT" && cd "$MOUNT" && echo mine > team/new && touch open && mv team/new team/name \
-                        && yonder wait --timeout 50 && yonder pending && cat "$SOURCE/team/name" && stat -c %y open | cut -c1-2
+                        && yonder wait --timeout 50 && yonder pending && cat "$SOURCE/team/name" && stat -c %y open "$SOURCE/open" | cut -c1-4
                     """, seconds: 90)
-                let lines = outcome.output.split(separator: "\n")
-                #expect(lines.suffix(2) == ["mine", "20"], "\(outcome.output)\(outcome.errors)")
+                // The date of the mount is the present, that of the source the old one.
+                let lines = outcome.output.split(separator: "\n").suffix(3)
+                #expect(
+                    lines.count == 3 && lines.first == "mine" && lines.dropFirst().first != "2001"
+                        && lines.last == "2001", "\(outcome.output)\(outcome.errors)")
             }
         }
 
