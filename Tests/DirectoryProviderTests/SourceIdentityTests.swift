@@ -87,6 +87,28 @@ import Testing
         }
     }
 
+    @Test("FOLDER-1: a symbolic link is not accepted as the source, also when no items of the old one are known")
+    func aLinkIsNeverAccepted() async throws {
+        for kind in ["a symbolic link", "a symbolic link to the folder itself"] {
+            try await FolderRemote.run { remote, session in
+                try await remote.write(Array("mine".utf8), to: "file")
+                let file = try await session.find("file")
+                let away = try replaceSource(remote, with: kind)
+                // As a reimport of the root does.
+                session.manager.forget(file.itemIdentifier)
+                let error = await failure { _ = try await session.list() }
+                #expect(error?.code == .serverUnreachable, "\(kind)")
+                #expect(error?.message.contains("by a symbolic link") == true, "\(error?.message ?? "no error")")
+                let template = ProviderSession.template("new", in: .rootContainer)
+                #expect(
+                    await failure { _ = try await session.create(template, content: [1]) }?.code == .serverUnreachable)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: away) == ["file"])
+                try putBack(remote, from: away)
+                #expect(try await session.list().map(\.filename) == ["file"])
+            }
+        }
+    }
+
     @Test("a source that is named by a symbolic link is resolved once") func aLinkIsResolvedOnce() async throws {
         try await FolderRemote.run { remote, session in
             let link = remote.directory["link"]
