@@ -2,6 +2,7 @@ import FileProvider
 import Foundation
 import Logging
 import ReplicaTestSupport
+import Synchronization
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -29,10 +30,18 @@ import Testing
         #expect(FileManager.default.createFile(atPath: path, contents: Data(count: bytes)))
     }
 
-    @Test func inodesAndContentAreTheSameAfterACrash() async throws {
-        try await leave { replica, number in try await replica.fill(number) }
+    @Test("NAME-4: inodes and content are the same after a crash")
+    func inodesAndContentAreTheSameAfterACrash() async throws {
+        let before = Mutex<InodeNumber?>(nil)
+        try await leave { replica, number in
+            try await replica.fill(number)
+            before.withLock { $0 = number }
+        }
         let replica = try fixture.replica()
-        #expect(try replica.database.inode(#require(try replica.number("a")))?.content == .materialized)
+        let number = try #require(try replica.number("a"))
+        let isSame = before.withLock { $0 == number }
+        #expect(isSame)
+        #expect(try replica.database.inode(number)?.content == .materialized)
         #expect(replica.findings.isEmpty)
     }
 
