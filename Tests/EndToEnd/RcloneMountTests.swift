@@ -58,7 +58,8 @@ extension RealMount {
                     ["bash", "-euo", "pipefail", "-c", Self.work, "bash", scratch.string, yonder.mount.string],
                     environment: yonder.environment, seconds: 120
                 ).run().expectSuccess()
-                if let daemon = yonder.daemon { Foundation.kill(daemon, SIGKILL) }
+                let daemon = try #require(yonder.daemon)
+                Foundation.kill(daemon, SIGKILL)
                 #expect(
                     try await eventually(within: .seconds(60)) {
                         try await yonder.yonder("wait", "--timeout", "60", seconds: 90).status == 0
