@@ -16,8 +16,8 @@ import Testing
     init() { BrokenPipes.areIgnored }
 
     /// The error of the first listing.
-    private func failure(_ fault: String, limit: Duration = .seconds(30)) async throws -> FileProviderError? {
-        try await with(ServedByProgram(fault: fault, inactivityLimit: limit)) { remote, _ in
+    private func failure(_ fault: String) async throws -> FileProviderError? {
+        try await with(ServedByProgram(fault: fault)) { remote, _ in
             await TestSupport.failure { _ = try await remote.entries(in: .root, from: nil, limit: 10) }
         }
     }
@@ -52,14 +52,19 @@ import Testing
     }
 
     @Test("PROGRAM-2: a program that hangs is ended at the inactivity limit") func hangs() async throws {
-        let error = try await failure("hang", limit: .seconds(4))
-        #expect(error?.code == .timedOut, "\(String(describing: error))")
+        try await with(ServedByProgram(fault: "hang", inactivityLimit: .seconds(4))) { remote, served in
+            let error = await TestSupport.failure { _ = try await remote.entries(in: .root, from: nil, limit: 10) }
+            #expect(error?.code == .timedOut, "\(String(describing: error))")
+            let process = try String(contentsOfFile: served.root.string + ".hangs", encoding: .utf8)
+            #expect(await eventually { !FileManager.default.fileExists(atPath: "/proc/\(process)") })
+        }
     }
 
     @Test("PROGRAM-2: progress of a call is a sign of life for the system, too") func progress() async throws {
         let answers = Atomic<Int>(0)
         let context = CallContext(isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
-        try await with(ServedByProgram(fault: "slow")) { remote, _ in
+        // The call takes longer than the limit.
+        try await with(ServedByProgram(fault: "slow", inactivityLimit: .seconds(4))) { remote, _ in
             _ = try await CallContext.$current.withValue(context) {
                 try await remote.entries(in: .root, from: nil, limit: 10)
             }

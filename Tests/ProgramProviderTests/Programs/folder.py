@@ -234,6 +234,7 @@ def misbehave(request):
         elif fault == "crashes":
             os._exit(3)
         elif fault == "hang":
+            with open(root + ".hangs", "w") as file: file.write(str(os.getpid()))
             time.sleep(3600)
         elif fault == "long-line":
             piece = "x" * (1 << 20)
@@ -256,6 +257,7 @@ def misbehave(request):
             return True
         elif fault == "slow":
             for _ in range(5):
+                time.sleep(1.2)
                 print(json.dumps({"jsonrpc": "2.0", "method": "progress", "params": {"id": request["id"]}}), flush=True)
         elif fault == "retry" and not os.path.exists(root + ".retried"):
             open(root + ".retried", "w").close()
