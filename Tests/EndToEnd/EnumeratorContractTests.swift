@@ -26,6 +26,10 @@ extension RealMount {
                 #expect(request.userIdentifier == getuid())
                 #expect(request.requestingExecutable?.hasSuffix("/ls") == true)
                 #expect(request.reason == .lookup || request.reason == .listing)
+                // No process waits for the news.
+                #expect(await mount.provider.log.waits(.enumerator, .workingSet))
+                let news = try #require(mount.provider.log.calls(of: .enumerator, .workingSet).first?.request)
+                #expect(news.processIdentifier == nil && news.requestingExecutable == nil)
             }
         }
 
