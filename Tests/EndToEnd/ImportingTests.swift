@@ -87,6 +87,24 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "IMPORT-2: a folder on another file system is copied, and stays",
+            .enabled(if: SmallDisk.isPossible, "only root can mount a small file system"))
+        func otherFileSystem() async throws {
+            try await SmallDisk.run { yonder, _ in
+                let folder = try yonder.directory.makeDirectory("folder").string
+                try await yonder.expectDone("cd \"$1\"; mkdir d; printf here > d/file", folder)
+                let report = try await yonder.json(
+                    ImportReport.self, "import", folder, yonder.source.string, yonder.mount.string)
+                #expect(!report.isTaken && report.items == 2 && report.left == [])
+                try await yonder.expectDone("printf else > \"$1/d/file\"", folder)
+                #expect(try await Command.run("cat", yonder["d/file"]).output == "here")
+                #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
+                #expect(yonder.sourceText("d/file") == "here")
+                #expect(try await Command.run("cat", folder + "/d/file").output == "else")
+            }
+        }
+
         @Test("IMPORT-2: directories have the folder's dates on the remote after what they contain was sent")
         func directoryDates() async throws {
             try await Installation.run { yonder async throws in
