@@ -290,6 +290,24 @@ extension RealMount {
         }
 
         @Test(
+            "FOLDER-4: another user's file with two names is replaced, is this user's then, and status says so",
+            .ordinaryUser)
+        func anothersLinks() async throws {
+            try await OrdinaryUser.run { user in
+                let made = try await Command.shell(
+                    "cd \"$1\" && echo old > one && chmod 666 one && ln one two", user.yonder.source.string)
+                try #require(made.status == 0, "\(made.errors)")
+                let outcome = try await user.shell(
+                    """
+                    yonder mount "$SOURCE" "$MOUNT" >&2 && echo new > "$MOUNT/one" && yonder wait --timeout 50 >&2 \
+                        && cat "$SOURCE/one" "$SOURCE/two" && stat -c %u "$SOURCE/one" "$SOURCE/two" \
+                        && yonder status | grep -q 'other hard links keep the old content' && echo said
+                    """, seconds: 90)
+                #expect(outcome.output == "new\nold\n65534\n0\nsaid\n", "\(outcome.output)\(outcome.errors)")
+            }
+        }
+
+        @Test(
             "FOLDER-14: a directory that denies access for a while holds up nothing else, and what was changed in it is noticed",
             .ordinaryUser)
         func deniesAccess() async throws {
