@@ -89,9 +89,11 @@ import Testing
             try await remote.write([UInt8](repeating: 0, count: size), to: "file")
             let path = remote["file"]
             let isOver = Atomic<Bool>(false)
+            let reads = Atomic<Int>(0)
             async let odd = Task.detached { () -> [String] in
                 var odd: [String] = []
                 while !isOver.load(ordering: .relaxed) {
+                    defer { reads.add(1, ordering: .relaxed) }
                     guard let data = FileManager.default.contents(atPath: path) else {
                         odd.append("no file")
                         continue
@@ -102,12 +104,16 @@ import Testing
                 return odd
             }.value
             var item = try await session.find("file")
+            let isReading = await eventually { reads.load(ordering: .relaxed) > 0 }
             for round in 1...8 {
                 item = try await session.modify(item, .contents, content: .init(repeating: UInt8(round), count: size))
                     .item
             }
             isOver.store(true, ordering: .relaxed)
             #expect(await odd.isEmpty)
+            // One at least was under way while the file was written.
+            let count = reads.load(ordering: .relaxed)
+            #expect(isReading && count > 1)
         }
     }
 
