@@ -19,7 +19,11 @@ import Testing
     @Test func timesOutsideTheRangeBecomeTheNearest() {
         #expect(FileTimestamp(seconds: .max).nanosecondsSince1970 == .max)
         #expect(FileTimestamp(seconds: .min).nanosecondsSince1970 == .min)
-        #expect(FileTimestamp(seconds: -20_000_000_000) < FileTimestamp(seconds: 20_000_000_000))
+        // One second outside of it, and what would be inside again if the product wrapped around.
+        for seconds in [9_223_372_037, 20_000_000_000] as [Int64] {
+            #expect(FileTimestamp(seconds: seconds).nanosecondsSince1970 == .max)
+            #expect(FileTimestamp(seconds: -seconds).nanosecondsSince1970 == .min)
+        }
     }
 
     @Test func identifiersThatDifferOnlyInUnicodeFormAreTwo() {
