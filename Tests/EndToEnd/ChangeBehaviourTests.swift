@@ -83,7 +83,7 @@ extension RealMount {
                 #expect(try await sent(mount))
                 #expect(try await attribute("sync", mount["file"]) == "synced")
                 let calls = mount.provider.log.count(of: .modify)
-                // Neither the remote's news nor an eviction take it away, and an edit does not send it along.
+                // Neither the remote's news nor an eviction take it away.
                 mount.provider.change { $0.edit("file") { $0.favoriteRank = 1 } }
                 try await mount.host.engine.refresh()
                 #expect(await eventually { !mount.host.openInodes.isOpen(number("file", mount)) })
@@ -91,6 +91,15 @@ extension RealMount {
                 #expect(try await bash("cd \"$1\"; \(show)", mount.path.string).output == "640 1000000000\nmine")
                 #expect(try await sent(mount))
                 #expect(mount.provider.log.count(of: .modify) == calls)
+                // Nor does an edit, which sends no attribute along.
+                let edited = "cd \"$1\"; echo more >> file; stat -c %a file; getfattr --only-values -n user.own file"
+                #expect(try await bash(edited, mount.path.string).output == "640\nmine")
+                #expect(try await sent(mount))
+                let edits = mount.provider.log.calls(of: .modify).dropFirst(calls).compactMap(\.fields)
+                #expect(edits.contains { $0.contains(.contents) })
+                #expect(edits.allSatisfy { !$0.contains(.extendedAttributes) }, "\(edits)")
+                #expect(mount.provider.tree["file"]?.documentSize == 9)
+                #expect(try await attribute("sync", mount["file"]) == "synced")
             }
         }
 
