@@ -45,6 +45,31 @@ struct NotificationsTests {
         }
     }
 
+    /// Notes the thread that makes each job ready: the one that resumes a continuation.
+    private final class NotingExecutor: TaskExecutor {
+        let threads = Mutex<Set<String>>([])
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            let name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
+            threads.withLock { _ = $0.insert(name) }
+            DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
+    }
+
+    @Test("TAKEOVER-1: the thread that the kernel may block starts no thread, which would share its descriptors")
+    func resumesElsewhere() async throws {
+        try await Mounted.run { mount async throws in
+            let (executor, notifications) = (NotingExecutor(), mount.session.notifications)
+            await withTaskExecutorPreference(executor) {
+                for _ in 0..<10 { await notifications.drain() }
+            }
+            let threads = executor.threads.withLock { $0 }
+            #expect(threads.contains("fuse-drain\n"))
+            #expect(!threads.contains("fuse-notify\n"))
+        }
+    }
+
     @Test func attributesOnly() async throws {
         try await Mounted.run { mount async throws in
             let node = mount.fileSystem.add("file", .bytes(Array("before".utf8)))

@@ -12,7 +12,9 @@ import Synchronization
 ///
 /// The thread shares no descriptors with the rest of the process, and has the device alone. If the process is killed while the kernel
 /// blocks a notification, this thread stays until the next process has answered the kernel, and would keep open all that it shares: also
-/// the locks that SQLite holds on the database, so that the next process could not open it.
+/// the locks that SQLite holds on the database, so that the next process could not open it. It therefore starts no thread, which would
+/// inherit its descriptors, and calls nothing that may: resuming a continuation makes Dispatch start one for it when none is idle. What the
+/// thread has reached it says to another thread, which waits for that.
 package final class Notifications: Sendable {
     private enum Notification: Equatable, Sendable {
         case expiry(parent: NodeID, name: FileName)
@@ -58,6 +60,8 @@ package final class Notifications: Sendable {
     }
 
     private let thread = MessageThread<Notification>(name: "fuse-notify")
+    /// Resumes the callers of ``drain()``.
+    private let drains = MessageThread<Marker>(name: "fuse-drain")
     private let unsent = UnsentInvalidations()
     private let repetitions = Mutex(Repetitions())
 
@@ -119,13 +123,15 @@ package final class Notifications: Sendable {
     package func drain() async {
         await withCheckedContinuation { continuation in
             let marker = Marker(continuation)
-            if !thread.send(.marker(marker)) { marker.resume() }
+            guard drains.send(marker) else { return continuation.resume() }
+            if !thread.send(.marker(marker)) { marker.pass() }
         }
     }
 
     /// Starts to send. The thread keeps the device open until ``finish()``.
     func start(over connection: Connection) {
         let device = fuseshim_session_descriptor(connection.shim)
+        drains.start { $0.resume() }
         // A failure is no reason to send nothing.
         thread.start(preparing: { _ = fuseshim_keep_only(device) }) { [unsent] notification in
             Self.send(notification, to: device)
@@ -134,7 +140,8 @@ package final class Notifications: Sendable {
     }
 
     func finish() {
-        for case .marker(let marker) in thread.finish() { marker.resume() }
+        for case .marker(let marker) in thread.finish() { marker.pass() }
+        for marker in drains.close() { marker.resume() }
     }
 
     // MARK: - Private
@@ -179,17 +186,25 @@ package final class Notifications: Sendable {
         case .attributes(let node):
             _ = fuseshim_notify_node(device, node.rawValue, -1, 0)
         case .marker(let marker):
-            marker.resume()
+            marker.pass()
         }
     }
 
     /// A marker in the queue for a caller of ``drain()``.
     private final class Marker: Equatable, Sendable {
         private let continuation: CheckedContinuation<Void, Never>
+        private let isPassed = Monitor(false)
 
         init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = continuation }
 
-        func resume() { continuation.resume() }
+        /// All before it has been sent.
+        func pass() { isPassed.update { $0 = true } }
+
+        /// Waits until it was passed, and resumes the caller.
+        func resume() {
+            isPassed.wait { $0 ? () : nil }
+            continuation.resume()
+        }
 
         static func == (left: Marker, right: Marker) -> Bool { left === right }
     }

@@ -27,8 +27,7 @@ final class MessageThread<Message: Sendable>: Sendable {
             state.update { $0.isPrepared = true }
             while true {
                 let batch: [Message]? = state.wait { state in
-                    if state.isFinished { return .some(nil) }
-                    if state.waiting.isEmpty { return .none }
+                    if state.waiting.isEmpty { return state.isFinished ? .some(nil) : .none }
                     defer { state.waiting = [] }
                     return .some(state.waiting)
                 }
@@ -51,6 +50,18 @@ final class MessageThread<Message: Sendable>: Sendable {
             if let last = state.waiting.last, merge(last) { return true }
             state.waiting.append(message)
             return true
+        }
+    }
+
+    /// Ends the thread after all messages that were sent.
+    ///
+    /// - Returns: the messages that will not be handled, because the thread has not been started.
+    func close() -> [Message] {
+        state.update { state in
+            state.isFinished = true
+            guard !state.isPrepared else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
         }
     }
 
