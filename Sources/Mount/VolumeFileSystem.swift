@@ -110,6 +110,11 @@ final class VolumeFileSystem: FileSystem {
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead,
             isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough,
             isSynchronous: flags.isSynchronous)
+        if intent.isAppending, intent.isWriting, !intent.isTruncating, notifications.renewsSize(of: node) {
+            // The kernel would write at the old end. After ESTALE it looks the name up again, or asks for the attributes of an open file.
+            reply.expireAttributes(of: node)
+            return reply.fail(.staleNFSFileHandle)
+        }
         let registry = passthrough.registry
         let size = intent.isAppending ? try? volume.attributes(of: node.rawValue).size : nil
         requests.answer(request, reply) { [volume] attempt throws(VolumeError) in

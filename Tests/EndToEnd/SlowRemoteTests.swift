@@ -94,8 +94,8 @@ extension RealMount {
             }
         }
 
-        @Test("OPEN-1: a file that has grown is read to its end while the kernel waits for bytes of another one")
-        func grownBehindASlowFile() async throws {
+        /// Runs a test while the kernel does not know that `b/grown` has 300,000 bytes by now: it waits for bytes of another file.
+        private func runBehindASlowFile(_ test: (ProvidedMount) async throws -> Void) async throws {
             try await ProvidedMount.run { tree in
                 // Each has a directory of its own, so that none is fetched ahead.
                 tree.addDirectory("a", identifier: "a")
@@ -116,9 +116,25 @@ extension RealMount {
                 mount.provider.change { $0.write(.pattern(size: 300_000, seed: 7), to: "grown") }
                 #expect(await eventually { notifications.isInvalidating(grown) })
                 #expect(try mount.host.item(for: "grown").documentSize == 300_000)
-                #expect(try await Command.shell("cat \"$1\" | wc -c", mount["b/grown"]).line == "300000")
+                try await test(mount)
                 #expect(notifications.isInvalidating(grown), "the kernel has the size from the invalidation")
                 gate.open()
+            }
+        }
+
+        @Test("OPEN-1: a file that has grown is read to its end while the kernel waits for bytes of another one")
+        func grownBehindASlowFile() async throws {
+            try await runBehindASlowFile { mount async throws in
+                #expect(try await Command.shell("cat \"$1\" | wc -c", mount["b/grown"]).line == "300000")
+            }
+        }
+
+        @Test("OPEN-7: what is appended to a file that has grown goes to its end meanwhile")
+        func appendedBehindASlowFile() async throws {
+            try await runBehindASlowFile { mount async throws in
+                let line = "printf end >> \"$1\" && stat -c %s \"$1\" && tail -c 3 \"$1\""
+                let outcome = try await Command.shell(line, mount["b/grown"])
+                #expect(outcome.output == "300003\nend", "\(outcome.errors)")
             }
         }
 

@@ -39,22 +39,39 @@ package final class Notifications: Sendable {
         var isRunning = false
     }
 
-    /// How many invalidations of each node's contents the kernel has not carried out.
+    /// The invalidations of each node's contents that the kernel has not carried out.
     private final class UnsentInvalidations: Sendable {
-        private let counts = Mutex<[NodeID: Int]>([:])
+        private struct Unsent: Sendable {
+            var count = 0
+            /// Whether the kernel has been made to ask for the size since the last of them was posted.
+            var isSizeRenewed = false
+        }
 
-        func contains(_ node: NodeID) -> Bool { counts.withLock { $0[node] != nil } }
+        private let nodes = Mutex<[NodeID: Unsent]>([:])
+
+        func contains(_ node: NodeID) -> Bool { nodes.withLock { $0[node] != nil } }
 
         func add(_ notification: Notification) {
             guard case .contents(let node, _, _) = notification else { return }
-            counts.withLock { $0[node, default: 0] += 1 }
+            nodes.withLock { nodes in
+                let count = nodes[node]?.count ?? 0
+                nodes[node] = Unsent(count: count + 1)
+            }
         }
 
         func remove(_ notification: Notification) {
             guard case .contents(let node, _, _) = notification else { return }
-            counts.withLock { counts in
-                let count = counts[node, default: 0] - 1
-                counts[node] = count > 0 ? count : nil
+            nodes.withLock { nodes in
+                let count = nodes[node]?.count ?? 0
+                if count > 1 { nodes[node]?.count = count - 1 } else { nodes[node] = nil }
+            }
+        }
+
+        func renewSize(of node: NodeID) -> Bool {
+            nodes.withLock { nodes in
+                guard nodes[node]?.isSizeRenewed == false else { return false }
+                nodes[node]?.isSizeRenewed = true
+                return true
             }
         }
     }
@@ -114,6 +131,10 @@ package final class Notifications: Sendable {
     /// Whether the kernel may still have attributes or pages of a node that ``invalidateContents(_:range:)`` drops. That may take long:
     /// the kernel blocks the queue while it waits for the answer to a READ of another node.
     package func isInvalidating(_ node: NodeID) -> Bool { unsent.contains(node) }
+
+    /// Whether the kernel may have the size of a node before the last change that ``invalidateContents(_:range:)`` is to tell it of. True once
+    /// for each change: the caller makes the kernel ask for the size.
+    package func renewsSize(of node: NodeID) -> Bool { unsent.renewSize(of: node) }
 
     /// The number of queued notifications, without the one that is being sent.
     package var pendingCount: Int { thread.count }
