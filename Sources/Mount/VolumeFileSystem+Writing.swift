@@ -219,7 +219,7 @@ extension VolumeFileSystem {
 extension OpenGrant {
     var options: OpenOptions {
         switch self {
-        case .passthrough: .noFlush
+        case .passthrough, .cachedAnew: .noFlush
         case .cached: [.noFlush, .keepCache]
         }
     }
@@ -227,7 +227,7 @@ extension OpenGrant {
     var backing: BackingID? {
         switch self {
         case .passthrough(let backing): BackingID(rawValue: backing)
-        case .cached: nil
+        case .cached, .cachedAnew: nil
         }
     }
 }

@@ -117,10 +117,11 @@ final class VolumeFileSystem: FileSystem {
         }
         let registry = passthrough.registry
         let size = intent.isAppending ? try? volume.attributes(of: node.rawValue).size : nil
-        requests.answer(request, reply) { [volume] attempt throws(VolumeError) in
+        requests.answer(request, reply) { [volume, notifications] attempt throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
-                knownSize: attempt == .first ? nil : size, isPermitted: attempt.isPermitted, request: request.number)
+                knownSize: attempt == .first ? nil : size, isPermitted: attempt.isPermitted,
+                isInvalidating: { notifications.isInvalidating(node) }, request: request.number)
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
         } succeed: { [self] reply, grant in

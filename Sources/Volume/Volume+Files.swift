@@ -8,8 +8,10 @@ import SystemPackage
 package enum OpenGrant: Hashable, Sendable {
     /// The kernel accesses the content file directly, by this backing ID.
     case passthrough(backing: Int32)
-    /// The kernel sends READ and WRITE, and caches pages.
+    /// The kernel sends READ and WRITE, and caches pages. It keeps those that it has of earlier opens.
     case cached
+    /// As ``cached``, but the kernel drops the pages that it has: a process that reads them makes no request.
+    case cachedAnew
 }
 
 /// The access mode of an open.
@@ -46,13 +48,15 @@ extension Volume {
     ///   - registry: registers backing files; nil without passthrough.
     ///   - knownSize: the file's size when the request came, if it has waited since; nil if it has not.
     ///   - isPermitted: whether ``Prerequisite/permission(toRead:)`` was given.
+    ///   - isInvalidating: whether the kernel has not been told of the last change of the file.
     ///   - request: counted once, also if the kernel sends it again. A backing file that was registered for a process
     ///     that was killed before it had stored the ID stays registered until the unmount.
     /// - Throws: ESTALE for an append if the size has changed while it waited: the kernel would write at the old end. It looks
     ///   the name up after the error, takes the new size from that answer, and opens the file again (do_filp_open).
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?,
-        knownSize: Int64? = nil, isPermitted: Bool = true, request: RequestNumber? = nil
+        knownSize: Int64? = nil, isPermitted: Bool = true, isInvalidating: () -> Bool = { false },
+        request: RequestNumber? = nil
     ) throws(VolumeError) -> OpenGrant {
         let number = InodeNumber(node)
         // Before anything is changed. Otherwise it is asked for with the inode.
@@ -78,7 +82,7 @@ extension Volume {
             if intent.isTruncating { contentWasReplaced(number) }
             let grant = try decide(
                 file, isWriting: intent.isWriting, checksReading: intent.isReading && !isChanging,
-                registry: intent.allowsPassthrough ? registry : nil)
+                registry: intent.allowsPassthrough ? registry : nil, isInvalidating: isInvalidating)
             // Through a mapping a process learns of a refusal by a signal, which ends it.
             if intent.isReading, !isPermitted, file.withState({ $0.mayBeFetched }) {
                 throw .needs(.permission(toRead: number))
@@ -338,9 +342,11 @@ extension Volume {
     }
 
     private func decide(
-        _ file: OpenFile, isWriting: Bool, checksReading: Bool, registry: (any PassthroughRegistry)?
+        _ file: OpenFile, isWriting: Bool, checksReading: Bool, registry: (any PassthroughRegistry)?,
+        isInvalidating: () -> Bool
     ) throws(VolumeError) -> OpenGrant {
         try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> OpenGrant in
+            var keepsPages = true
             if !state.isDecided {
                 // Marked before the version is read, so that it does not change in between.
                 try use(file)
@@ -348,6 +354,8 @@ extension Volume {
                     file.number, isWriting: isWriting, checksReading: checksReading, state: &state, registry: registry)
                 file.isUsed = state.isComplete || state.isWritten
                 state.knownSizes = file.isUsed ? nil : state.size...state.size
+                // A read of such a page would not mark the file as used. At a later open the process would wait for the requests of others.
+                keepsPages = file.isUsed && !isInvalidating()
             } else if checksReading {
                 try checkReadable(file.number)
             }
@@ -356,7 +364,8 @@ extension Volume {
                 state.isWritten = true
                 state.isComplete = true
             }
-            return state.backing.map { .passthrough(backing: $0) } ?? .cached
+            if let backing = state.backing { return .passthrough(backing: backing) }
+            return keepsPages ? .cached : .cachedAnew
         }
     }
 

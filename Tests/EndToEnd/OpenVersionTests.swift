@@ -130,6 +130,44 @@ extension RealMount {
             }
         }
 
+        @Test("OPEN-1: a process that has read what the kernel had cached of a partial file has read from the file")
+        func readFromTheKernelsPages() async throws {
+            try await Installation.mounted(["file": "first"]) { yonder async throws in
+                let program = """
+                    import errno, os, subprocess, sys
+                    path, source, yonder = sys.argv[1:]
+                    def change(text, size):
+                        with open(source, 'r+b') as g:
+                            for place in (0, 3 << 30):
+                                g.seek(place)
+                                g.write(text)
+                            g.truncate(size)
+                        # The watcher of the folder may not have read the event when the first signal comes.
+                        for _ in range(100):
+                            subprocess.run([yonder, 'signal', '--wait'], check=True)
+                            if os.stat(path).st_size == size: break
+                    change(b'first', 5 << 30)
+                    # The kernel keeps the page after the close.
+                    earlier = os.open(path, os.O_RDONLY)
+                    assert os.pread(earlier, 5, 0) == b'first'
+                    os.close(earlier)
+                    old = os.open(path, os.O_RDONLY)
+                    assert os.pread(old, 5, 0) == b'first'
+                    change(b'other', 6 << 30)
+                    assert os.fstat(old).st_ino != os.stat(path).st_ino
+                    try: assert os.pread(old, 5, 3 << 30) == b'first'
+                    except OSError as error: assert error.errno == errno.ESTALE, error
+                    """
+                try await Command(
+                    [
+                        "python3", "-c", program, yonder["file"], yonder.source.appending("file").string,
+                        Installation.program,
+                    ],
+                    environment: yonder.environment, seconds: 60
+                ).run().expectSuccess()
+            }
+        }
+
         @Test("OPEN-1: a file that changes on the remote between its listing and its first read is read, not ESTALE")
         func changesBeforeTheFirstRead() async throws {
             try await Installation.mounted(["file": "0"]) { yonder async throws in

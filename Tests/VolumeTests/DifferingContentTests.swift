@@ -48,7 +48,7 @@ import Testing
     func opened(length: Int64?) async throws {
         let (node, number) = try await file(0..<100)
         try damage(number, length)
-        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
         defer { volume.close(node, wasWriting: false, registry: nil) }
         #expect(
             prerequisite { try volume.read(node, at: 0, count: 10, isProvided: false) } == missing(number))
@@ -158,7 +158,7 @@ import Testing
             let needed = prerequisite { try volume.open(node, for: intent, caller: caller, registry: nil) }
             #expect(needed == .whole(of: number))
         } else {
-            #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+            #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
             let needed = prerequisite { try volume.read(node, at: 0, count: 10, isProvided: false) }
             #expect(needed == missing(number))
             volume.close(node, wasWriting: false, registry: nil)

@@ -52,7 +52,7 @@ import Volume
         for node in [nodes[0], nodes[2], nodes[3]] { try await replica.fill(InodeNumber(rawValue: Int64(node))) }
         files.mountDescription = Array("a mount".utf8)
         let grants = try nodes.map { try volume.open($0, for: .reading, caller: caller, registry: registry) }
-        #expect(grants == [.passthrough(backing: 1), .cached, .passthrough(backing: 2), .passthrough(backing: 3)])
+        #expect(grants == [.passthrough(backing: 1), .cachedAnew, .passthrough(backing: 2), .passthrough(backing: 3)])
         try volume.unlink("gone", in: 1)
         try await replica.change([.file("here", size: 5, version: "2")], open: files)
 

@@ -156,6 +156,25 @@ import Volume
         #expect(answers.count == 1)
     }
 
+    @Test("OPEN-1: a first read is a request: the kernel drops its pages of a file that may get another version before")
+    func pagesOfEarlierOpens() async throws {
+        let node = try await open()
+        let close = { [volume] in volume.close(node, wasWriting: false, registry: nil) }
+        // Another open drops none: its process would wait for the requests of the first.
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+        close()
+        close()
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
+        close()
+
+        try await replica.fill(number(node))
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+        close()
+        let late = try volume.open(node, for: .reading, caller: caller, registry: nil, isInvalidating: { true })
+        #expect(late == .cachedAnew)
+        close()
+    }
+
     @Test("OPEN-1: a file that a process has opened for writing tells no size: the kernel may have made it longer")
     func writtenMeanwhile() async throws {
         let node = try await open()

@@ -110,7 +110,7 @@ import Volume
     {
         try await replica.list([.file("a", size: 10_000, version: "v")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
-        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: nil) == .cached)
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
         defer { volume.close(a.node, wasWriting: false, registry: nil) }
         let version = Array("v".utf8)
         #expect(
@@ -247,7 +247,7 @@ import Volume
         try await replica.list([.file("a")], open: fixture.open)
         let a = try volume.lookup("a", in: 1)
         let registry = Registry()
-        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cached)
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cachedAnew)
         try await replica.fill(number(a))
         // It is here by now, but open already.
         #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cached)
