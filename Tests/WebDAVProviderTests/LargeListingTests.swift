@@ -198,4 +198,25 @@ struct LargeListingTests {
         #expect(taken == added && spool.spilled == 0)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path.string).isEmpty)
     }
+
+    @Test("DAV-23: entries that were consumed take no memory, also where there are always more")
+    func forgetsConsumed() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        var spool = EntrySpool(in: directory.path)
+        defer { spool.close() }
+        var (added, taken) = (0, 0)
+        for round in 0..<50 {
+            for _ in 0..<(round == 0 ? 1100 : 1000) {
+                try spool.append(RemoteEntry(name: "\(added)", kind: .file, tag: [], isTagStrong: false, size: 0))
+                added += 1
+            }
+            for found in try spool.take(1000) {
+                #expect(found.name == "\(taken)")
+                taken += 1
+            }
+            #expect(spool.count == 100 && spool.held <= 200 && spool.spilled == 0)
+        }
+        #expect(taken == 50_000)
+    }
 }

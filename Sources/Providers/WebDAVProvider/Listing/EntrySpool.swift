@@ -29,6 +29,9 @@ struct EntrySpool {
 
     var count: Int { memory.count - taken + inFile }
 
+    /// The number of entries that take memory.
+    var held: Int { memory.count }
+
     /// The number of bytes in the file.
     var spilled: Int64 { end }
 
@@ -47,7 +50,11 @@ struct EntrySpool {
     mutating func take(_ limit: Int) throws -> [RemoteEntry] {
         var entries = Array(memory[taken..<min(memory.count, taken + min(limit, memory.count))])
         taken += entries.count
-        if taken == memory.count { (memory, taken) = ([], 0) }
+        // No more are moved than were taken.
+        if taken >= memory.count - taken {
+            memory.removeFirst(taken)
+            taken = 0
+        }
         while entries.count < limit, inFile > 0 {
             entries.append(try next())
             inFile -= 1
