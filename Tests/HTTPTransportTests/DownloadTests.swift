@@ -108,4 +108,23 @@ import Testing
             #expect(error?.errno == .noSpace)
         }
     }
+
+    @Test("HTTP-9: an error is known by its status, however long the page is that comes with it")
+    func errorPagesMayBeLong() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/status?status=404&length=1000000")
+            let missing = await failure {
+                _ = try await transport.download(
+                    HTTPDownload(HTTPRequest("GET", url)) { FileProviderError(.noSuchItem, "\($0.body.count)") },
+                    into: CollectingSink())
+            }
+            #expect(missing?.code == .noSuchItem && missing?.message == "\(64 << 10)")
+            let unlisted = await failure {
+                _ = try await transport.sendForXML(
+                    HTTPRequest("PROPFIND", url), isWanted: { $0.status == 207 }, take: { _ in },
+                    failure: { FileProviderError(.noSuchItem, "\($0.body.count)") })
+            }
+            #expect(unlisted?.code == .noSuchItem && unlisted?.message == "\(64 << 10)")
+        }
+    }
 }

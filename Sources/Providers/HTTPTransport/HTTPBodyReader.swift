@@ -41,6 +41,15 @@ final class HTTPBodyReader {
         return bytes
     }
 
+    /// The beginning of the body, for a response whose status says enough without the rest, such as an error with a page for people.
+    func beginning(upTo limit: Int) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < limit, let piece = try await next() {
+            bytes.append(contentsOf: piece.readableBytesView.prefix(limit - bytes.count))
+        }
+        return bytes
+    }
+
     /// Runs a local operation that may block, such as a write to a disk, on a thread of its own. Its time is no stall.
     func locally<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         movement.pause()

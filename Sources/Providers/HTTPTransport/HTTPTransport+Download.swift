@@ -14,7 +14,7 @@ package struct HTTPDownload: Sendable {
     /// Called with the head of each response with content. Throws if it is not the requested content, normally
     /// `versionNoLongerAvailable`.
     package var check: @Sendable (HTTPResponseHead) throws -> Void
-    /// The error for a response without content.
+    /// The error for a response without content, of whose body it gets the beginning.
     package var failure: @Sendable (HTTPResponse) -> any Error
 
     package init(
@@ -97,7 +97,7 @@ extension HTTPTransport {
         }
         try await exchange(request) { head, body in
             guard head.status == 200 || head.status == 206 else {
-                throw download.failure(HTTPResponse(head: head, body: try await body.all(upTo: 64 << 10)))
+                throw download.failure(HTTPResponse(head: head, body: try await body.beginning(upTo: 64 << 10)))
             }
             try download.check(head)
             let part = try DownloadPart(head, from: start, range: download.range, size: download.size)

@@ -16,7 +16,7 @@ extension HTTPTransport {
     ///   - take: called with children of the root as they arrive. An error of it ends the request.
     ///   - discard: called when the response breaks or the document ends early, before the request is repeated. Forgets what
     ///     was taken; false if that is too late, and then the request is not repeated.
-    ///   - failure: the error for any other response.
+    ///   - failure: the error for any other response, of which it gets the beginning of the body.
     /// - Throws: `malformedResponse` for invalid XML, also for a document that ends early each time.
     package func sendForXML(
         _ request: HTTPRequest, limits: XMLLimits = XMLLimits(), isMuch: Bool = false,
@@ -27,7 +27,7 @@ extension HTTPTransport {
     ) async throws -> XMLAnswer {
         try await exchange(request, mayReceiveAgain: discard) { head, body in
             guard isWanted(head) else {
-                throw failure(HTTPResponse(head: head, body: try await body.all(upTo: 64 << 10)))
+                throw failure(HTTPResponse(head: head, body: try await body.beginning(upTo: 64 << 10)))
             }
             var reader = XMLReader(limits: limits)
             while let piece = try await body.next() {

@@ -90,11 +90,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, json.dumps({"log": log, "most": connections["most"]}).encode())
 
     def do_status_page(self, query, number, digest):
-        """The first `times` requests are answered with `status`, then with 200."""
+        """The first `times` requests are answered with `status` and a body of `length` bytes, then with 200."""
         if number > int(query.get("times", "1000000")):
             return self.answer(200, b"at last")
         fields = [("Retry-After", query["after"])] if "after" in query else []
-        self.answer(int(query["status"]), b"not now", fields)
+        self.answer(int(query["status"]), b"not now".ljust(int(query.get("length", "0")), b"."), fields)
 
     def do_cut_page(self, query, number, digest):
         """The first `times` requests get no answer."""
