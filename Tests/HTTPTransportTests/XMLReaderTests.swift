@@ -118,6 +118,31 @@ import Testing
     @Test("HTTP-6: very many small elements in one are refused") func capsElements() {
         let text = "<a><b>\(String(repeating: "<c/>", count: 200_000))</b></a>"
         #expect(throws: FileProviderError.self) { try XMLReader.document(Array(text.utf8)) }
+        let tag = "<c \((0..<200).map { "a\($0)='' " }.joined())/>"
+        let attributes = "<a><b>\(String(repeating: tag, count: 1000))</b></a>"
+        #expect(throws: FileProviderError.self) { try XMLReader.document(Array(attributes.utf8)) }
+    }
+
+    @Test("HTTP-6: a long name, and a long namespace, are refused", arguments: [1024, 1025])
+    func capsNames(length: Int) {
+        let name = String(repeating: "n", count: length)
+        for text in ["<\(name)/>", "<a \(name)='1'/>", "<a xmlns='\(name)'/>", "<a xmlns:p='\(name)'/>"] {
+            let isTaken = (try? XMLReader.document(Array(text.utf8))) != nil
+            #expect(isTaken == (length == 1024), "\(text.prefix(20))")
+        }
+    }
+
+    @Test("HTTP-6: bytes that are no text are not searched again and again", .timeLimit(.minutes(1)))
+    func readsWrongBytesOnce() throws {
+        var reader = XMLReader()
+        _ = try reader.feed(Array("<a><b>".utf8))
+        for _ in 0..<200_000 { _ = try reader.feed(CollectionOfOne(0x80 as UInt8)) }
+        do {
+            _ = try reader.feed(Array("</b></a>".utf8))
+            Issue.record("it is taken for text")
+        } catch let error as FileProviderError {
+            #expect(error.code == .malformedResponse)
+        }
     }
 
     @Test func takesManyElementsAsTheyCome() async throws {

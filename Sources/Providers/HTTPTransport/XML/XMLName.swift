@@ -67,9 +67,11 @@ package struct XMLLimits: Sendable, Hashable {
     package var depth = 64
     /// The attributes of one tag, including namespace declarations.
     package var attributes = 256
+    /// The bytes of a name with its prefix, and of a namespace.
+    package var name = 1024
     /// The bytes of one piece: a tag, an element's text.
     package var piece = 1 << 20
-    /// The bytes of one child of the root with its content, and 64 for each element.
+    /// The bytes of one child of the root with its content, and 64 for each element and each attribute.
     package var element = 8 << 20
     package var total: Int64 = 4 << 30
 

@@ -18,7 +18,7 @@ package struct XMLReader {
     /// A cache of split names: a listing has few names, many thousand times.
     private var parts: [[UInt8]: (prefix: String, local: String)] = [:]
     private static let mostParts = 256
-    /// The memory of an element besides its text, so that thousands of empty ones count.
+    /// The memory of an element or an attribute besides its text, so that thousands of empty ones count.
     private static let ownBytes = 64
 
     package init(limits: XMLLimits = XMLLimits()) {
@@ -85,18 +85,22 @@ package struct XMLReader {
         guard root == nil else { throw XMLTokenizer.wrong("it has two roots") }
         guard open.count < limits.depth else { throw XMLTokenizer.wrong("it is deeper than \(limits.depth)") }
         if open.count == 1 { elementBytes = 0 }
-        try count(Self.ownBytes + tag.count + attributes.reduce(0) { $0 + $1.name.count + $1.value.count })
+        let attributeBytes = attributes.reduce(0) { $0 + Self.ownBytes + $1.name.count + $1.value.count }
+        try count(Self.ownBytes + tag.count + attributeBytes)
         var namespaces: [String: String] = [:]
         var others: [(name: [UInt8], value: String)] = []
         for (name, value) in attributes {
-            let value = try Self.string(value)
+            let text = try Self.string(value)
             if name.elementsEqual("xmlns".utf8) {
-                namespaces[""] = value
+                namespaces[""] = text
             } else if name.starts(with: "xmlns:".utf8) {
-                namespaces[try Self.string(Array(name.dropFirst(6)))] = value
+                namespaces[try Self.string(Array(name.dropFirst(6)))] = text
             } else {
-                others.append((name, value))
+                others.append((name, text))
+                continue
             }
+            // Names are compared with their namespaces, again and again.
+            guard value.count <= limits.name else { throw XMLTokenizer.wrong("a namespace is too long") }
         }
         open.append(Open(element: XMLElement(name: XMLName("", "")), tag: tag, namespaces: namespaces))
         var element = XMLElement(name: try resolve(tag, isAttribute: false))

@@ -92,7 +92,8 @@ struct XMLTokenizer {
             // A reference, a line end or a character that is cut here waits for the rest.
             guard end - position > 1024 else { return nil }
             end -= 32
-            while end > position, pending[end] & 0xC0 == 0x80 { end -= 1 }
+            // No character has more than three of them, and text that is not UTF-8 is not searched for a place again and again.
+            for _ in 0..<3 where pending[end] & 0xC0 == 0x80 { end -= 1 }
             if let open = pending[position..<end].suffix(32).lastIndex(of: UInt8(ascii: "&")),
                 !pending[open..<end].contains(UInt8(ascii: ";"))
             {
@@ -141,7 +142,7 @@ struct XMLTokenizer {
         var name = pending[position + 2..<end]
         while let last = name.last, last.isXMLSpace { name = name.dropLast() }
         position = end + 1
-        return (.end(name: try Self.checked(name)), ())
+        return (.end(name: try checked(name)), ())
     }
 
     private mutating func startTag() throws -> (value: Token?, Void)? {
@@ -167,7 +168,7 @@ struct XMLTokenizer {
             guard value.endIndex < after.endIndex, !value.contains(UInt8(ascii: "<")) else {
                 throw Self.wrong("an attribute's value has no end")
             }
-            let checkedKey = try Self.checked(key)
+            let checkedKey = try checked(key)
             guard attributes.count < limits.attributes else {
                 throw Self.wrong("a tag has more than \(limits.attributes) attributes")
             }
@@ -178,7 +179,7 @@ struct XMLTokenizer {
             inside = after[(value.endIndex + 1)...]
         }
         position = end + 1
-        return (.start(name: try Self.checked(name), attributes: attributes, isEmpty: isEmpty), ())
+        return (.start(name: try checked(name), attributes: attributes, isEmpty: isEmpty), ())
     }
 
     /// The index of the tag's end: a `>` in quotes does not end it.
@@ -199,7 +200,8 @@ struct XMLTokenizer {
         return nil
     }
 
-    private static func checked(_ name: ArraySlice<UInt8>) throws -> [UInt8] {
+    private func checked(_ name: ArraySlice<UInt8>) throws -> [UInt8] {
+        guard name.count <= limits.name else { throw Self.wrong("a name is too long") }
         let isName = name.allSatisfy { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: true
@@ -209,7 +211,7 @@ struct XMLTokenizer {
         }
         guard isName, let first = name.first, !(0x30...0x39).contains(first), first != UInt8(ascii: "-"),
             first != UInt8(ascii: ".")
-        else { throw wrong("it is not well-formed") }
+        else { throw Self.wrong("it is not well-formed") }
         return Array(name)
     }
 
