@@ -219,4 +219,27 @@ struct LargeListingTests {
         }
         #expect(taken == 50_000)
     }
+
+    @Test("DAV-23: long entries go to the file although they are few, and come back a few at a time")
+    func countsBytes() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        var spool = EntrySpool(in: directory.path)
+        defer { spool.close() }
+        let tag = [UInt8](repeating: 1, count: 1 << 20)
+        for number in 0..<64 {
+            try spool.append(RemoteEntry(name: "\(number)", kind: .file, tag: tag, isTagStrong: false, size: 0))
+        }
+        #expect(spool.held <= 5)
+        var taken = 0
+        while spool.count > 0 {
+            let found = try spool.take(1000)
+            #expect((1...10).contains(found.count))
+            for entry in found {
+                #expect(entry.name == "\(taken)")
+                taken += 1
+            }
+        }
+        #expect(taken == 64)
+    }
 }

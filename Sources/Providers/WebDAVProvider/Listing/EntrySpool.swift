@@ -8,6 +8,8 @@ import SystemPackage
 struct EntrySpool {
     private var memory: [RemoteEntry] = []
     private var taken = 0
+    /// The bytes of the texts of those that were not taken.
+    private var textBytes = 0
     private let directory: FilePath
     private var file: FileDescriptor?
     /// The bytes that are written to the file next, and their offset.
@@ -20,6 +22,8 @@ struct EntrySpool {
     private var inFile = 0
 
     private static let mostInMemory = 4000
+    /// The bytes of the texts of the entries in memory, and of those that are taken at once: a server's may be a megabyte long.
+    private static let mostTextBytes = 4 << 20
     private static let block = 256 << 10
 
     /// - Parameter directory: the directory of the file. If no file can be created, all entries stay in memory.
@@ -37,8 +41,9 @@ struct EntrySpool {
 
     /// Blocks for as long as the disk does.
     mutating func append(_ entry: RemoteEntry) throws {
-        guard inFile > 0 || memory.count - taken >= Self.mostInMemory, open() else {
+        guard inFile > 0 || memory.count - taken >= Self.mostInMemory || textBytes >= Self.mostTextBytes, open() else {
             memory.append(entry)
+            textBytes += Self.textBytes(of: entry)
             return
         }
         EntryRecord.write(entry, to: &outgoing)
@@ -46,7 +51,7 @@ struct EntrySpool {
         if outgoing.count >= Self.block { try flush() }
     }
 
-    /// Removes and returns the oldest entries. Blocks for as long as the disk does.
+    /// Removes and returns the oldest entries, fewer than the limit where they are long. Blocks for as long as the disk does.
     mutating func take(_ limit: Int) throws -> [RemoteEntry] {
         var entries = Array(memory[taken..<min(memory.count, taken + min(limit, memory.count))])
         taken += entries.count
@@ -55,8 +60,12 @@ struct EntrySpool {
             memory.removeFirst(taken)
             taken = 0
         }
-        while entries.count < limit, inFile > 0 {
-            entries.append(try next())
+        var bytes = entries.reduce(0) { $0 + Self.textBytes(of: $1) }
+        textBytes -= bytes
+        while entries.count < limit, bytes < Self.mostTextBytes, inFile > 0 {
+            let entry = try next()
+            entries.append(entry)
+            bytes += Self.textBytes(of: entry)
             inFile -= 1
         }
         if inFile == 0, file != nil { try rewind() }
@@ -67,6 +76,10 @@ struct EntrySpool {
     mutating func close() {
         try? file?.close()
         self = EntrySpool(in: directory)
+    }
+
+    private static func textBytes(of entry: RemoteEntry) -> Int {
+        entry.name.utf8.count + entry.tag.count + (entry.stableIdentifier?.utf8.count ?? 0)
     }
 
     private mutating func open() -> Bool {
