@@ -1,4 +1,5 @@
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Testing
 
@@ -30,6 +31,31 @@ struct WordTests {
         #expect(ETag.isOfWholeSecond("\"ad-\(String(1_577_836_800_000_000, radix: 16))\"", 1_577_836_800))
         #expect(!ETag.isOfWholeSecond("\"ad-\(String(1_577_836_800_000_001, radix: 16))\"", 1_577_836_800))
         #expect(!ETag.isOfWholeSecond(nil, 1) && !ETag.isOfWholeSecond("\"x\"", nil))
+    }
+
+    @Test("DAV-26: a report of more changes than are kept in memory tells none, nor does one that it is a part of")
+    func largeReports() {
+        var part = SyncCollection.Part()
+        part.changes.present.insert(RemotePath(["file"]))
+        part.count("/file")
+        var whole = SyncCollection.Part()
+        whole.append(part)
+        #expect(whole.changes == part.changes && !whole.changes.isEmpty && !whole.isUnclear)
+        let long = String(repeating: "x", count: 1 << 20)
+        for _ in 0..<SyncCollection.Part.mostBytes >> 20 { part.count(long) }
+        #expect(part.isUnclear && part.changes.isEmpty)
+        whole.append(part)
+        #expect(whole.isUnclear && whole.changes.isEmpty)
+    }
+
+    @Test("DAV-26: a sync token that is too long to be kept is none", arguments: [4096, 4097])
+    func longTokens(length: Int) throws {
+        let token = String(repeating: "t", count: length)
+        let property = "<d:prop><d:sync-token>\(token)</d:sync-token></d:prop><d:status>HTTP/1.1 200 OK</d:status>"
+        let response = "<d:response><d:href>/</d:href><d:propstat>\(property)</d:propstat></d:response>"
+        let text = "<d:multistatus xmlns:d='DAV:'>\(response)</d:multistatus>"
+        let element = try #require(try XMLReader.document(Array(text.utf8)).children.first)
+        #expect(DAVResource(element)?.syncToken == (length == 4096 ? token : nil))
     }
 
     @Test("a token of sync-collection is escaped, also where a combining mark follows")

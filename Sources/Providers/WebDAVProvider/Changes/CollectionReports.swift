@@ -101,14 +101,9 @@ final class CollectionReports: Sendable {
         var whole = SyncCollection.Part()
         var next = token
         for _ in 0..<Self.mostParts {
-            guard case .report(let part) = try await report(path, level, since: next).send(), let token = part.token,
-                !token.isEmpty
+            guard case .report(let part) = try await report(path, level, since: next).send(), let token = part.token
             else { return nil }
-            whole.changes.present.formUnion(part.changes.present)
-            whole.changes.removed.formUnion(part.changes.removed)
-            whole.changes.untold.formUnion(part.changes.untold)
-            whole.isUnclear = whole.isUnclear || part.isUnclear
-            whole.token = token
+            whole.append(part)
             guard part.isTruncated else { return whole }
             // Otherwise it would never end.
             if token == next { return nil }

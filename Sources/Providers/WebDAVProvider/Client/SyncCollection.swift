@@ -25,8 +25,32 @@ struct SyncCollection: Sendable {
         var isTruncated = false
         /// The server does not report below the collection.
         var isRefusedLevel = false
-        /// A response in it is invalid.
+        /// A response in it is invalid, or it has more changes than are kept in memory. No change is told then.
         var isUnclear = false
+        /// What the changes take in memory, about.
+        private var bytes = 0
+
+        static let mostBytes = 256 << 20
+        /// Of a path besides its text.
+        private static let ownBytes = 200
+
+        /// Counts a change with the text of its path.
+        mutating func count(_ text: String) { count(text.utf8.count + Self.ownBytes) }
+
+        private mutating func count(_ more: Int) {
+            bytes += more
+            if bytes > Self.mostBytes { isUnclear = true }
+            if isUnclear { (changes, bytes) = (RemoteChanges(), 0) }
+        }
+
+        /// Adds what follows.
+        mutating func append(_ next: Part) {
+            changes.present.formUnion(next.changes.present)
+            changes.removed.formUnion(next.changes.removed)
+            changes.untold.formUnion(next.changes.untold)
+            (token, isUnclear) = (next.token, isUnclear || next.isUnclear)
+            count(next.bytes)
+        }
     }
 
     let client: WebDAVClient
@@ -98,7 +122,7 @@ struct SyncCollection: Sendable {
 
     private func take(_ element: XMLElement, at head: HTTPResponseHead, into part: inout Part) {
         if element.name.isCalled("sync-token", in: "DAV:") {
-            part.token = element.trimmedText
+            part.token = DAVResource.token(element.trimmedText)
             return
         }
         guard let resource = DAVResource(element) else { return }
@@ -106,6 +130,7 @@ struct SyncCollection: Sendable {
             part.isUnclear = true
             return
         }
+        defer { part.count(resource.href) }
         switch resource.status {
         case 507 where place == path: part.isTruncated = true
         case 403 where element.child("DAV:", "error")?.child("DAV:", "sync-traversal-supported") != nil:

@@ -85,7 +85,7 @@ struct DAVResource: Sendable, Hashable {
             case "getlastmodified": modifiedAt = HTTPDate.seconds(from: text)
             case "quota-available-bytes": quotaAvailable = Int64(text)
             case "quota-used-bytes": quotaUsed = Int64(text)
-            case "sync-token": syncToken = text.isEmpty ? nil : text
+            case "sync-token": syncToken = Self.token(text)
             case "supported-report-set":
                 reportsChanges = property.children("DAV:", "supported-report").contains {
                     $0.child("DAV:", "report")?.child("DAV:", "sync-collection") != nil
@@ -95,6 +95,11 @@ struct DAVResource: Sendable, Hashable {
         default: break
         }
     }
+
+    /// A sync token; nil for an empty text, and for one that is too long to be kept for each directory and sent with each request.
+    static func token(_ text: String) -> String? { (1...longestToken).contains(text.utf8.count) ? text : nil }
+
+    static let longestToken = 4096
 
     /// The code in a line such as `HTTP/1.1 404 Not Found`.
     private static func status(_ line: String) -> Int? {
