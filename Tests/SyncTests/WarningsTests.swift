@@ -32,6 +32,24 @@ import Testing
         #expect(log.entries.map { "\($0.message)" } == ["stays", "fails", "is odd", "both"])
     }
 
+    @Test("NAME-6: a warning with a very long name in it is cut, and goes as others do") func longTexts() {
+        let log = InMemoryLogHandler()
+        let warnings = Warnings(logger: Logger(label: "test") { _ in log })
+        let long = String(repeating: "ä", count: 1 << 20)
+        warnings.report(long, of: .reimport)
+        warnings.report(all: [long], of: .omissions(.root))
+        #expect(warnings.texts.count == 1 && warnings.texts.allSatisfy { $0.utf8.count < 3000 })
+        warnings.succeeded(.reimport)
+        #expect(warnings.texts.count == 1)
+        warnings.report(all: [], of: .omissions(.root))
+        #expect(warnings.texts == [])
+        warnings.report(long)
+        #expect(warnings.texts.count == 1)
+        warnings.withdraw(long)
+        #expect(warnings.texts == [])
+        #expect(log.entries.count == 1 && log.entries.allSatisfy { "\($0.message)".utf8.count < 3000 })
+    }
+
     @Test("NAME-6: what a directory leaves out is said as the last listing has it, and logged once") func omissions() {
         let log = InMemoryLogHandler()
         let warnings = Warnings(logger: Logger(label: "test") { _ in log })

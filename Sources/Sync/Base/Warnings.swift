@@ -68,6 +68,8 @@ package final class Warnings: Sendable {
     /// The most that are kept.
     static let limit = 100
     private static let mostLogged = 10_000
+    /// In bytes. A name or an identifier of the remote's in a text may be a megabyte long.
+    private static let longest = 2000
 
     package init(logger: Logger) {
         self.logger = logger
@@ -75,6 +77,7 @@ package final class Warnings: Sendable {
 
     /// - Parameter cause: what has to succeed for the warning to go; nil for one that stays.
     package func report(_ text: String, of cause: Cause? = nil) {
+        let text = Self.cut(text)
         let isNew = state.withLock { state in
             var entry = Entry(text: text)
             let index = state.entries.firstIndex { $0.text == text }
@@ -97,6 +100,7 @@ package final class Warnings: Sendable {
     ///
     /// - Parameter texts: a text that is there several times is kept with its count.
     package func report(all texts: [String], of cause: Cause) {
+        let texts = texts.map(Self.cut)
         let new = state.withLock { state -> [String] in
             var counts: [String: Int] = [:]
             for text in texts { counts[text, default: 0] += 1 }
@@ -120,8 +124,13 @@ package final class Warnings: Sendable {
         for text in new { logger.warning("\(text)") }
     }
 
+    private static func cut(_ text: String) -> String {
+        text.utf8.count <= longest ? text : String(decoding: text.utf8.prefix(longest), as: UTF8.self) + "…"
+    }
+
     /// It is not so any more.
     package func withdraw(_ text: String) {
+        let text = Self.cut(text)
         state.withLock { $0.entries.removeAll { $0.text == text } }
     }
 
