@@ -20,8 +20,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     /// The time after which the backend is asked whether it still answers while a directory is listed, again and again.
     private let checkInterval: Duration
     private let lookups = RcloneLookups()
-    private let listings = Mutex<(last: UInt64, open: [UInt64: [RemoteEntry]])>((0, [:]))
-    private static let mostListings = 64
+    private let listings = RcloneListings()
     /// How often a file is looked up while it is downloaded. Many backends limit the number of requests.
     static let confirmationInterval = Duration.seconds(3)
     /// Hidden names that must not be removed as leftovers: the old time of an upload says nothing of its age.
@@ -228,8 +227,8 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
 
     func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
         if let token {
-            guard let rest = take(token) else { throw FileProviderError(.pageExpired) }
-            return part(of: rest, limit)
+            guard let rest = listings.take(token) else { throw FileProviderError(.pageExpired) }
+            return listings.part(of: rest, limit)
         }
         return try await host.reading { session in
             let features = try await features(session)
@@ -239,7 +238,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
             }
             await lookups.wasListed(path, count: items.count)
             let (entries, leavesOut) = try entries(items, features, in: path)
-            var part = part(of: entries, limit)
+            var part = listings.part(of: entries[...], limit)
             part.leavesOut = leavesOut
             return part
         }
@@ -250,28 +249,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
             && !name.utf8.contains(0)
     }
 
-    func endListing(_ token: [UInt8]) { _ = take(token) }
-
-    private func take(_ token: [UInt8]) -> [RemoteEntry]? {
-        guard let number = UInt64(String(decoding: token, as: UTF8.self)) else { return nil }
-        return listings.withLock { $0.open.removeValue(forKey: number) }
-    }
-
-    /// rclone lists a directory at once: the rest is kept for the next parts.
-    private func part(of entries: [RemoteEntry], _ limit: Int) -> RemoteListing {
-        var part = RemoteListing(entries: Array(entries.prefix(limit)))
-        guard entries.count > limit else { return part }
-        let number = listings.withLock { listings in
-            listings.last += 1
-            listings.open[listings.last] = Array(entries.dropFirst(limit))
-            if listings.open.count > Self.mostListings, let oldest = listings.open.keys.min() {
-                listings.open[oldest] = nil
-            }
-            return listings.last
-        }
-        part.next = Array(String(number).utf8)
-        return part
-    }
+    func endListing(_ token: [UInt8]) { _ = listings.take(token) }
 
     func quota() async throws -> RemoteQuota? {
         try await host.reading { session in
