@@ -182,4 +182,12 @@ struct RcloneQuota: Decodable, Sendable {
     var total: Int64?
     var used: Int64?
     var free: Int64?
+
+    /// The free and the total bytes; nil where the backend does not say them. It may say any numbers.
+    var quota: RemoteQuota? {
+        guard let total = total.map({ max(0, $0) }), let free = free ?? used.map({ total - max(0, $0) }) else {
+            return nil
+        }
+        return RemoteQuota(free: max(0, free), total: total)
+    }
 }

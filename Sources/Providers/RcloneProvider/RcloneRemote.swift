@@ -254,10 +254,9 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     func quota() async throws -> RemoteQuota? {
         try await host.reading { session in
             guard try await features(session).hasQuota else { return nil }
-            let quota = try await session.call(
-                "operations/about", RcloneCall(fs: source.root), returning: RcloneQuota.self)
-            guard let total = quota.total, let free = quota.free ?? quota.used.map({ total - $0 }) else { return nil }
-            return RemoteQuota(free: max(0, free), total: total)
+            return try await session.call(
+                "operations/about", RcloneCall(fs: source.root), returning: RcloneQuota.self
+            ).quota
         }
     }
 
