@@ -8,6 +8,7 @@ struct S3Failure: Error {
     /// As S3 names it; empty when the server did not say.
     var code: String
     var message: String
+    /// The region that the server names; nil for none, and for a text that cannot be one.
     var region: String?
     var date: Int64?
     /// Whether the key has characters that not every server takes.
@@ -19,7 +20,8 @@ struct S3Failure: Error {
         status = response.status
         code = document?.child("Code")?.trimmedText ?? ""
         message = document?.child("Message")?.trimmedText ?? ""
-        region = response.fields["x-amz-bucket-region"] ?? document?.child("Region")?.trimmedText
+        let named = response.fields["x-amz-bucket-region"] ?? document?.child("Region")?.trimmedText
+        region = named.flatMap { S3Location.isRegion($0) ? $0 : nil }
         date = response.fields["Date"].flatMap { HTTPDate.seconds(from: $0) }
         self.bucket = bucket
     }
@@ -32,7 +34,7 @@ struct S3Failure: Error {
     var rightRegion: String? {
         guard
             ["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"].contains(code)
-                || status == 301 || status == 400 && code.isEmpty, let region, !region.isEmpty
+                || status == 301 || status == 400 && code.isEmpty, let region
         else { return nil }
         return region
     }
@@ -122,7 +124,7 @@ struct S3Failure: Error {
         case "ExpiredToken", "TokenRefreshRequired": "the session has expired"
         case "InvalidToken": "the session token is wrong"
         case "": nil
-        default: code
+        default: String(code.prefix(100))
         }
     }
 }

@@ -43,11 +43,14 @@ package struct S3Location: Sendable, Hashable {
             self.endpoint = nil
         }
         self.region = region ?? "us-east-1"
-        guard self.region.utf8.allSatisfy({ Self.isBucketByte($0) && $0 != UInt8(ascii: ".") }), !self.region.isEmpty
-        else {
-            throw Self.wrong("'\(self.region)' cannot be a region")
-        }
+        guard Self.isRegion(self.region) else { throw Self.wrong("'\(self.region)' cannot be a region") }
         self.usesHostNames = usesHostNames ?? (self.endpoint == nil && Self.isHostLabel(bucket))
+    }
+
+    /// Whether a text can be the name of a region: it becomes a part of a host's name, and of each signature.
+    static func isRegion(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { isBucketByte($0) && $0 != UInt8(ascii: ".") }
     }
 
     private static func wrong(_ message: String) -> FileProviderError { FileProviderError(.providerNotFound, message) }
