@@ -37,6 +37,39 @@ import Testing
     }
 }
 
+/// A remote whose listing has ever new tokens, and entries in each part.
+private struct EndlessRemote: PathRemote {
+    private let part = Array(
+        repeating: RemoteEntry(name: "file", kind: .file, tag: [1], isTagStrong: true, size: 0), count: 100_000)
+
+    var traits: RemoteTraits { RemoteTraits() }
+
+    func entry(at path: RemotePath) async throws -> RemoteEntry { throw FileProviderError(.noSuchItem) }
+
+    func entries(in path: RemotePath, from token: [UInt8]?, limit: Int) async throws -> RemoteListing {
+        let number = token.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+        return RemoteListing(entries: part, next: Array(String(number + 1).utf8))
+    }
+
+    func read(
+        _ path: RemotePath, tag: [UInt8]?, range: Range<Int64>?, into sink: any ContentSink
+    ) async throws -> RemoteEntry { throw FileProviderError(.noSuchItem) }
+}
+
+extension EndlessListingTests {
+    @Test("NAME-8: a listing of ever new tokens and entries is not visited for ever") func visitingEnds() async throws {
+        let visited = Mutex(0)
+        let error = await #expect(throws: FileProviderError.self) {
+            try await EndlessRemote().visitListing(of: .root) { part in
+                visited.withLock { $0 += part.entries.count }
+                return true
+            }
+        }
+        let count = visited.withLock { $0 }
+        #expect(error?.code == .malformedResponse && count == 10_000_000)
+    }
+}
+
 @Suite struct CycleCheckTests {
     @Test("NAME-8: a cycle of any length is noticed, wherever it begins", arguments: 1...12, 0...5)
     func noticed(length: Int, before: Int) {

@@ -264,19 +264,28 @@ extension PathRemote {
         FileProviderError(.featureUnsupported, "this remote can only be read")
     }
 
+    /// The most entries of a directory: the system does not show one that has more.
+    private static var mostEntries: Int { 10_000_000 }
+
     /// Calls a closure with the listing of a directory, part by part, until it returns false.
     ///
-    /// - Throws: as ``entries(in:from:limit:)``.
+    /// - Throws: as ``entries(in:from:limit:)``; `malformedResponse` for a listing that does not end.
     package func visitListing(
         of path: RemotePath, limit: Int = 1000, _ visit: (RemoteListing) async throws -> Bool
     ) async throws {
         var token: [UInt8]?
         var check = CycleCheck<[UInt8]>()
+        var listed = 0
+        let what = "'/\(path.names.joined(separator: "/"))'"
         repeat {
             let part = try await entries(in: path, from: token, limit: limit)
             token = part.next
+            listed += part.entries.count
             do {
-                try check.check(token, isEmpty: part.entries.isEmpty, of: "'/\(path.names.joined(separator: "/"))'")
+                try check.check(token, isEmpty: part.entries.isEmpty, of: what)
+                guard listed <= Self.mostEntries else {
+                    throw FileProviderError(.malformedResponse, "\(what) has more than \(Self.mostEntries) entries")
+                }
                 guard try await !visit(part) else { continue }
             } catch {
                 if let token { endListing(token) }
