@@ -276,9 +276,11 @@ import Testing
         #expect(failed?.code == .malformedResponse && failed?.message.contains("larger than") == true)
     }
 
-    @Test("NAME-8: a list of an upload's parts that does not end is refused", .timeLimit(.minutes(1)))
-    func endlessParts() async throws {
-        try await withStore("parts=endless") { remote, _ in
+    @Test(
+        "NAME-8: a list of an upload's parts that does not end is refused", .timeLimit(.minutes(1)),
+        arguments: ["endless", "new"])
+    func endlessParts(kind: String) async throws {
+        try await withStore("parts=\(kind)") { remote, _ in
             try remote.uploads.add(
                 UploadRecord(
                     key: "top/large", identifier: "one", size: 10, partSize: 5, metadata: [:], begun: S3Client.now))

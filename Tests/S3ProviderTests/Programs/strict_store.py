@@ -35,7 +35,8 @@ strays: listings have a key of another place besides.
 unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
 outdated=KEY: listings show the first object of this key, as a busy server's do for a while after the next is written.
 awaits=KEY: the first listing is sent as it is once this key is written, or after thirty seconds.
-parts=endless: the list of an upload's parts has two pages that refer to each other.
+parts=endless: the list of an upload's parts has two pages that refer to each other; parts=new: it has ever new
+parts.
 delay=SECONDS: each request takes so long; busy=COUNT: those beyond so many at once are refused.
 `/log` is what was asked, a line each; `/most` is how many requests there were at once, `/refused` how many were refused
 because the store was busy.
@@ -221,8 +222,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_get_object(self, key, query, body):
         if "list-type" in query:
             return self.list(query)
-        if "uploadId" in query and options.get("parts") == "endless":
-            number = 2 if query.get("part-number-marker") == "1" else 1
+        if "uploadId" in query and options.get("parts"):
+            last = int(query.get("part-number-marker", 0))
+            number = last + 1 if options["parts"] == "new" or last == 1 else 1
             return self.answer(200, (
                 "<ListPartsResult><IsTruncated>true</IsTruncated>"
                 f"<NextPartNumberMarker>{number}</NextPartNumberMarker><Part><PartNumber>{number}</PartNumber>"

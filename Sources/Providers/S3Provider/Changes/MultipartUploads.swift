@@ -66,8 +66,9 @@ struct MultipartUploads: Sendable {
             let document = try XMLReader.document(answer.body)
             let before = tags.count
             for part in document.children where part.name.local == "Part" {
-                guard let number = part.child("PartNumber").flatMap({ Int($0.trimmedText) }),
-                    let tag = part.child("ETag")?.trimmedText
+                // The upload has no other parts: a server that lists ever new ones gives nothing.
+                guard let number = part.child("PartNumber").flatMap({ Int($0.trimmedText) }), number > 0,
+                    number <= record.partCount, let tag = part.child("ETag")?.trimmedText
                 else { continue }
                 tags[number] = tag
             }
