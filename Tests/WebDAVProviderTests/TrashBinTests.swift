@@ -1,7 +1,10 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
 import TestSupport
 import Testing
+
+@testable import WebDAVProvider
 
 /// As Nextcloud documents its trash bin, and as its source and ownCloud's say; none of them is here.
 @Suite("trash bins of WebDAV servers", .tags(.server), .serialized)
@@ -181,6 +184,30 @@ struct TrashBinTests {
             try await session.delete(three)
             try await session.delete(sub, recursively: true)
             #expect(try await session.list(.trashContainer).map(\.filename) == ["two"])
+        }
+    }
+
+    @Test("BIN-9: a bin that leads into ever more directories is not listed for ever") func wide() async throws {
+        try await BinnedRemote.run { remote, session, _ in
+            try await remote.fault("bin", "nested")
+            for name in ["a", "b", "c"] {
+                try await remote.makeDirectory(name)
+                try await remote.write([1], to: "\(name)/file")
+                try await remote.delete("\(name)/file")
+            }
+            _ = try await session.list()
+            let server = try #require(session.webDAV).server
+            // The bin, the mounted folder in it, and the three.
+            for (most, isListed) in [(10_000, true), (5, true), (4, false)] {
+                var changed = server.trash
+                changed.mostDirectories = most
+                let trash = changed
+                let failed = await failureCode { _ = try await trash.entries() }
+                let expected: FileProviderError.Code? = isListed ? nil : .malformedResponse
+                #expect(failed == expected, "\(most)")
+            }
+            let found = try await server.trash.entries()
+            #expect(found.map(\.entry.name) == ["file", "file", "file"])
         }
     }
 

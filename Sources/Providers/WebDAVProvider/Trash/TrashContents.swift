@@ -8,6 +8,8 @@ struct TrashContents: Sendable {
     let store: TrashBinStore
     /// Shows the user a message.
     let report: @Sendable (String) -> Void
+    /// The most directories of a bin that are listed, each by a request of its own.
+    var mostDirectories = 10_000
     private static let mostLevels = 64
     private static let longestIdentifier = 200
 
@@ -65,7 +67,7 @@ struct TrashContents: Sendable {
     func entries() async throws -> [TrashedEntry] {
         let bin = try bin()
         do {
-            return try await entries(below: [], of: bin, levels: Self.mostLevels)
+            return try await entries(of: bin)
         } catch let error as FileProviderError where error.code == .noSuchItem {
             throw turnedOff(.featureUnsupported)
         }
@@ -78,22 +80,34 @@ struct TrashContents: Sendable {
 
     /// The items that were deleted by themselves. Some versions of Nextcloud keep the former parent directories of items in
     /// the bin, although these were not deleted.
-    private func entries(below place: [String], of bin: TrashBin, levels: Int) async throws -> [TrashedEntry] {
+    private func entries(of bin: TrashBin) async throws -> [TrashedEntry] {
         var found: [TrashedEntry] = []
-        for (own, resource) in try await members(of: place, of: bin) {
-            if bin.kind == .nextcloud, resource.isCollection, resource.trashedAt ?? 0 == 0,
-                !Self.hasDeletionTime(own.last ?? "")
-            {
-                guard levels > 0 else {
-                    throw FileProviderError(.malformedResponse, "the trash bin of \(client.host) is too deep")
+        var waiting: [[String]] = [[]]
+        var count = 0
+        while let place = waiting.popLast() {
+            count += 1
+            guard count <= mostDirectories, place.count <= Self.mostLevels else {
+                throw FileProviderError(.malformedResponse, "the trash bin of \(client.host) is too deep, or too wide")
+            }
+            for (own, resource) in try await members(ifThere: place, of: bin) {
+                if bin.kind == .nextcloud, resource.isCollection, resource.trashedAt ?? 0 == 0,
+                    !Self.hasDeletionTime(own.last ?? "")
+                {
+                    waiting.append(own)
+                } else if let entry = entry(bin, own, resource) {
+                    found.append(entry)
                 }
-                found +=
-                    try await client.ifExists { try await entries(below: own, of: bin, levels: levels - 1) } ?? []
-            } else if let entry = entry(bin, own, resource) {
-                found.append(entry)
             }
         }
         return found
+    }
+
+    /// The members of the bin, or of a directory in it, which may have gone meanwhile.
+    private func members(
+        ifThere place: [String], of bin: TrashBin
+    ) async throws -> [(place: [String], resource: DAVResource)] {
+        if place.isEmpty { return try await members(of: place, of: bin) }
+        return try await client.ifExists { try await members(of: place, of: bin) } ?? []
     }
 
     /// Whether a name is like `NAME.d1700000000`.
