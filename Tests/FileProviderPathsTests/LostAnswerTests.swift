@@ -216,6 +216,16 @@ import Testing
         #expect(sent.candidates("name", size: 3, tag: [9]).map(\.date) == [date])
     }
 
+    @Test("DAV-16: the last tags of other contents are remembered, and not all that a server has ever given")
+    func strangers() {
+        let sent = SentContents(in: .temporary)
+        sent.note("name", .digest([2]), size: 3, date: FileTimestamp(seconds: 1), acknowledgedTag: [7])
+        for number: UInt8 in 100..<250 { sent.settle("name", tag: [number], as: nil) }
+        #expect(sent.candidates("name", size: 3, tag: [249]).isEmpty)
+        #expect(sent.candidates("name", size: 3, tag: [7]).isEmpty)
+        #expect(sent.candidates("name", size: 3, tag: [100]).count == 1)
+    }
+
     @Test("DAV-29: content that was acknowledged when it was sent again is known by its other tag after a SIGKILL, too")
     func acknowledgedOtherwise() throws {
         let store = ReportingStore.temporary

@@ -36,10 +36,16 @@ package final class SentContents: Sendable {
         package var date: FileTimestamp?
         /// The tag with which the same content was acknowledged when it was sent again; nil if it was not.
         package var acknowledgedTag: [UInt8]?
-        /// Tags of other contents that had its place and its size.
+        /// Tags of other contents that had its place and its size. One that is forgotten is compared once more.
         fileprivate var strangers: Set<[UInt8]> = []
+        private static let mostStrangers = 64
 
         fileprivate var key: [UInt8] { place + mark.bytes }
+
+        fileprivate mutating func noteStranger(_ tag: [UInt8]) {
+            if strangers.count >= Self.mostStrangers { strangers = acknowledgedTag.map { [$0] } ?? [] }
+            strangers.insert(tag)
+        }
     }
 
     private struct State {
@@ -190,7 +196,7 @@ package final class SentContents: Sendable {
                 if contents[index].acknowledgedTag != nil {
                     contents[index].date = nil
                 } else {
-                    contents[index].strangers.insert(tag)
+                    contents[index].noteStranger(tag)
                 }
             }
             if !contents.isEmpty { state.contents[bytes] = contents }
@@ -227,7 +233,7 @@ package final class SentContents: Sendable {
     package func settle(_ place: String, tag: [UInt8], as found: Content?) {
         let bytes = Array(place.utf8)
         let removed = state.withLock { state in
-            for index in (state.contents[bytes] ?? []).indices { state.contents[bytes]?[index].strangers.insert(tag) }
+            for index in (state.contents[bytes] ?? []).indices { state.contents[bytes]?[index].noteStranger(tag) }
             return found.flatMap { state.remove(bytes, $0.mark) }
         }
         if let removed { kept.remove(removed.key) }
