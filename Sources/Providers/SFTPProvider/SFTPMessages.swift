@@ -118,9 +118,14 @@ extension SFTPReply {
         throw SFTPStatus(code: code, message: String(decoding: message.prefix(200), as: UTF8.self))
     }
 
+    /// The longest handle that the draft allows, in bytes: it is sent with each request about the file.
+    static let longestHandle = 256
+
     func handle() throws -> [UInt8] {
         var reader = try reader(of: SFTPMessage.handle)
-        return try reader.string()
+        let handle = try reader.string()
+        guard handle.count <= Self.longestHandle else { throw SFTPReader.Malformed() }
+        return handle
     }
 
     func data() throws -> [UInt8] {
