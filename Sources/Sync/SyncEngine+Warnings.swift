@@ -5,9 +5,10 @@ import Replica
 extension SyncEngine {
     package var warnings: Warnings { context.warnings }
 
-    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of a full disk when there is space, and
-    /// that of an upload, a download or an eviction that a caller has asked for when it is done or the item is removed, and that of what
-    /// a directory leaves out when the directory is removed.
+    /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of an item whose name another one has
+    /// when it is gone, has its own name or is renamed here, that of a full disk when there is space, that of an upload, a download or an
+    /// eviction that a caller has asked for when it is done or the item is removed, and that of what a directory leaves out when the
+    /// directory is removed.
     package func currentWarnings() throws -> [String] {
         budget.withdrawWarningIfPossible()
         // In this order: a conflict that is found meanwhile keeps its warning.
@@ -24,6 +25,7 @@ extension SyncEngine {
         let database = replica.database
         switch cause {
         case .conflict(let number): return !conflictCopies.contains(number)
+        case .decoratedName(let identifier): return try database.item(identifier)?.isDecorated != true
         case .upload(let number): return try database.firstPending(below: number, since: .distantFuture) == nil
         case .download(let number): return try database.item(ofInode: number).map { try database.isHere($0) } ?? true
         case .eviction(let number):

@@ -53,12 +53,41 @@ extension EngineTests {
                 #expect(reported.contains { $0.hasPrefix(words) }, "\(reported)")
                 #expect(!reported.contains { $0.contains("two items are called") }, "\(reported)")
                 try await machine.drain()
-                let texts = machine.engine.warnings.texts
+                let texts = try machine.engine.currentWarnings()
                 #expect(texts.contains { $0.hasPrefix("conflict: 'a' was made here and on the remote") }, "\(texts)")
                 #expect(!texts.contains { $0.hasPrefix(words) }, "\(texts)")
                 #expect(try await machine.read("a") == "there")
                 #expect(try await machine.read("a (conflicted copy)") == "here")
             }
+        }
+
+        @Test(
+            "NAME-7: the warning about a name that another item has ends when it is removed there or renamed here",
+            arguments: [false, true])
+        func decoratedNames(isRenamedHere: Bool) async throws {
+            try await Machine.run(
+                fill: { tree in
+                    tree.addFile("f", content: RemoteContent("first"), identifier: "f")
+                    tree.addDirectory("d", identifier: "d")
+                },
+                { machine in
+                    try await machine.write("here", to: "f")
+                    try await machine.write("new", to: "d/b")
+                    machine.provider.change { $0.move("f", to: "d", as: "b") }
+                    try await machine.ingest()
+                    let words = "'b' was changed here while the remote put another item in its place"
+                    let reported = try machine.engine.currentWarnings()
+                    #expect(reported.contains { $0.hasPrefix(words) }, "\(reported)")
+                    if isRenamedHere {
+                        try await machine.rename("d/b (2)", to: "mine")
+                    } else {
+                        machine.provider.change { $0.delete("f") }
+                        try await machine.ingest()
+                        #expect(await machine.exists("d/b (2)"))
+                    }
+                    let texts = try machine.engine.currentWarnings()
+                    #expect(!texts.contains { $0.hasPrefix(words) }, "\(texts)")
+                })
         }
 
         @Test("CONFLICT-8: the warning names the path, and says that the remote has changed the file")

@@ -45,6 +45,14 @@ package struct ItemRecord: Hashable, Sendable {
     /// Whether the item has no name of its own for now, because another takes its place.
     package var isHidden: Bool { Displacement.isDisplaced(name) }
 
+    /// Whether it is shown under another name than its own, because another item has that, and not because it was renamed here.
+    package var isDecorated: Bool {
+        guard let own = base.name, parent != nil, trash == nil, !isHidden, !changedFields.contains(.filename) else {
+            return false
+        }
+        return !own.utf8.elementsEqual(name.utf8)
+    }
+
     /// Its name for the user: while it has none of its own, the one that it is to get.
     package var nameForUser: String { isHidden ? base.name ?? name : name }
 

@@ -1,3 +1,5 @@
+import FileProvider
+
 /// The effects that a transaction leaves to be done after the commit.
 package struct ReplicaEffects: Sendable {
     /// The entries that the kernel has to drop from its caches, in order.
@@ -12,6 +14,8 @@ package struct ReplicaEffects: Sendable {
     package var endedDefects: [String] = []
     /// The conflict copies that were made, each with what happened.
     package var conflictCopies: [(number: InodeNumber, text: String)] = []
+    /// The items that are shown under another name than their own, because another item has that, each with what happened.
+    package var decoratedItems: [(identifier: ItemIdentifier, text: String)] = []
 
     /// Whether what the remote has told made something due, at once or earlier than before: the uploads have to plan again.
     package var isSomethingToSend = false
@@ -19,7 +23,7 @@ package struct ReplicaEffects: Sendable {
     package init() {}
 
     /// The messages for the user.
-    var texts: [String] { defects + conflictCopies.map(\.text) }
+    var texts: [String] { defects + conflictCopies.map(\.text) + decoratedItems.map(\.text) }
 
     package mutating func append(_ other: ReplicaEffects) {
         invalidations += other.invalidations
@@ -27,6 +31,7 @@ package struct ReplicaEffects: Sendable {
         defects += other.defects
         endedDefects += other.endedDefects
         conflictCopies += other.conflictCopies
+        decoratedItems += other.decoratedItems
         isSomethingToSend = isSomethingToSend || other.isSomethingToSend
     }
 }

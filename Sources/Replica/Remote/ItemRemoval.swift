@@ -47,7 +47,6 @@ package struct ItemRemoval: RemotePart {
         while var next = doomed.popLast() {
             // Another name of it may have gone since it was read.
             if next.inode.linkCount > 1, let inode = try db.inode(next.inode.number) { next.inode = inode }
-            names.noteUndecorated(next)
             if next.inode.kind == .directory { doomed += try db.items(in: next.inode.number) }
             if next.isExcluded { try setAside(next) }
             if next.inode.linkCount <= 1 { try versions.setAsideUnrecorded(next.inode.number) }

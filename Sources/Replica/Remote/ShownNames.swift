@@ -11,12 +11,8 @@ struct ShownNames: RemotePart {
         _ name: String, in parent: InodeNumber, from holder: ItemRecord?, for item: ItemRecord?,
         identifier: ItemIdentifier
     ) throws -> String {
-        guard let holder, holder.id != item?.id else {
-            if let item, !item.name.utf8.elementsEqual(name.utf8) { noteUndecorated(item) }
-            return name
-        }
+        guard let holder, holder.id != item?.id else { return name }
         if try makesRoom(holder) {
-            if let item { noteUndecorated(item) }
             try db.displace(holder.id)
             tellKernel([.departure(of: holder, from: parent)])
             return name
@@ -24,32 +20,18 @@ struct ShownNames: RemotePart {
         let candidate = try db.freeName(for: name, in: parent, held: item?.id)
         // A change does not say whether the other one is still there: its removal may have been missed.
         if transaction.listing == nil, candidate != item?.name { try db.noteIncompleteIfListed(parent) }
-        if let item, !item.name.utf8.elementsEqual(candidate.utf8) { noteUndecorated(item) }
         // Two that wait to be recognized may turn out to be one.
         if !holder.isToBeOffered {
-            let isReplaced = try isReplaced(holder)
-            for cause in Decoration.allCases {
-                let text = Self.text(cause, identifier, called: name, shownAs: candidate)
-                if (cause == .replaced) == isReplaced { report(text) } else { reportEnd(of: text) }
-            }
+            let text =
+                if try isReplaced(holder) {
+                    "'\(name)' was changed here while the remote put another item in its place: the local version keeps the name, "
+                        + "and '\(identifier)' of the remote is shown as '\(candidate)'"
+                } else {
+                    "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(candidate)'"
+                }
+            reportDecoration(of: identifier, text)
         }
         return candidate
-    }
-
-    /// Why an item is shown under a decorated name.
-    private enum Decoration: CaseIterable {
-        case duplicate, replaced
-    }
-
-    private static func text(
-        _ cause: Decoration, _ identifier: ItemIdentifier, called name: String, shownAs shown: String
-    ) -> String {
-        switch cause {
-        case .duplicate: "two items are called '\(name)' on the remote: '\(identifier)' is shown as '\(shown)'"
-        case .replaced:
-            "'\(name)' was changed here while the remote put another item in its place: the local version keeps the name, and "
-                + "'\(identifier)' of the remote is shown as '\(shown)'"
-        }
     }
 
     /// Whether the item that has a name has it only here, as far as is known: it is new, was moved or renamed here, or its content was
@@ -59,16 +41,6 @@ struct ShownNames: RemotePart {
         if holder.identifier == nil || !changed.isDisjoint(with: [.filename, .parentItemIdentifier]) { return true }
         guard changed.contains(.contents) else { return false }
         return try transaction.listing.map { try !db.wasSeen(holder.id, in: $0) } ?? true
-    }
-
-    /// An item is not shown under its decorated name any more.
-    func noteUndecorated(_ item: ItemRecord) {
-        guard let own = item.base.name, let identifier = item.identifier, !own.utf8.elementsEqual(item.name.utf8) else {
-            return
-        }
-        for cause in Decoration.allCases {
-            reportEnd(of: Self.text(cause, identifier, called: own, shownAs: item.name))
-        }
     }
 
     private func makesRoom(_ holder: ItemRecord) throws -> Bool {
@@ -89,10 +61,9 @@ struct ShownNames: RemotePart {
         let waiting = try db.all(Self.decoratedItems, [], { $0[0] as Int64 })
         if !waiting.isEmpty { try willChangeNames() }
         for row in waiting {
-            guard let item = try db.item(id: row), let own = item.base.name, !Displacement.isDisplaced(item.name),
-                let parent = item.parent, try db.item(named: own, in: parent) == nil
+            guard let item = try db.item(id: row), item.isDecorated, let own = item.base.name, let parent = item.parent,
+                try db.item(named: own, in: parent) == nil
             else { continue }
-            noteUndecorated(item)
             try db.setName(of: item.id, to: own)
             tellKernel([
                 .departure(of: item, from: parent), .entry(parent: parent, name: own), .contents(parent),

@@ -98,6 +98,14 @@ extension TransactionPart {
         noteSomethingToSend()
     }
 
+    /// An item of the remote's gets another name than its own, because another item has that.
+    ///
+    /// - Parameter text: the warning, in the place of an earlier one; it ends when the item is gone or has another name
+    ///   (``ItemRecord/isDecorated``).
+    func reportDecoration(of identifier: ItemIdentifier, _ text: String) {
+        transaction.effects.decoratedItems.append((identifier, text))
+    }
+
     /// Something is due, or will be earlier than before: the uploads plan again after the transaction.
     func noteSomethingToSend() { transaction.effects.isSomethingToSend = true }
 

@@ -110,6 +110,7 @@ final class Commits: Sendable {
             warnings.report(copy.text, of: .conflict(copy.number))
             onConflict(copy.number)
         }
+        for item in effects.decoratedItems { warnings.report(all: [item.text], of: .decoratedName(item.identifier)) }
         if !effects.invalidations.isEmpty { kernel.forget(effects) }
         if effects.isSomethingToSend { onSomethingToSend() }
         onPublish()

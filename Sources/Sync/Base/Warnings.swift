@@ -1,3 +1,4 @@
+import FileProvider
 import Logging
 import Replica
 import Synchronization
@@ -25,6 +26,8 @@ package final class Warnings: Sendable {
         case content(InodeNumber)
         /// To resolve a conflict, that is, to remove or rename its copy.
         case conflict(InodeNumber)
+        /// To show an item under its own name.
+        case decoratedName(ItemIdentifier)
         /// To send what was changed at or below an item, as a caller has asked.
         case upload(InodeNumber)
         /// To download an item with all below it, as a caller has asked.
