@@ -182,6 +182,30 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "READ-10: a link that the remote cannot have is exchanged with a file, before it is refused and after that",
+            arguments: [false, true])
+        func anUnwantedLinkIsExchanged(isRefused: Bool) async throws {
+            try await Machine.run(fill: fill) { machine in
+                machine.provider.faults.fail(.create, with: FileProviderError(.excludedFromSync), times: nil)
+                let link = NewInode(kind: .symbolicLink, permissions: 0o777, linkTarget: "c")
+                try await machine.change {
+                    try $0.names.create("link", in: .root, link, caller: Machine.caller, usualGroup: 0)
+                }
+                if isRefused { try await machine.drain() }
+                #expect(try await machine.item("link").isExcluded == isRefused)
+                let file = try await machine.number("a")
+                try await machine.rename("a", to: "link", .exchange)
+                #expect(try await machine.number("link") == file)
+                try await machine.drain()
+                #expect(machine.provider.tree["a"]?.filename == "link")
+                let item = try await machine.item("a")
+                #expect(item.isExcluded && item.inode.kind == .symbolicLink)
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                #expect(try machine.replica.database.defects() == [])
+            }
+        }
+
         private func fill(_ tree: inout RemoteTree) {
             ScriptRun.fill(&tree)
             tree.addFile("c", content: RemoteContent("first c"), identifier: "c")

@@ -223,12 +223,14 @@ package struct NameChanges: LocalPart {
         try checkMove(item, to: newParent, named: newName)
         if rule == .exchange {
             guard let target else { throw LocalObstacle.refused(.noSuchFileOrDirectory) }
-            // Excluded and other items count as two file systems, except for special files, which are always excluded.
-            let stay =
-                staysWhatItIs(item, as: newName, in: newDirectory)
-                && staysWhatItIs(target, as: name, in: directory)
-            guard item.isExcluded == target.isExcluded || stay else { throw LocalObstacle.refused(.improperLink) }
-            try exchange(item, target)
+            // Excluded and other items count as two file systems, if it is their names that decide which they are.
+            let mayDiffer =
+                try mayBeExchanged(item, as: newName, in: newDirectory)
+                && mayBeExchanged(target, as: name, in: directory)
+            guard item.isExcluded == target.isExcluded || mayDiffer else { throw LocalObstacle.refused(.improperLink) }
+            try checkMove(target, to: parent, named: name)
+            try exchange(
+                included(item, as: newName, in: newDirectory), included(target, as: name, in: directory))
         } else {
             // Two names of one inode: nothing happens, says POSIX.
             if let target, target.inode.number == item.inode.number { return }
@@ -246,10 +248,20 @@ package struct NameChanges: LocalPart {
         try setChangeTime(of: item.inode.number)
     }
 
-    /// Whether an item is sent, or is not, under another name as it was under its own: special files never are.
-    private func staysWhatItIs(_ item: ItemRecord, as name: String, in directory: DirectoryRecord) -> Bool {
+    /// Whether an item is sent, or is not, under another name as it was under its own: special files never are, and what the provider did
+    /// not want is offered to it again.
+    private func mayBeExchanged(_ item: ItemRecord, as name: String, in directory: DirectoryRecord) throws -> Bool {
         if item.inode.kind.itemKind == nil { return true }
-        return !item.isExcluded && exclusions.exclusion(ofNew: name, in: directory) == .none
+        guard exclusions.exclusion(ofNew: name, in: directory) == .none else { return false }
+        guard item.isExcluded else { return true }
+        return try item.trash == nil && item.trashRole == .none && directory.trashRole == .none
+            && db.exclusion(of: item) == .unwanted
+    }
+
+    /// An item that is about to get another name in an exchange: one that is excluded is sent, if what has that name is.
+    private func included(_ item: ItemRecord, as name: String, in directory: DirectoryRecord) throws -> ItemRecord {
+        guard item.isExcluded else { return item }
+        return try exclusions.changeExclusion(of: item, movedTo: directory, named: name, replacing: nil) ?? item
     }
 
     /// A file that was renamed is removed, and a new one has its old name: an editor has saved, and kept a backup meanwhile. The
@@ -317,7 +329,6 @@ package struct NameChanges: LocalPart {
     private func exchange(_ one: ItemRecord, _ other: ItemRecord) throws {
         guard one.id != other.id else { return }
         guard let parent = one.parent, let otherParent = other.parent else { return }
-        try checkMove(other, to: parent, named: one.name)
         try db.displace(one.id)
         try place(other, named: one.name, in: parent)
         try place(one, named: other.name, in: otherParent)
