@@ -51,6 +51,17 @@ import Testing
         #expect(try replica.database.counts() == before)
     }
 
+    @Test func removedFilesAreNotCounted() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        let number = try await replica.list(.file("a"), open: fixture.open)
+        try await replica.fill(number)
+        #expect(try replica.database.counts().materializedFiles == 1)
+        fixture.open.insert(number)
+        _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
+        #expect(try replica.database.inode(number)?.linkCount == 0)
+        #expect(try replica.database.counts().materializedFiles == 0)
+    }
+
     @Test func pagesGiveEveryMemberOnce() async throws {
         let (fixture, replica) = try ReplicaFixture.opened()
         try await replica.list((0..<250).map { .file("f\($0)", id: "f\($0)", size: 10) }, open: fixture.open)

@@ -189,7 +189,9 @@ extension ReplicaDatabase {
                 db,
                 sql: """
                     SELECT (SELECT COUNT(*) FROM item) - 1,
-                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = \(content: .materialized)),
+                        (SELECT COUNT(*) FROM inode WHERE hasContentFile = 1 AND content = \(content: .materialized))
+                            - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND hasContentFile = 1
+                                AND content = \(content: .materialized)),
                         (SELECT COUNT(*) FROM inode WHERE kind = \(kind: .directory)
                             AND content = \(content: .materialized))
                             - (SELECT COUNT(*) FROM inode WHERE linkCount = 0 AND kind = \(kind: .directory)
