@@ -6,7 +6,10 @@ import Testing
 extension RealMount {
     /// `yonder mount --foreground`.
     @Suite struct ForegroundMounts {
-        @Test("--foreground stays until the domain is unmounted") func stays() async throws {
+        @Test(
+            "MOUNT-1: --foreground stays until the domain is unmounted, and a signal unmounts it",
+            arguments: [SIGINT, SIGTERM, SIGHUP])
+        func stays(signal: Int32) async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "file")
                 let process = try await BackgroundProgram(
@@ -18,7 +21,7 @@ extension RealMount {
                         try await Command.run("cat", yonder["file"]).output == "x"
                     })
                 #expect(process.isRunning)
-                process.interrupt()
+                process.interrupt(by: signal)
                 #expect(await process.ends(within: .seconds(10)))
                 #expect(process.status == 0)
                 #expect(try await yonder.yonder("status").status == 69)

@@ -59,8 +59,8 @@ package struct BackgroundProgram: Sendable {
         }
     }
 
-    /// As Ctrl-C does.
-    package func interrupt() { process.send(signal: SIGINT) }
+    /// As Ctrl-C does, or by another signal.
+    package func interrupt(by signal: Int32 = SIGINT) { process.send(signal: signal) }
 
     /// Ends it at once. Returns without waiting for it.
     package func kill() { process.send(signal: SIGKILL) }

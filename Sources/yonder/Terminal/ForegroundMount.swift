@@ -4,7 +4,8 @@ import Glibc
 import Synchronization
 import Syscalls
 
-/// A mount in the foreground, which ends on SIGINT or SIGTERM. A daemon that it has started ends with it, however that is.
+/// A mount in the foreground, which ends on SIGINT, SIGTERM and the SIGHUP of a closed terminal. A daemon that it has started ends
+/// with it.
 final class ForegroundMount: Sendable {
     /// What the next signal does.
     private enum Reaction {
@@ -78,13 +79,15 @@ final class ForegroundMount: Sendable {
     }
 }
 
-/// Calls a function for each SIGINT and SIGTERM, which do not end this process.
+/// Calls a function for each SIGINT, SIGTERM and SIGHUP, which do not end this process.
 final class Interruptions {
     private let sources: [any DispatchSourceSignal]
 
     init(_ handle: @escaping @Sendable () -> Void) {
-        sources = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
+        sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number -> (any DispatchSourceSignal)? in
+            let earlier = signal(number, SIG_IGN)
+            // nohup ignores it: the mount goes on without the terminal.
+            if number == SIGHUP, earlier != nil { return nil }
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler { handle() }
             source.resume()
