@@ -235,6 +235,17 @@ extension RealMount {
             }
         }
 
+        @Test("WRITE-5: a command that finds no room names the directory whose disk is full")
+        func namesTheDisk() async throws {
+            try await SmallDisk.run { yonder, disk in
+                try await yonder.mountSource()
+                let other = try yonder.directory.makeDirectory("other").string
+                try await SmallDisk.fill(disk)
+                try await yonder.yonder("mount", yonder.source.string, other)
+                    .expectFailure(saying: "the disk with the state directory '\(disk)/state' is full")
+            }
+        }
+
         @Test("WRITE-5: with a full state disk a known domain can be mounted, and files removed then")
         func mounts() async throws {
             try await SmallDisk.run { yonder, disk in

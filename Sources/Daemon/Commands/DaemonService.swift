@@ -6,6 +6,7 @@ import Mount
 import Replica
 import Sync
 import Syscalls
+import SystemPackage
 import Volume
 
 package enum DaemonEnd: Hashable, Sendable {
@@ -24,8 +25,9 @@ package enum DaemonEnd: Hashable, Sendable {
 }
 
 extension ControlError {
-    /// The error of a command that has failed for a provider's error, or for a damaged database; nil for other errors.
-    init?(failure error: any Error) {
+    /// The error of a command that has failed for a provider's error, for a damaged database, or for want of room; nil for other
+    /// errors.
+    init?(failure error: any Error, in stateDirectory: FilePath) {
         if let error = error as? ControlError {
             self = error
         } else if let error = error as? FileProviderError {
@@ -33,6 +35,8 @@ extension ControlError {
         } else if let damage = ReplicaDamage(error) {
             self.init(
                 .failed, "a database is damaged: \(damage); 'yonder check --repair' makes a new one from the remote")
+        } else if error as? Errno == .noSpace || (error as? CocoaError)?.code == .fileWriteOutOfSpace {
+            self.init(.failed, "the disk with the state directory '\(stateDirectory.fileNameText)' is full")
         } else {
             return nil
         }
@@ -71,7 +75,7 @@ struct DaemonService: ControlService {
         do {
             return try await answer(command, for: peer, progress, part)
         } catch {
-            throw ControlError(failure: error) ?? error
+            throw ControlError(failure: error, in: domains.store.stateDirectory) ?? error
         }
     }
 

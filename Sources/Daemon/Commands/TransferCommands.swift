@@ -124,7 +124,13 @@ struct TransferCommands: Sendable {
             do throws(VolumeError) {
                 try host.volume.setPolicy(policy, of: inode.number)
             } catch {
-                throw ControlError(.failed, "the policy cannot be kept", path: path)
+                var reason = error.description
+                if case .refused(let cause) = error,
+                    let failure = ControlError(failure: cause, in: domains.store.stateDirectory)
+                {
+                    reason = failure.message
+                }
+                throw ControlError(.failed, "the policy cannot be kept: \(reason)", path: path)
             }
             summary.items += 1
         }

@@ -22,7 +22,7 @@ struct DomainStore: Sendable {
     }
 
     private let folder: FilePath
-    private let stateDirectory: FilePath
+    let stateDirectory: FilePath
 
     /// - Parameter stateDirectory: created, with its ancestors, if it is missing.
     init(in stateDirectory: FilePath) throws {

@@ -14,7 +14,8 @@ extension Domains {
                 try await body(host)
             } catch {
                 guard hosts.count > 1, !Task.isCancelled else { throw error }
-                failures.append("\(host.name): \(ControlError(failure: error)?.message ?? "\(error)")")
+                let failure = ControlError(failure: error, in: store.stateDirectory)
+                failures.append("\(host.name): \(failure?.message ?? "\(error)")")
             }
         }
         if !failures.isEmpty { throw ControlError(.failed, failures.joined(separator: "; ")) }
