@@ -66,6 +66,8 @@ extension RealMount {
                 }
                 let refused = try await yonder.json(TransferSummary.self, "evict", yonder["dir/file"])
                 #expect(refused.refusals.map(\.code) == ["nonEvictable"])
+                let reason = refused.refusals.first?.reason ?? ""
+                #expect(reason.contains("because '\(yonder["dir"])' is; 'yonder unpin' that first"), "\(reason)")
                 let why = try await yonder.json(WhyReport.self, "why", yonder["dir/file"]).lines
                 #expect(why.contains { $0.contains("kept downloaded, because '\(yonder["dir"])' is") }, "\(why)")
                 let outcome = try await yonder.run(

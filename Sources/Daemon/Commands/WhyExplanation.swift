@@ -212,8 +212,12 @@ extension EvictionRefusal {
             let waiters = Set(await host.engine.waitersForDownload(of: number).compactMap(\.self)).sorted()
             return waiters.isEmpty ? words : words + " for " + waiters.joined(separator: ", ")
         case .nonEvictable:
-            let item = try? host.replica.database.item(ofInode: number)
-            return item?.trash == nil ? words : "it is in the trash, which is kept on this machine"
+            guard let item = try? host.replica.database.item(ofInode: number) else { return words }
+            guard item.trash == nil else { return "it is in the trash, which is kept on this machine" }
+            guard let source = try? host.replica.database.sourceOfPolicy(of: item), source.inode.number != number,
+                source.policy == .keepDownloaded, let place = PathResolver(host: host).path(of: source)
+            else { return words }
+            return "it is kept downloaded, because '\(place)' is; 'yonder unpin' that first"
         default: return words
         }
     }
