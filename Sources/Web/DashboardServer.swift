@@ -3,6 +3,7 @@ import Foundation
 import Hummingbird
 import Logging
 import NIOCore
+import SystemPackage
 
 /// The page of `yonder dashboard` and its interface, on 127.0.0.1 alone. It asks the daemon as the command line does.
 package struct DashboardServer: Sendable {
@@ -26,7 +27,7 @@ package struct DashboardServer: Sendable {
     /// Serves until the task is cancelled.
     ///
     /// - Parameter onListening: gets the address of the page, with the token, when the server listens.
-    /// - Throws: the error of listening.
+    /// - Throws: `Errno` if it cannot listen.
     package func run(onListening: @escaping @Sendable (String) -> Void) async throws {
         let application = Application(
             router: router,
@@ -36,7 +37,11 @@ package struct DashboardServer: Sendable {
                 session.begin(port: port)
                 onListening("http://127.0.0.1:\(port)/?token=\(token)")
             }, logger: logger)
-        try await application.run()
+        do {
+            try await application.run()
+        } catch let error as IOError {
+            throw Errno(rawValue: error.errnoCode)
+        }
     }
 
     private var router: Router<DashboardContext> {

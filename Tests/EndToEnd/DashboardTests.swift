@@ -312,7 +312,7 @@ extension RealMount {
             try await Installation.mounted { yonder async throws in
                 let outcome = try await visit(
                     yonder, "port=${page##*:}; '\(Installation.program)' dashboard --no-browser --port \"${port%/}\"")
-                #expect(outcome.status == 1 && outcome.errors.contains("the page cannot be served on port"))
+                #expect(outcome.status == 1 && outcome.errors.contains("is in use; choose another with --port"))
             }
         }
     }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import Syscalls
+import SystemPackage
 import Web
 
 extension Yonder {
@@ -41,6 +42,9 @@ extension Yonder {
                     Output.write(line + "\n", to: .standardOutput)
                     if !noBrowser { Self.open(address) }
                 }
+            } catch Errno.addressInUse where port > 0 {
+                Output.complain("port \(port) is in use; choose another with --port")
+                throw ExitCode(1)
             } catch {
                 Output.complain("the page cannot be served\(port > 0 ? " on port \(port)" : ""): \(error)")
                 throw ExitCode(1)
