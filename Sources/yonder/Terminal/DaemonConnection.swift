@@ -203,16 +203,14 @@ struct DaemonConnection: Sendable {
             return try log()
         } catch {
             Output.complain(
-                "\(places.stateDirectory): the state directory cannot be written: \(error.localizedDescription) "
-                    + "Set YONDER_STATE_DIR to another directory.")
+                "\(places.stateDirectory): the state directory cannot be written: \(error); "
+                    + "set YONDER_STATE_DIR to another directory")
             throw ExitCode(69)
         }
     }
 
     private func log() throws -> FileDescriptor {
-        let files = FileManager.default
-        try files.createDirectory(
-            atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try FilePath(places.stateDirectory).makeDirectories()
         // It appends: the daemon truncates it when it is too long.
         return try FileDescriptor.open(
             places.log, .writeOnly, options: [.append, .create, .closeOnExec], permissions: .ownerReadWrite)
