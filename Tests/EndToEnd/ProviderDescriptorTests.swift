@@ -42,6 +42,12 @@ import Testing
             s3.mistake(inSecrets: ["password"])
                 == "the source takes no password: --password-stdin is for webdav:// and webdavs://")
         #expect(
+            s3.mistake(inSecrets: ["tok"])
+                == "--secret tok: the source takes no such secret; 'yonder providers s3' lists its options")
+        #expect(
+            ProviderDescriptor.folder.mistake(inSecrets: ["region"])
+                == "--secret region: the source takes no such secret")
+        #expect(
             s3.mistake(in: ["colour": "x"])
                 == "--colour is no option; 'yonder providers s3' lists those of such a source")
     }

@@ -48,6 +48,11 @@ package struct ProviderDescriptor: Hashable, Sendable {
     package func mistake(inSecrets names: some Sequence<String>) -> String? {
         if takesAnyOption { return nil }
         for name in names.sorted() where name != ProviderOption.userName && option(name)?.isSecret != true {
+            // Only what some kind of remote takes has a flag of its own.
+            guard Self.all.contains(where: { $0.option(name)?.isSecret == true }) else {
+                let list = options.isEmpty ? "" : "; 'yonder providers \(self.name)' lists its options"
+                return "--secret \(name): the source takes no such secret\(list)"
+            }
             return "the source takes no \(name): \(Self.misplaced(name, self, flag: "--\(name)-stdin"))"
         }
         return nil
