@@ -15,6 +15,21 @@ extension RealMount.CommandLine {
         #expect(outcome.errors.contains("\nUsage: yonder ls"), "\(outcome.errors)")
     }
 
+    @Test("the check of programs refuses other sources, and 'yonder providers' knows a program by its name")
+    func programNames() async throws {
+        try await Installation.run { yonder in
+            try await yonder.yonder("provider", "check", "s3://bucket").expectFailure(64, saying: "for programs only")
+            let folder = try yonder.directory.makeDirectory("programs")
+            let program = folder.appending("yonder-provider-some").string
+            try "#!/bin/sh\n".write(toFile: program, atomically: true, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: program)
+            let path = yonder.with(["PATH": "\(folder.string):/usr/bin:/bin"])
+            let known = try await path.yonder("providers", "some")
+            #expect(known.status == 0 && known.output.hasPrefix("program: "), "\(known.output)\(known.errors)")
+            try await path.yonder("providers", "other").expectFailure(saying: "no such kind of source")
+        }
+    }
+
     @Test("CMD-23: relative paths in Yonder's variables begin in the command's directory, for its daemon, too")
     func relativeVariables() async throws {
         try await Installation.run { yonder in

@@ -46,6 +46,11 @@ extension Yonder.Provider {
                 throw ValidationError(
                     "'\(program)' has no location, and the checks delete everything at it: give NAME:LOCATION")
             }
+            if let kind = ProviderDescriptor.serving(program), kind != .program, kind != .folder {
+                throw ValidationError(
+                    "'\(program)' is a source of the kind '\(kind.name)', and the check is for programs only: give NAME:LOCATION, "
+                        + "or the path of an executable")
+            }
             if let unknown = chosen.first(where: { !ProgramCheck.names.contains($0) }) {
                 throw ValidationError(
                     "there is no check '\(unknown)'; there are: \(ProgramCheck.names.joined(separator: ", "))")

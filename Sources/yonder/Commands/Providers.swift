@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import ProviderDescriptors
 
 extension Yonder {
@@ -11,7 +12,7 @@ extension Yonder {
                 """)
 
         @Argument(
-            help: "The name of a kind, or a source.",
+            help: "The name of a kind or of a program, or a source.",
             completion: .list(ProviderDescriptor.all.map(\.name)))
         var name: String?
 
@@ -25,7 +26,8 @@ extension Yonder {
                 }
             }
             let named = ProviderDescriptor.all.first { $0.name == name } ?? ProviderDescriptor.serving(name)
-            guard let descriptor = named else {
+            let program = ProgramSource(name + ":")?.program(in: ProcessInfo.processInfo.environment)
+            guard let descriptor = named ?? (program == nil ? nil : ProviderDescriptor.program) else {
                 Output.complain("\(name): no such kind of source; 'yonder providers' lists all")
                 throw ExitCode(1)
             }
