@@ -113,6 +113,9 @@ extension RealMount {
                     (["poll"], "OPTION=VALUE"), (["password=secret"], "--password-stdin"), (["poll=0"], "poll"),
                     (["uid=no such user"], "uid"),
                     (["umask=888"], "umask"), (["umask=7777"], "umask"),
+                    (["cache-limit=-5"], "for example 10G"), (["umask=9"], "for example 077"),
+                    (["cache-time=x"], "for example 30d"), (["uid=no such user"], "by name or number"),
+                    (["fsync=x"], "'local' and 'remote'"),
                 ] {
                     let outcome = try await Command(
                         [Installation.program, "set", "mount"] + words, environment: yonder.environment

@@ -52,12 +52,23 @@ extension Yonder {
                 arguments = try Mount.parse(flags + ["--", name.text]).arguments()
             } catch {
                 // In the words of this command.
-                Output.complain(Mount.message(for: error).replacing("--", with: ""))
+                Output.complain(Self.message(for: error).replacing("--", with: ""))
                 throw ExitCode(64)
             }
             let result = try await DaemonConnection().perform(.set(name, arguments))
             guard case .options(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) { Yonder.lines(of: report) }
+        }
+
+        /// The message of `yonder mount`. With a wrong value that is none of a few words comes the help of its option, which has an
+        /// example.
+        private static func message(for error: any Error) -> String {
+            let message = Mount.message(for: error)
+            let help = Mount.fullMessage(for: error).split(separator: "\n").first { $0.hasPrefix("Help:") }
+            guard message.hasSuffix(">'"), let words = help?.split(separator: ">", maxSplits: 1).last else {
+                return message
+            }
+            return "\(message): \(words.drop(while: { $0 == " " }))"
         }
 
         private static let switches: Swift.Set = ["read-only", "allow-other", "dev", "suid"]

@@ -333,7 +333,7 @@ enum MeteredReaction: String, ExpressibleByArgument, CaseIterable {
 }
 
 /// The durability that `fsync` waits for.
-enum FsyncTarget: String, ExpressibleByArgument {
+enum FsyncTarget: String, ExpressibleByArgument, CaseIterable {
     case local
     case remote
 }
