@@ -45,6 +45,8 @@ extension RealMount {
                 try await yonder.shell("echo z > new")
                 let ended = try await yonder.yonder("wait", "mount", "--timeout", "0", "--json")
                 #expect(ended.status == 75 && ended.output.contains("\"hasTimedOut\" : true"), "\(ended)")
+                try await yonder.yonder("wait", "mount", "--timeout", "3")
+                    .expectFailure(75, saying: "mount: waits for the remote: ")
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await yonder.yonder("wait").status == 0)
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)

@@ -138,7 +138,7 @@ struct DaemonService: ControlService {
         case .contentAges(let reference):
             return .contentAges(try await domains.hosts(reference).map { try StatusReporter(host: $0).contentAges() })
         case .wait(let reference, let seconds, let downloads):
-            let refusals = try await PendingCommands(domains: domains)
+            let refusals = try await PendingCommands(domains: domains, progress: progress)
                 .wait(reference, within: seconds.map { .fromOutside(seconds: $0) }, downloads: downloads)
             guard let refusals else { return .timedOut }
             return refusals.isEmpty ? .done : .transferred(TransferSummary(refusals: refusals))

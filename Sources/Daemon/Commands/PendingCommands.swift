@@ -7,6 +7,8 @@ import SystemPackage
 
 struct PendingCommands: Sendable {
     let domains: Domains
+    /// Gets an `offline` with the reason in words each time when a remote that is waited for has gone away.
+    var progress: @Sendable (ControlEvent) -> Void = { _ in }
 
     /// Waits until the changes that are pending now have been uploaded, and optionally until all content is downloaded that is
     /// fetched without a reader.
@@ -18,6 +20,8 @@ struct PendingCommands: Sendable {
         var refusals: [Refusal] = []
         try await domains.each(reference) { host in
             let below = try await inode(below: reference, in: host)
+            let absence = Task { try await tellAbsence(of: host) }
+            defer { absence.cancel() }
             let left: () -> Duration? = { deadline.map { max(.zero, $0 - .now) } }
             let isSynced =
                 if let below {
@@ -39,6 +43,21 @@ struct PendingCommands: Sendable {
             }
         }
         return isDone ? refusals : nil
+    }
+
+    /// Tells why the remote is not asked, as far as it is waited for, until it is cancelled.
+    private func tellAbsence(of host: DomainHost) async throws {
+        var wasAway = false
+        while true {
+            // Where nothing is pending there is nothing to tell.
+            try await Task.sleep(for: .milliseconds(200))
+            let failure = host.engine.connection.failure
+            if !wasAway, let failure {
+                let reason = "\(host.name): waits for the remote: \(failure.message)"
+                progress(ControlEvent(path: reason, items: 0, bytes: 0, kind: "offline"))
+            }
+            wasAway = failure != nil
+        }
     }
 
     /// Retries all changes of domains, or those of one item.

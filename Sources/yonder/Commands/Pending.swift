@@ -81,7 +81,10 @@ extension Yonder {
         func run() async throws {
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
-                .wait(name, seconds: timeout, downloads: downloads))
+                .wait(name, seconds: timeout, downloads: downloads),
+                onEvent: { event in
+                    if event.kind == "offline" { Output.complain(event.path) }
+                })
             if case .timedOut = result {
                 try Output(output).print(WaitReport(hasTimedOut: true)) { [] }
                 Output.complain(
