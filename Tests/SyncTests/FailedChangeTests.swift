@@ -133,6 +133,27 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-9: a conflict that the broken line keeps from being resolved is resolved later, without a warning")
+        func lineBreaksInAConflict() async throws {
+            try await Machine.run(fill: fill) { machine in
+                let conflict = FileProviderError(.localVersionConflictingWithServer, "changed")
+                machine.provider.faults.fail(.modify, of: "f", with: conflict)
+                machine.provider.faults.fail(.item, with: FileProviderError(.serverUnreachable), times: nil)
+                try await machine.write("new", to: "f")
+                let item = try await machine.item("f")
+                await machine.engine.runAlone(.modification(row: item.id))
+                #expect(machine.provider.log.count(of: .modify, "f") == 1)
+                #expect(machine.engine.connection.state == .offline)
+                let texts = machine.engine.warnings.texts
+                #expect(!texts.contains { $0.contains("cannot be recorded") }, "\(texts)")
+                #expect(try machine.replica.database.failure(of: item.inode.number) == nil)
+                machine.provider.faults.clear()
+                machine.engine.errorWasResolved()
+                try await machine.drain()
+                #expect(machine.provider.tree.entries()["f"]?.content == "new")
+            }
+        }
+
         private func directory(_ tree: inout RemoteTree) { tree.addDirectory("d", identifier: "d") }
 
         @Test("ERROR-6: a change whose directory is missing only at first is sent again soon, and has not failed")

@@ -247,10 +247,9 @@ struct Executor: SyncPart {
         } catch {
             if Task.isCancelled { return }
             // A request that was to resolve the failure can fail as well: without a pause it would be repeated at once.
-            if let failure = error as? FileProviderError, ![.userCancelled, .domainDisabled].contains(failure.code),
-                failure.code.reaction != .latchDomain, (try? await postpone(sent, failure)) != nil
-            {
-                return
+            if let failure = error as? FileProviderError {
+                if failure.code == .domainDisabled || failure.isOfDomain { return }
+                if (try? await postpone(sent, failure)) != nil { return }
             }
             warnings.report("what became of '\(sent.item.filename)' on the remote cannot be recorded: \(error)")
             await pauseUnrecorded()
