@@ -7,8 +7,8 @@ extension SyncEngine {
 
     /// The texts of the warnings. That of a conflict ends when its copy is removed or renamed, that of an item whose name another one has
     /// when it is gone, has its own name or is renamed here, that of a full disk when there is space, that of an upload, a download or an
-    /// eviction that a caller has asked for when it is done or the item is removed, and that of what a directory leaves out when the
-    /// directory is removed.
+    /// eviction that a caller has asked for when it is done or the item is removed, that of a deletion that the remote has refused when the
+    /// item is removed, and that of what a directory leaves out when the directory is removed.
     package func currentWarnings() throws -> [String] {
         budget.withdrawWarningIfPossible()
         // In this order: a conflict that is found meanwhile keeps its warning.
@@ -30,6 +30,10 @@ extension SyncEngine {
         case .download(let number): return try database.item(ofInode: number).map { try database.isHere($0) } ?? true
         case .eviction(let number):
             return try database.item(ofInode: number).map { $0.inode.content == .dataless } ?? true
+        case .deletion(let identifier, let directory):
+            guard try database.item(identifier) == nil else { return false }
+            // What the remote has there may not be taken in yet.
+            return try database.item(directory).map { try !database.isToBeCompared($0.inode.number) } ?? true
         case .omissions(let number): return try database.item(ofInode: number) == nil
         case .sending, .keepingDownloaded, .localContent, .freeSpace, .reimport, .changes, .listing, .comparison,
             .content:

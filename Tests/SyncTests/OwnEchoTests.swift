@@ -114,6 +114,30 @@ extension EngineTests {
                 })
         }
 
+        @Test("CONFLICT-8: the warning ends when the item is removed again", arguments: [false, true])
+        func warningsOfDeletionsEnd(isRemovedHere: Bool) async throws {
+            try await Machine.run(fill: { $0.addFile("x", content: RemoteContent("first"), identifier: "x") }) {
+                machine in
+                try await machine.remove("x")
+                machine.provider.changeSilently { $0.write(RemoteContent("there"), to: "x") }
+                try await machine.send()
+                let words = "'x' was removed here and stays on the remote: it has changed there"
+                #expect(try machine.engine.currentWarnings() == [words])
+                #expect(try await machine.read("x") == "there")
+                #expect(try machine.engine.currentWarnings() == [words])
+                if isRemovedHere {
+                    try await machine.remove("x")
+                } else {
+                    machine.provider.change { $0.delete("x") }
+                    try await machine.drain()
+                }
+                #expect(try machine.engine.currentWarnings() == [])
+                try await machine.drain()
+                #expect(machine.provider.tree.identifier(at: "x") == nil)
+                #expect(try machine.engine.currentWarnings() == [])
+            }
+        }
+
         @Test("Issue 14, 3.17: what is lost in a reimport is reported as lost") func lossInAReimport() async throws {
             try await Machine.run(fill: { $0.addFile("a", content: RemoteContent("first"), identifier: "a") }) {
                 machine in

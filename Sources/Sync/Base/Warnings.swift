@@ -28,6 +28,8 @@ package final class Warnings: Sendable {
         case conflict(InodeNumber)
         /// To show an item under its own name.
         case decoratedName(ItemIdentifier)
+        /// To delete an item of a directory, which the remote has refused.
+        case deletion(of: ItemIdentifier, in: ItemIdentifier)
         /// To send what was changed at or below an item, as a caller has asked.
         case upload(InodeNumber)
         /// To download an item with all below it, as a caller has asked.

@@ -137,8 +137,14 @@ extension Executor {
                     found?.kind == .file && found?.itemVersion.contentVersion != deletion.version.contentVersion
                 let reason =
                     failure.code == .deletionRejected && isChanged ? "it has changed there" : failure.message
-                warnings.report("'\(path(of: deletion))' was removed here and stays on the remote: \(reason)")
+                let place = path(of: deletion)
                 try await commits.commit { try $0.conflicts.bringBack(deletion, as: found) }
+                // Only now: while the item is not back, its warning counts as over.
+                warnings.report(
+                    "'\(place)' was removed here and stays on the remote: \(reason)",
+                    of: .deletion(
+                        of: found?.itemIdentifier ?? deletion.identifier,
+                        in: found?.parentItemIdentifier ?? deletion.parent))
             default:
                 if failure.code.reaction == .latchDomain { return }
                 let time = Backoff.nextTry(after: failure, attempts: deletion.attempts)
