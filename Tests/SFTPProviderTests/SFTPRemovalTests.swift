@@ -137,6 +137,34 @@ import Testing
         }
     }
 
+    @Test(
+        "SFTP-6: where a connection breaks before a new file has lost its hidden name, the next one removes that",
+        .timeLimit(.minutes(1)))
+    func brokenUnlinking() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let passing = "    server.stdin.write(length + body)"
+        // It ends before it has removed a name, the first time.
+        let server = Self.breakingServer.replacing(
+            passing,
+            with: """
+                    if body[0] == 13 and not os.path.exists(broken):
+                        open(broken, "w").close()
+                        os._exit(1)
+                \(passing)
+                """)
+        let program = try scratch.makeFile("server.py", server.utf8)
+        let folder = try SFTPFolder("python3 \(program) \(SFTPFolder.program) \(scratch["broken"])")
+        try await folder.withRemote { remote in
+            _ = try await withContent(Array("new".utf8)) {
+                try await remote.write($0, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+            }
+            #expect(await eventually { FileManager.default.fileExists(atPath: scratch["broken"].string) })
+            #expect(await eventually { Self.names(folder) == ["file"] }, "\(Self.names(folder))")
+            #expect(try String(contentsOfFile: folder["file"], encoding: .utf8) == "new")
+        }
+    }
+
     private static func withSession(_ body: (SFTPFolder, ProviderSession) async throws -> Void) async throws {
         let folder = try SFTPFolder()
         let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)

@@ -44,8 +44,8 @@ extension SFTPRemote {
         }
     }
 
-    /// Removes a hidden file. Returns at once, also when the caller was cancelled. What a broken connection leaves is removed with the
-    /// next ones.
+    /// Removes a hidden file. Returns at once, also when the caller was cancelled. What a broken connection leaves is removed over
+    /// other ones.
     func removeHidden(_ hidden: RemotePath, _ session: SFTPSession) {
         let name = bytes(hidden)
         let first = session.send(SFTPMessage.remove) { $0.append(name) }
@@ -313,7 +313,7 @@ extension SFTPRemote {
             if let there = try await presentIfAny(path, session) { throw RemoteConditionFailure(present: there) }
             return false
         }
-        _ = session.send(SFTPMessage.remove) { $0.append(bytes(hidden)) }
+        removeHidden(hidden, session)
         return true
     }
 
