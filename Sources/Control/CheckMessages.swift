@@ -28,6 +28,8 @@ package struct CheckReport: Codable, Hashable, Sendable {
     package var problems: [Problem] = []
     /// The reason why the comparison with the remote is missing or incomplete; absent if it is complete.
     package var notCompared: String?
+    /// The number of changes that are not on the remote yet, which are no problem; absent if they could not be counted.
+    package var unsent: Int?
 
     package init(name: String) {
         self.name = name

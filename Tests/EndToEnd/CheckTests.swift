@@ -4,6 +4,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import yonder
+
 extension RealMount {
     /// `yonder check`: what it finds, what it mends, and that nothing is lost on the way.
     @Suite(.tags(.long)) struct Checking {
@@ -82,6 +84,28 @@ extension RealMount {
             let outcome = try await Command.run(
                 "diff", "-r", yonder.source.string, yonder.mount.string, seconds: 30)
             #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)", sourceLocation: sourceLocation)
+        }
+
+        @Test("CHECK-1: the summary tells the number of changes that are not on the remote yet")
+        func tellsWhatIsNotSent() async throws {
+            let summaries: [(unsent: Int?, words: String)] = [
+                (nil, "all is well"), (0, "all is well"), (1, "all is well; 1 change is not on the remote yet"),
+                (2, "all is well; 2 changes are not on the remote yet"),
+            ]
+            for (unsent, words) in summaries {
+                var report = CheckReport(name: "mount")
+                report.unsent = unsent
+                let (line, isSound) = (Yonder.Check.lines(report).last ?? "", report.isSound)
+                #expect(isSound && line.hasSuffix("compared; \(words)"), "\(line)")
+            }
+            try await Installation.run { yonder in
+                try await prepare(yonder)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                _ = try await yonder.shell("echo new >new")
+                let text = try await yonder.yonder("check", "mount")
+                #expect(text.status == 1 && text.output.contains("nothing is wrong here; "), "\(text.output)")
+                #expect(text.output.hasSuffix(" not on the remote yet\n"), "\(text.output)")
+            }
         }
 
         @Test("CHECK-1: where nothing is wrong nothing is found, mounted and unmounted") func findsNothing()

@@ -128,6 +128,7 @@ struct DomainCheck: Sendable {
         } catch {
             report.notCompared = (error as? FileProviderError)?.message ?? "\(error)"
         }
+        report.unsent = try? replica.database.pendingCounts().items
     }
 
     private struct NoKernel: KernelCache {

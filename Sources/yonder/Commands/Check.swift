@@ -39,7 +39,7 @@ extension Yonder {
             if !reports.allSatisfy(\.isSound) { throw ExitCode(1) }
         }
 
-        private static func lines(_ report: CheckReport) -> [String] {
+        static func lines(_ report: CheckReport) -> [String] {
             let mended = report.problems.filter(\.isMended)
             let left = report.problems.count - mended.count
             var summary =
@@ -50,6 +50,9 @@ extension Yonder {
             }
             let verdict = report.notCompared == nil ? "all is well" : "nothing is wrong here"
             summary += left > 0 ? "; \(Output.count(left, "problem"))" : "; \(verdict)\(mended.isEmpty ? "" : " now")"
+            if let unsent = report.unsent, unsent > 0 {
+                summary += "; \(Output.count(unsent, "change")) \(unsent == 1 ? "is" : "are") not on the remote yet"
+            }
             return mended.map { "mended: \($0.path ?? report.name): \($0.message)" } + [summary]
         }
     }
