@@ -73,6 +73,26 @@ import Testing
     }
 }
 
+@Suite struct DomainExaminations {
+    @Test(
+        "DOCTOR-1: what ssh or rclone refuses is told in the words of its reason alone, which say what to do",
+        arguments: [
+            ("sftp://host/d", false), ("rclone:drive:d", false), ("https://host/d", true), ("s3://bucket", true),
+        ])
+    func refusals(source: String, mountsAgain: Bool) async throws {
+        let status = DomainStatus(
+            name: "d", source: source, mountpoint: "/", connection: .unauthenticated, reason: "the key has changed",
+            items: DomainStatus.Items(known: 0, materializedFiles: 0, materializedDirectories: 0),
+            bytes: DomainStatus.Bytes(local: 0, limit: nil), pending: DomainStatus.Pending(items: 0, bytes: 0),
+            failed: 0, transfers: [], passthrough: false, warnings: [])
+        let finding = try #require(await DomainExamination(domain: status).findings().first)
+        #expect(finding.grade == .error && finding.subject == "d")
+        let words = "the remote refuses the credentials: the key has changed"
+        #expect(finding.text == (mountsAgain ? words : "the key has changed"))
+        #expect(finding.advice == (mountsAgain ? "mount it again to give others: yonder mount \(source) /" : nil))
+    }
+}
+
 extension RealMount {
     @Suite struct Doctors {
         /// What it has found, but for dead mounts of other tests.

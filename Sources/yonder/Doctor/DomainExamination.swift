@@ -20,6 +20,8 @@ struct DomainExamination {
                 domain.name, "the remote does not answer\(reason)",
                 "Yonder tries again by itself; 'yonder signal \(domain.name) --wait' tries now")
         case .unauthenticated:
+            // The program has the credentials, and the reason says what to do with it.
+            if let reason = domain.reason, Self.needed[scheme] != nil { return .error(domain.name, reason) }
             return .error(
                 domain.name, "the remote refuses the credentials\(reason)",
                 "mount it again to give others: yonder mount \(domain.source) \(domain.mountpoint)")
@@ -47,8 +49,9 @@ struct DomainExamination {
     /// The programs of the user that serve a kind of source.
     private static let needed = ["sftp": "ssh", "rclone": "rclone"]
 
+    private var scheme: String { String(domain.source.prefix { $0 != ":" }) }
+
     private var programs: [Finding] {
-        let scheme = String(domain.source.prefix { $0 != ":" })
         guard let program = Self.needed[scheme], MachineExamination.program(program, in: path) == nil else { return [] }
         return [.error(domain.name, "'\(program)' is not in PATH, and \(scheme) needs it", "install \(program)")]
     }
