@@ -23,6 +23,15 @@ package struct PendingItem: Codable, Hashable, Sendable {
         self.since = since
         self.error = error
     }
+
+    /// The words for the user of ``fields``, or of other fields by their names.
+    package static func words(for fields: [String]) -> [String] { fields.map { words[$0] ?? $0 } }
+
+    private static let words = [
+        "filename": "name", "parentItemIdentifier": "place", "lastUsedDate": "use", "tagData": "tags",
+        "favoriteRank": "rank", "creationDate": "created", "contentModificationDate": "date",
+        "extendedAttributes": "attributes", "permissions": "mode", "ownership": "owner",
+    ]
 }
 
 /// A conflict copy: content that was written here while the remote changed the same file.

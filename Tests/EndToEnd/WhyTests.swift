@@ -238,6 +238,29 @@ extension RealMount {
             }
         }
 
+        @Test("ERROR-4: a date that the remote has cut is not one that it does not store") func truncatedDate()
+            async throws
+        {
+            var options = InMemoryProvider.Options()
+            options.holds.subtract([.contentModificationDate, .permissions])
+            try await ProvidedMount.run(options: options) {
+                $0.addDirectory("d", identifier: "d")
+            } _: { mount async throws in
+                let made = try await Command.shell(
+                    "ls \"$1\" && chmod 750 \"$1/d\" && touch -d '2020-02-03 04:05:06.789 UTC' \"$1/d\"",
+                    mount.path.string)
+                #expect(made.status == 0, "\(made.errors)")
+                func has(_ words: String) async -> Bool {
+                    await eventually { (try? await lines(mount, "d"))?.joined(separator: " ").contains(words) == true }
+                }
+                #expect(await has("does not store these, which stay on this machine: date, mode."))
+                mount.provider.change {
+                    $0.edit("d") { $0.contentModificationDate = FileTimestamp(seconds: 1_580_702_706) }
+                }
+                #expect(await has("this machine: mode. The remote keeps its date less exactly: 2020-02-03T"))
+            }
+        }
+
         @Test("Issue 14, 3.15: a download that runs refuses eviction as that, and names who waits for it")
         func aRunningDownload() async throws {
             try await Self.run { mount async throws in

@@ -78,17 +78,20 @@ struct WhyExplanation: Sendable {
         }
         guard let state = try host.replica.database.pendingItem(item.id)?.state else {
             // Hardly a remote stores the creation date.
-            let held = item.heldFields.subtracting(.creationDate).names.joined(separator: ", ")
+            var held = item.heldFields.subtracting(.creationDate)
+            let truncated = item.truncatedDate
+            if truncated != nil { held.remove(.contentModificationDate) }
+            let words = PendingItem.words(for: held.names).joined(separator: ", ")
             return [
                 held.isEmpty
                     ? "All its changes have been uploaded; nothing is pending."
-                    : "Nothing is pending; the remote does not store these, which stay on this machine: \(held)."
-            ]
+                    : "Nothing is pending; the remote does not store these, which stay on this machine: \(words)."
+            ] + (truncated.map { ["The remote keeps its date less exactly: \(Timestamp.text($0))."] } ?? [])
         }
         let what =
             item.identifier == nil
             ? "The remote does not have it yet"
-            : "Not on the remote yet: \(item.changedFields.names.joined(separator: ", "))"
+            : "Not on the remote yet: \(PendingItem.words(for: item.changedFields.names).joined(separator: ", "))"
         var lines = ["\(what); it has been waiting since \(Timestamp.text(state.since))."]
         if host.engine.isReadOnly, let obstacle = host.engine.obstacleToSending {
             lines.append("It is not uploaded: \(obstacle.message).")

@@ -11,6 +11,12 @@ extension FileTimestamp {
         return FileTimestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
     }
 
+    /// A remote that stores dates cuts them to two seconds at most, as FAT does.
+    static let coarsest = Duration.seconds(2)
+
+    /// Whether a remote that was given a time can have cut it to this one.
+    func isTruncation(of time: FileTimestamp) -> Bool { self <= time && time < advanced(by: Self.coarsest) }
+
     /// The moment so much later.
     package func advanced(by duration: Duration) -> FileTimestamp {
         let (seconds, attoseconds) = duration.components

@@ -39,6 +39,14 @@ package struct ItemRecord: Hashable, Sendable {
     /// The fields that remote changes must not overwrite.
     package var localFields: ItemFields { changedFields.union(heldFields) }
 
+    /// The date of the remote's that stands for the one here, which it has cut; nil if the remote has none or another.
+    package var truncatedDate: FileTimestamp? {
+        guard heldFields.contains(.contentModificationDate), let date = base.modifiedAt,
+            date.isTruncation(of: inode.modifiedAt)
+        else { return nil }
+        return date
+    }
+
     /// The name that it has, or had when it was trashed: what the remote is told.
     package var ownName: String { trash?.name ?? name }
 

@@ -15,9 +15,6 @@ package struct UnansweredChange: Hashable, Sendable {
     /// machine's file that looks the same is taken for it: no longer than a server takes to end what it has begun.
     static let lateness = Duration.seconds(15)
 
-    /// A remote that stores dates cuts them to two seconds at most, as FAT does.
-    private static let coarsestDate = Duration.seconds(2)
-
     /// Whether an item of the remote's is what was sent. A time that the remote has cut does not match, for another machine may
     /// have written as many bytes in the same second: the contents have to be compared (``hasComparableContent(_:)``).
     package func matches(_ item: FileProviderItem) -> Bool {
@@ -37,7 +34,7 @@ package struct UnansweredChange: Hashable, Sendable {
     /// sent.
     package func matchesTruncatedDate(of item: FileProviderItem) -> Bool {
         guard let date = item.contentModificationDate else { return false }
-        return date <= modifiedAt && modifiedAt < date.advanced(by: Self.coarsestDate)
+        return date.isTruncation(of: modifiedAt)
     }
 
     /// Whether the item came to the remote after this was written here, and before it can have arrived no more, as far as the two
@@ -46,7 +43,7 @@ package struct UnansweredChange: Hashable, Sendable {
     /// - Parameter removal: when the item of the change was removed or renamed here.
     package func canHaveArrived(as item: FileProviderItem, before removal: FileTimestamp) -> Bool {
         guard let date = item.contentModificationDate else { return false }
-        return modifiedAt <= date.advanced(by: Self.coarsestDate) && date <= removal.advanced(by: Self.lateness)
+        return modifiedAt <= date.advanced(by: FileTimestamp.coarsest) && date <= removal.advanced(by: Self.lateness)
     }
 
     /// Whether an item of the remote's can be what was sent, as far as can be told without its content.

@@ -39,15 +39,9 @@ extension Yonder {
             AllDomains.complain(aboutUnsent: try await AllDomains(daemon: daemon).unsent())
         }
 
-        private static let words = [
-            "filename": "name", "parentItemIdentifier": "place", "lastUsedDate": "use", "tagData": "tags",
-            "favoriteRank": "rank", "creationDate": "created", "contentModificationDate": "date",
-            "extendedAttributes": "attributes", "permissions": "mode", "ownership": "owner",
-        ]
-
         private static func words(of item: PendingItem) -> String {
             if item.identifier == nil, item.fields.contains("filename") { return "new" }
-            return item.fields.map { words[$0] ?? $0 }.joined(separator: ",")
+            return PendingItem.words(for: item.fields).joined(separator: ",")
         }
     }
 
