@@ -238,6 +238,33 @@ extension RealMount {
             }
         }
 
+        @Test("ERROR-4: SEND-8: the date of a directory waits for what is in it, and says for what")
+        func dateOfADirectory() async throws {
+            try await Self.run { mount async throws in
+                let quota = FileProviderError(.insufficientQuota)
+                mount.provider.faults.fail(.create, with: quota, times: nil)
+                mount.provider.faults.fail(.delete, with: quota, times: nil)
+                for (command, name) in [("echo x >", "kept/refused"), ("rm", "directory/inner")] {
+                    let made = try await Command.shell("cd \"$1\" && \(command) \(name)", mount.path.string)
+                    #expect(made.status == 0, "\(made.errors)")
+                    let directory = String(name.prefix { $0 != "/" })
+                    let words = "/\(name)' has to be sent first: "
+                    let isSaid = await eventually(within: .seconds(15)) {
+                        ((try? await lines(mount, directory))?.joined(separator: "\n") ?? "").contains(words)
+                    }
+                    let text = try await lines(mount, directory).joined(separator: "\n")
+                    #expect(isSaid && text.contains(" (insufficientQuota)."), "\(text)")
+                    var pending: [PendingItem] = []
+                    try await PendingReporter(host: mount.host).list { pending += $0 }
+                    let error = try #require(pending.first { $0.path.hasSuffix("/" + directory) }?.error, "\(pending)")
+                    #expect(error.code == "insufficientQuota" && error.attempts == 0, "\(error)")
+                    #expect(error.message.contains("/\(name)' in it: "), "\(error)")
+                }
+                mount.provider.faults.clear()
+                try await mount.host.engine.retry()
+            }
+        }
+
         @Test("ERROR-4: a date that the remote has cut is not one that it does not store") func truncatedDate()
             async throws
         {

@@ -22,13 +22,16 @@ struct PendingReporter: Sendable {
             try await give(
                 items.map { item, state in
                     let failure = state.attempts > 0 ? try database.failure(of: item.inode.number) : nil
+                    let cause =
+                        try useOnRemote(of: item) ?? failureOfDirectory(above: item, resolver)
+                        ?? failureOfContent(in: item, resolver)
                     return PendingItem(
                         path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
                         since: Timestamp.text(state.since),
                         error: try failure.map {
                             ItemInformation.Failure($0, attempts: state.attempts, nextTry: state.nextTry)
-                        } ?? useOnRemote(of: item) ?? failureOfDirectory(above: item, resolver) ?? common)
+                        } ?? cause ?? common)
                 })
         }
         // A reimport is one entry, plus one for each item that failed.
@@ -93,6 +96,18 @@ struct PendingReporter: Sendable {
             code: obstacle.error.code.rawValue,
             message: "'\(path)' has to be sent first: \(obstacle.error.message)", attempts: 0,
             nextTry: obstacle.nextTry.map(Timestamp.text))
+    }
+
+    /// The reason why the date of a directory waits: something in it has failed; nil if nothing has.
+    private func failureOfContent(
+        in directory: ItemRecord, _ resolver: PathResolver
+    ) throws -> ItemInformation.Failure? {
+        guard let (path, reason) = try DirectoryDate(directory: directory, resolver: resolver).obstacle(),
+            let error = reason?.error
+        else { return nil }
+        return ItemInformation.Failure(
+            code: error.code.rawValue, message: "its date waits for '\(path)' in it: \(error.message)", attempts: 0,
+            nextTry: reason?.nextTry.map(Timestamp.text))
     }
 
     private static let mostFailures = 1000

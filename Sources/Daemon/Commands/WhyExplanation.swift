@@ -101,6 +101,7 @@ struct WhyExplanation: Sendable {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' retries it now.")
         }
         if let directory = try directoryToSend(above: item) { lines.append(directory) }
+        if let inside = try contentToSend(in: item) { lines.append(inside) }
         return lines
     }
 
@@ -117,6 +118,14 @@ struct WhyExplanation: Sendable {
             !top.isToBeOffered
         else { return nil }
         return "It waits for '\(resolver.path(of: top) ?? top.name)', which has to be sent first."
+    }
+
+    /// What the date of a directory waits for, and what keeps that from being sent.
+    private func contentToSend(in item: ItemRecord) throws -> String? {
+        let date = DirectoryDate(directory: item, resolver: PathResolver(host: host))
+        guard let (path, reason) = try date.obstacle() else { return nil }
+        let cause = reason.map { ": \($0.error.message) (\($0.error.code.rawValue))" } ?? ""
+        return "Its date waits for what is in it: '\(path)' has to be sent first\(cause)."
     }
 
     private func exclusion(of item: ItemRecord) throws -> String {

@@ -128,6 +128,15 @@ extension ReplicaDatabase {
         return (directory, obstacle.error, obstacle.nextTry)
     }
 
+    /// What was changed in a directory and has to be sent before the directory's date, if that is all that the remote does not have of
+    /// it; nil where the date does not wait. What has failed comes first.
+    package func changeBeforeDate(of directory: ItemRecord) throws -> PendingMark? {
+        guard directory.inode.kind == .directory, directory.changedFields == .contentModificationDate else {
+            return nil
+        }
+        return try read { db in try db.pendingChild(of: directory) }
+    }
+
     /// An item, and the directories above it that have to be sent before it, because the remote does not have them. A
     /// directory that the remote has takes the item whatever is wrong with a change of its own.
     package func itemAndNewDirectories(above row: Int64) throws -> [ItemRecord] {

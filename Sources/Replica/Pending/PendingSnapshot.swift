@@ -338,15 +338,29 @@ private struct PendingReader {
 }
 
 extension Database {
-    /// Whether something that has still to be sent gives a directory another date on the remote: a name that it gets or loses there, or
-    /// content that may replace a file.
+    /// What has still to be sent and gives a directory another date on the remote: a name that it gets or loses there, or content that
+    /// may replace a file.
+    private static let changesOfDate = """
+        SELECT 0 AS isDeletion, id, attempts FROM item
+        WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none)
+            AND (identifier IS NULL OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0)
+        UNION ALL SELECT 1, id, attempts FROM deletion WHERE baseParent = ?2
+        UNION ALL SELECT 0, id, attempts FROM item
+        WHERE baseParent = ?2 AND changedFields & \(field: .parentItemIdentifier) <> 0
+        """
+
+    /// Whether something that has still to be sent gives a directory another date on the remote.
     func hasPendingChildren(_ directory: ItemRecord) throws -> Bool {
         try one(
-            """
-            SELECT EXISTS (SELECT 1 FROM item WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none)
-                    AND (identifier IS NULL OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0))
-                OR EXISTS (SELECT 1 FROM deletion WHERE baseParent = ?2)
-                OR EXISTS (SELECT 1 FROM item WHERE baseParent = ?2 AND changedFields & \(field: .parentItemIdentifier) <> 0)
-            """, [directory.inode.number.rawValue, directory.identifier?.rawValue], { $0[0] as Bool }) ?? false
+            "SELECT EXISTS (\(Self.changesOfDate))",
+            [directory.inode.number.rawValue, directory.identifier?.rawValue], { $0[0] as Bool }) ?? false
+    }
+
+    /// Something of that, first what has failed.
+    func pendingChild(of directory: ItemRecord) throws -> PendingMark? {
+        try one(
+            "SELECT isDeletion, id FROM (\(Self.changesOfDate)) ORDER BY attempts > 0 DESC LIMIT 1",
+            [directory.inode.number.rawValue, directory.identifier?.rawValue],
+            { ($0[0] as Bool) ? PendingMark.deletion($0[1] as Int64) : PendingMark.item($0[1] as Int64) })
     }
 }
