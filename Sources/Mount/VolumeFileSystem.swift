@@ -110,7 +110,8 @@ final class VolumeFileSystem: FileSystem {
             isWriting: flags.canWrite, isTruncating: flags.contains(.truncate), isReading: flags.canRead,
             isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough,
             isSynchronous: flags.isSynchronous)
-        if intent.isAppending, intent.isWriting, !intent.isTruncating, notifications.renewsSize(of: node) {
+        let thread = request.caller.processID
+        if intent.isAppending, intent.isWriting, !intent.isTruncating, notifications.renewsSize(of: node, for: thread) {
             // The kernel would write at the old end. After ESTALE it looks the name up again, or asks for the attributes of an open file.
             reply.expireAttributes(of: node)
             return reply.fail(.staleNFSFileHandle)

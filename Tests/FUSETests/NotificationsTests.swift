@@ -205,12 +205,13 @@ struct NotificationsTests {
         notifications.invalidateAttributes(NodeID(3))
         #expect(notifications.isInvalidating(NodeID(2)))
         #expect(!notifications.isInvalidating(NodeID(3)))
-        // The kernel is made to ask for a size once for each change.
-        #expect(notifications.renewsSize(of: NodeID(2)))
-        #expect(!notifications.renewsSize(of: NodeID(2)))
-        #expect(!notifications.renewsSize(of: NodeID(3)))
+        // The kernel is made to ask for a size once for each change, in each thread that opens the file.
+        #expect(notifications.renewsSize(of: NodeID(2), for: 7))
+        #expect(!notifications.renewsSize(of: NodeID(2), for: 7))
+        #expect(notifications.renewsSize(of: NodeID(2), for: 8))
+        #expect(!notifications.renewsSize(of: NodeID(3), for: 7))
         notifications.invalidateContents(NodeID(2))
-        #expect(notifications.renewsSize(of: NodeID(2)))
+        #expect(notifications.renewsSize(of: NodeID(2), for: 7))
 
         try await Mounted.run { mount async throws in
             let (node, notifications) = (mount.fileSystem.add("file", .bytes([])), mount.session.notifications)
@@ -218,7 +219,7 @@ struct NotificationsTests {
             notifications.invalidateContents(node, range: 0..<4096)
             await notifications.drain()
             #expect(!notifications.isInvalidating(node))
-            #expect(!notifications.renewsSize(of: node))
+            #expect(!notifications.renewsSize(of: node, for: 7))
         }
     }
 

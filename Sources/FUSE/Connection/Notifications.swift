@@ -43,8 +43,8 @@ package final class Notifications: Sendable {
     private final class UnsentInvalidations: Sendable {
         private struct Unsent: Sendable {
             var count = 0
-            /// Whether the kernel has been made to ask for the size since the last of them was posted.
-            var isSizeRenewed = false
+            /// The threads for which the kernel has been made to ask for the size since the last of them was posted.
+            var threadsWithSize: Set<Int32> = []
         }
 
         private let nodes = Mutex<[NodeID: Unsent]>([:])
@@ -67,12 +67,8 @@ package final class Notifications: Sendable {
             }
         }
 
-        func renewSize(of node: NodeID) -> Bool {
-            nodes.withLock { nodes in
-                guard nodes[node]?.isSizeRenewed == false else { return false }
-                nodes[node]?.isSizeRenewed = true
-                return true
-            }
+        func renewSize(of node: NodeID, for thread: Int32) -> Bool {
+            nodes.withLock { $0[node]?.threadsWithSize.insert(thread).inserted ?? false }
         }
     }
 
@@ -133,8 +129,9 @@ package final class Notifications: Sendable {
     package func isInvalidating(_ node: NodeID) -> Bool { unsent.contains(node) }
 
     /// Whether the kernel may have the size of a node before the last change that ``invalidateContents(_:range:)`` is to tell it of. True once
-    /// for each change: the caller makes the kernel ask for the size.
-    package func renewsSize(of node: NodeID) -> Bool { unsent.renewSize(of: node) }
+    /// for each change and thread: the caller makes the kernel ask for the size. It asks in that thread, and another one that has sent its
+    /// request may go on before the answer is there.
+    package func renewsSize(of node: NodeID, for thread: Int32) -> Bool { unsent.renewSize(of: node, for: thread) }
 
     /// The number of queued notifications, without the one that is being sent.
     package var pendingCount: Int { thread.count }
