@@ -22,17 +22,19 @@ final class ParkedRequests: Sendable {
     ///     unreachable or rejects the credentials; `attempt` is then called with ``Attempt/unlisted``.
     ///   - attempt: asks the volume.
     ///   - undo: takes back what an attempt has counted for the kernel, when the request was interrupted during the attempt.
+    ///   - refuse: sends the error of an attempt, or of a prerequisite.
     ///   - succeed: sends the answer.
     func answer<Held: Reply & ~Copyable, Answer>(
         _ request: Request, _ reply: consuming Held, worksUnlisted: Bool = false,
         attempt: @escaping @Sendable (Attempt) throws(VolumeError) -> Answer,
         undo: @escaping @Sendable (Answer) -> Void = { _ in },
+        refuse: @escaping @Sendable (consuming Held, Errno) -> Void = { reply, error in reply.fail(error) },
         succeed: @escaping @Sendable (consuming Held, Answer) -> Void
     ) {
         let prerequisite: Prerequisite
         switch Self.outcome(of: attempt, .first) {
         case .success(let answer): return succeed(reply, answer)
-        case .failure(.refused(let error)): return reply.fail(error)
+        case .failure(.refused(let error)): return refuse(reply, error)
         case .failure(.needs(let missing)): prerequisite = missing
         }
         let caller = Requester(
@@ -45,7 +47,7 @@ final class ParkedRequests: Sendable {
         }
         let waiting = WaitingRequest(
             caller: caller, parked: parked, pending: pending, worksUnlisted: worksUnlisted, attempt: attempt,
-            undo: undo, succeed: succeed)
+            undo: undo, refuse: refuse, succeed: succeed)
         wait(for: prerequisite, waiting, round: 1)
     }
 
@@ -64,6 +66,7 @@ final class ParkedRequests: Sendable {
         let worksUnlisted: Bool
         let attempt: @Sendable (Attempt) throws(VolumeError) -> Answer
         let undo: @Sendable (Answer) -> Void
+        let refuse: @Sendable (consuming Held, Errno) -> Void
         let succeed: @Sendable (consuming Held, Answer) -> Void
 
         func finish(_ answer: Answer) {
@@ -71,7 +74,10 @@ final class ParkedRequests: Sendable {
             succeed(reply, answer)
         }
 
-        func fail(_ error: Errno) { parked.take()?.fail(error) }
+        func fail(_ error: Errno) {
+            guard let reply = parked.take() else { return }
+            refuse(reply, error)
+        }
     }
 
     private func wait<Held: Reply & ~Copyable, Answer>(

@@ -125,6 +125,12 @@ final class VolumeFileSystem: FileSystem {
                 isInvalidating: { notifications.isInvalidating(node) }, request: request.number)
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
+        } refuse: { [notifications] reply, error in
+            // The kernel opens the file anew after this ESTALE, too, and would pass a second one on to the process.
+            if intent.isAppending, error == .staleNFSFileHandle, notifications.renewsSize(of: node, for: thread) {
+                reply.expireAttributes(of: node)
+            }
+            reply.fail(error)
         } succeed: { [self] reply, grant in
             // The file has changed, and the kernel would believe the size that it has.
             if notifications.isInvalidating(node) { reply.expireAttributes(of: node) }

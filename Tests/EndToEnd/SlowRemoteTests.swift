@@ -94,7 +94,7 @@ extension RealMount {
             }
         }
 
-        /// Runs a test while the kernel does not know that `b/grown` has 300,000 bytes by now: it waits for bytes of another file.
+        /// Runs a test while the kernel does not learn that `b/grown` grows (``grow(_:)``): it waits for bytes of another file.
         private func runBehindASlowFile(_ test: (ProvidedMount) async throws -> Void) async throws {
             try await ProvidedMount.run { tree in
                 // Each has a directory of its own, so that none is fetched ahead.
@@ -113,18 +113,24 @@ extension RealMount {
                 #expect(await mount.provider.log.waits(.fetch, "slow"))
                 // The kernel does not end this invalidation before it has the bytes, and the next one waits for that.
                 notifications.invalidateContents(slow)
-                mount.provider.change { $0.write(.pattern(size: 300_000, seed: 7), to: "grown") }
-                #expect(await eventually { notifications.isInvalidating(grown) })
-                #expect(try mount.host.item(for: "grown").documentSize == 300_000)
                 try await test(mount)
                 #expect(notifications.isInvalidating(grown), "the kernel has the size from the invalidation")
                 gate.open()
             }
         }
 
+        /// Has `b/grown` get 300,000 bytes on the remote, and waits until they are known here.
+        private func grow(_ mount: ProvidedMount) async throws {
+            let (notifications, grown) = (mount.host.mounted.session.notifications, try mount.node(of: "grown"))
+            mount.provider.change { $0.write(.pattern(size: 300_000, seed: 7), to: "grown") }
+            #expect(await eventually { notifications.isInvalidating(grown) })
+            #expect(try mount.host.item(for: "grown").documentSize == 300_000)
+        }
+
         @Test("OPEN-1: a file that has grown is read to its end while the kernel waits for bytes of another one")
         func grownBehindASlowFile() async throws {
             try await runBehindASlowFile { mount async throws in
+                try await grow(mount)
                 #expect(try await Command.shell("cat \"$1\" | wc -c", mount["b/grown"]).line == "300000")
             }
         }
@@ -132,11 +138,27 @@ extension RealMount {
         @Test("OPEN-7: what is appended to a file that has grown goes to its end meanwhile")
         func appendedBehindASlowFile() async throws {
             try await runBehindASlowFile { mount async throws in
-                let line = "printf end >> \"$1\" && stat -c %s \"$1\" && tail -c 3 \"$1\""
-                let outcome = try await Command.shell(line, mount["b/grown"])
+                try await grow(mount)
+                let outcome = try await Command.shell(Self.append, mount["b/grown"])
                 #expect(outcome.output == "300003\nend", "\(outcome.errors)")
             }
         }
+
+        @Test("OPEN-7: an append that waits for content while the kernel is not told of a change is opened anew once")
+        func appendedWhileItGrows() async throws {
+            try await runBehindASlowFile { mount async throws in
+                let gate = mount.provider.faults.hold(.fetch, of: "grown")
+                async let appending = Command.shell(Self.append, mount["b/grown"])
+                #expect(await mount.provider.log.waits(.fetch, "grown"))
+                try await grow(mount)
+                gate.open()
+                let outcome = try await appending
+                #expect(outcome.output == "300003\nend", "\(outcome.errors)")
+            }
+        }
+
+        /// Appends to a file, and writes its size and its end to standard output.
+        private static let append = "printf end >> \"$1\" && stat -c %s \"$1\" && tail -c 3 \"$1\""
 
         @Test("a reader gets bytes as they arrive") func streams() async throws {
             try await ProvidedMount.run(options: .with(\.chunkSize, 64 << 10)) { tree in
