@@ -284,7 +284,7 @@ extension RealMount {
                 mount.provider.change {
                     $0.edit("d") { $0.contentModificationDate = FileTimestamp(seconds: 1_580_702_706) }
                 }
-                #expect(await has("this machine: mode. The remote keeps its date less exactly: 2020-02-03T"))
+                #expect(await has("this machine: mode. The remote rounds its date to 2020-02-03T"))
             }
         }
 

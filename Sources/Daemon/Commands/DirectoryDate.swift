@@ -20,7 +20,8 @@ struct DirectoryDate {
             guard let item = try database.item(row: row) else { return nil }
             return resolver.path(of: item) ?? item.name
         case .deletion(let row):
-            guard let deletion = try database.pendingDeletions(after: row - 1, limit: 1).first else { return nil }
+            guard let deletion = try database.pendingDeletions(after: row - 1, limit: 1).first, deletion.id == row
+            else { return nil }
             return ([resolver.mountpoint] + (try database.path(of: deletion))).joined(separator: "/")
         case .reimport: return nil
         }

@@ -23,8 +23,9 @@ struct PendingReporter: Sendable {
                 items.map { item, state in
                     let failure = state.attempts > 0 ? try database.failure(of: item.inode.number) : nil
                     let cause =
-                        try useOnRemote(of: item) ?? failureOfDirectory(above: item, resolver)
-                        ?? failureOfContent(in: item, resolver)
+                        failure == nil
+                        ? try useOnRemote(of: item) ?? failureOfDirectory(above: item, resolver)
+                            ?? failureOfContent(in: item, resolver) : nil
                     return PendingItem(
                         path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,

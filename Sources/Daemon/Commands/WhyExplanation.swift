@@ -86,7 +86,7 @@ struct WhyExplanation: Sendable {
                 held.isEmpty
                     ? "All its changes have been uploaded; nothing is pending."
                     : "Nothing is pending; the remote does not store these, which stay on this machine: \(words)."
-            ] + (truncated.map { ["The remote keeps its date less exactly: \(Timestamp.text($0))."] } ?? [])
+            ] + (truncated.map { ["The remote rounds its date to \(Timestamp.text($0))."] } ?? [])
         }
         let what =
             item.identifier == nil

@@ -215,7 +215,7 @@ package final class Notifications: Sendable {
 
         init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = continuation }
 
-        /// All before it has been sent.
+        /// Everything before it has been sent.
         func pass() { isPassed.update { $0 = true } }
 
         /// Waits until it was passed, and resumes the caller.
