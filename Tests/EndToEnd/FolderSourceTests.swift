@@ -368,7 +368,9 @@ extension RealMount {
                 try await yonder.shell("echo new > new")
                 // Before the copy was there, the source was missing.
                 #expect(
-                    try await eventually { try await yonder.yonder("status").output.contains("yonder reimport") })
+                    try await eventually(within: .seconds(15)) {
+                        try await yonder.yonder("status").output.contains("yonder reimport")
+                    })
                 #expect(try await yonder.status().connection == .offline)
                 #expect(yonder.sourceText("new") == nil)
                 try await yonder.yonder("reimport", yonder.mount.string, "--wait").expectSuccess()
