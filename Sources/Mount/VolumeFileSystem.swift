@@ -111,13 +111,13 @@ final class VolumeFileSystem: FileSystem {
             isAppending: flags.contains(.append), allowsPassthrough: flags.allowsPassthrough,
             isSynchronous: flags.isSynchronous)
         let thread = request.caller.processID
-        if intent.isAppending, intent.isWriting, !intent.isTruncating, notifications.renewsSize(of: node, for: thread) {
+        if intent.usesKnownEnd, notifications.renewsSize(of: node, for: thread) {
             // The kernel would write at the old end. After ESTALE it looks the name up again, or asks for the attributes of an open file.
             reply.expireAttributes(of: node)
             return reply.fail(.staleNFSFileHandle)
         }
         let registry = passthrough.registry
-        let size = intent.isAppending ? try? volume.attributes(of: node.rawValue).size : nil
+        let size = intent.usesKnownEnd ? try? volume.attributes(of: node.rawValue).size : nil
         requests.answer(request, reply) { [volume, notifications] attempt throws(VolumeError) in
             try volume.open(
                 node.rawValue, for: intent, caller: Requester(request), registry: registry,
@@ -127,7 +127,7 @@ final class VolumeFileSystem: FileSystem {
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
         } refuse: { [notifications] reply, error in
             // The kernel opens the file anew after this ESTALE, too, and would pass a second one on to the process.
-            if intent.isAppending, error == .staleNFSFileHandle, notifications.renewsSize(of: node, for: thread) {
+            if intent.usesKnownEnd, error == .staleNFSFileHandle, notifications.renewsSize(of: node, for: thread) {
                 reply.expireAttributes(of: node)
             }
             reply.fail(error)

@@ -26,6 +26,9 @@ package struct OpenIntent: Hashable, Sendable {
     /// Whether what is written is on the disk when the write returns (`O_SYNC`, `O_DSYNC`).
     package var isSynchronous: Bool
 
+    /// Whether the kernel writes at the end that it knew before the open.
+    package var usesKnownEnd: Bool { isAppending && isWriting && !isTruncating }
+
     package init(
         isWriting: Bool, isTruncating: Bool, isReading: Bool = true, isAppending: Bool = false,
         allowsPassthrough: Bool = true, isSynchronous: Bool = false
@@ -87,7 +90,7 @@ extension Volume {
             if intent.isReading, !isPermitted, file.withState({ $0.mayBeFetched }) {
                 throw .needs(.permission(toRead: number))
             }
-            if intent.isAppending, intent.isWriting, !intent.isTruncating {
+            if intent.usesKnownEnd {
                 // A request that is sent again may have waited in another process.
                 if request?.isResent == true { throw .refused(.staleNFSFileHandle) }
                 if let knownSize, try attributes(of: node).size != knownSize { throw .refused(.staleNFSFileHandle) }
