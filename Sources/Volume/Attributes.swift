@@ -45,7 +45,7 @@ package struct Attributes: Hashable, Sendable {
         size = content.size
         blocks = content.allocated / 512
         guard content.stamp != inode.contentStamp || content.size != inode.size else { return }
-        modifiedAt = content.modifiedAt
+        modifiedAt = inode.modificationTime(afterWritingAt: content.modifiedAt)
         changedAt = inode.changeTime(afterWritingAt: content.changedAt)
     }
 

@@ -64,6 +64,27 @@ import Testing
         }
     }
 
+    // MARK: - Times
+
+    @Test("what is written right after a time was set is modified later, though content files have a slow clock")
+    func writtenInTheSameTick() async throws {
+        let a = try await replica.list(.file("a"), open: fixture.open)
+        try await replica.fill(a)
+        try open(a, for: writing)
+        let set = Replica.now.advanced(by: .milliseconds(5))
+        _ = try volume.setAttributes(of: node(a), to: LocalAttributes(modifiedAt: .at(set)), caller: caller)
+        try write(3, to: a)
+        let shown = try volume.attributes(of: node(a)).modifiedAt
+        #expect(shown > set)
+        let future = Replica.now.advanced(by: .seconds(60))
+        _ = try volume.setAttributes(of: node(a), to: LocalAttributes(modifiedAt: .at(future)), caller: caller)
+        try write(4, to: a)
+        let present = try volume.attributes(of: node(a)).modifiedAt
+        #expect(present < future)
+        close(a)
+        #expect(try item(a).inode.modifiedAt == present)
+    }
+
     // MARK: - On the disk
 
     @Test("WRITE-2: what the kernel itself writes with O_SYNC has its name and its mark on the disk")

@@ -76,7 +76,7 @@ package struct ContentChanges: LocalPart {
             status = try contents.status(of: number)
         }
         try db.recordWriting(
-            of: number, status, changedAt: now, stamp: isMarked ? status.stamp : nil)
+            of: number, status, modifiedAt: status.modifiedAt, changedAt: now, stamp: isMarked ? status.stamp : nil)
         try mark([.contents, .contentModificationDate], of: number)
         try keepIfSuperseded(known)
     }
@@ -123,8 +123,8 @@ package struct ContentChanges: LocalPart {
             return
         }
         try db.recordWriting(
-            of: number, status, changedAt: file.changeTime(afterWritingAt: status.changedAt),
-            stamp: takingMark ? nil : present)
+            of: number, status, modifiedAt: file.modificationTime(afterWritingAt: status.modifiedAt),
+            changedAt: file.changeTime(afterWritingAt: status.changedAt), stamp: takingMark ? nil : present)
         try mark([.contents, .contentModificationDate], of: number)
         // Of a file that was made for writing the kernel has never been told anything else.
         if stamp != ContentStamp.unknown { tellKernel([.attributes(number)]) }

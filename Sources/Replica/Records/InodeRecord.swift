@@ -58,15 +58,30 @@ extension InodeRecord {
         kind == .file && content == .partial && localBytes == 0 && size > 0 ? .dataless : content
     }
 
-    /// The change time after its content file was written.
-    ///
-    /// The kernel takes the content file's time from a clock that ticks every few milliseconds, and so it may lie before
-    /// a change that was recorded here just now. It must still be seen as one after it: a little later, in the
-    /// order of the content file's times.
+    /// The change time after its content file was written: never an earlier one.
     package func changeTime(afterWritingAt time: FileTimestamp) -> FileTimestamp {
-        let tick: Int64 = 10_000_000
-        let lead = max(0, time.nanosecondsSince1970 &- changedAt.nanosecondsSince1970 &+ tick)
-        let (following, overflow) = changedAt.nanosecondsSince1970.addingReportingOverflow(1 + min(lead, tick) / 1000)
-        return overflow ? time : max(time, FileTimestamp(nanosecondsSince1970: following))
+        max(time, Self.time(time, after: changedAt))
+    }
+
+    /// The modification time after its content file was written. Writing returns from a time in the future that a program has set.
+    package func modificationTime(afterWritingAt time: FileTimestamp) -> FileTimestamp {
+        let lag = modifiedAt.nanosecondsSince1970.saturatingSubtract(time.nanosecondsSince1970)
+        guard 0 < lag, lag < Self.longestTick else { return time }
+        return Self.time(time, after: modifiedAt)
+    }
+
+    /// The longest tick of the kernel's coarse clock, in nanoseconds.
+    private static let longestTick: Int64 = 10_000_000
+
+    /// A time of the content file as one after `recorded`.
+    ///
+    /// The kernel takes the content file's times from a clock that ticks every few milliseconds, and so they may lie before
+    /// a change that was recorded here just now. They must still be seen as times after it: a little later, in the
+    /// order of the content file's times.
+    private static func time(_ time: FileTimestamp, after recorded: FileTimestamp) -> FileTimestamp {
+        let lead = max(0, time.nanosecondsSince1970 &- recorded.nanosecondsSince1970 &+ longestTick)
+        let (following, overflow) = recorded.nanosecondsSince1970.addingReportingOverflow(
+            1 + min(lead, longestTick) / 1000)
+        return overflow ? time : FileTimestamp(nanosecondsSince1970: following)
     }
 }

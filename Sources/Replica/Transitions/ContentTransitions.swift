@@ -68,7 +68,8 @@ extension Database {
     ///
     /// - Parameter stamp: with which the file is compared next, as of ``setContentStamp(of:to:)``.
     func recordWriting(
-        of number: InodeNumber, _ status: ContentStatus, changedAt: FileTimestamp, stamp: Int64?
+        of number: InodeNumber, _ status: ContentStatus, modifiedAt: FileTimestamp, changedAt: FileTimestamp,
+        stamp: Int64?
     ) throws {
         try run(
             """
@@ -76,7 +77,7 @@ extension Database {
                 contentStamp = ?, hasUnusualAllocation = ? WHERE number = ?
             """,
             [
-                status.size, status.size, status.modifiedAt.nanosecondsSince1970, changedAt.nanosecondsSince1970, stamp,
+                status.size, status.size, modifiedAt.nanosecondsSince1970, changedAt.nanosecondsSince1970, stamp,
                 status.hasUnusualAllocation, number.rawValue,
             ])
     }
