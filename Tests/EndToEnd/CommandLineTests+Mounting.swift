@@ -25,6 +25,23 @@ extension RealMount.CommandLine {
         }
     }
 
+    @Test("commands of all domains leave out one that is unmounted meanwhile") func unmountedMeanwhile() async throws {
+        try await Installation.mounted { yonder async throws in
+            for _ in 0..<5 {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for command in [["status"], ["trash", "list"], ["pending"]] {
+                        group.addTask {
+                            for _ in 0..<8 { try await yonder.yonder(words: command).expectSuccess() }
+                        }
+                    }
+                    try await yonder.yonder("unmount", "mount").expectSuccess()
+                    try await group.waitForAll()
+                }
+                try await yonder.yonder("mount", "mount").expectSuccess()
+            }
+        }
+    }
+
     @Test("NAME-2: domains whose names differ only in Unicode normalization are two") func normalizedNames()
         async throws
     {

@@ -127,16 +127,17 @@ struct DaemonService: ControlService {
         case .signal(let reference, let waits):
             return .signalled(held: try await signal(reference, waits: waits))
         case .pending(let reference):
-            for host in try await domains.hosts(reference) {
+            _ = try await domains.map(reference) { host in
                 try await PendingReporter(host: host).list { try await part(.pending($0)) }
             }
             return .pending([])
         case .conflicts(let reference):
-            return .conflicts(try await domains.hosts(reference).flatMap { try PendingReporter(host: $0).conflicts() })
+            let conflicts = try await domains.map(reference) { try PendingReporter(host: $0).conflicts() }
+            return .conflicts(conflicts.flatMap(\.self))
         case .metrics:
             return .metrics(try await metricsText())
         case .contentAges(let reference):
-            return .contentAges(try await domains.hosts(reference).map { try StatusReporter(host: $0).contentAges() })
+            return .contentAges(try await domains.map(reference) { try StatusReporter(host: $0).contentAges() })
         case .wait(let reference, let seconds, let downloads):
             let refusals = try await PendingCommands(domains: domains, progress: progress)
                 .wait(reference, within: seconds.map { .fromOutside(seconds: $0) }, downloads: downloads)
@@ -248,24 +249,22 @@ struct DaemonService: ControlService {
     }
 
     private func status(_ reference: DomainReference?) async throws -> StatusReport {
-        let hosts = try await domains.hosts(reference)
         var report = StatusReport(
             daemon: DaemonStatus(
                 worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
                 startedAt: Timestamp.text(startedAt), restarts: domains.manager.restarts, warnings: warnings(),
                 withoutRoom: await domains.wantsOfRoom, stateDirectory: places.stateDirectory),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
-        for host in hosts { report.domains.append(try await StatusReporter(host: host).status()) }
+        report.domains = try await domains.map(reference) { try await StatusReporter(host: $0).status() }
         return report
     }
 
     /// What Prometheus reads.
     func metricsText() async throws -> String {
-        let hosts = try await domains.hosts(nil)
+        let conflicts = try await domains.map(nil) { ($0.name, try $0.replica.database.conflictCopies().count) }
         return MetricsReport(
             registry: metrics, status: try await status(nil),
-            conflicts: try Dictionary(
-                hosts.map { ($0.name, try $0.replica.database.conflictCopies().count) }, uniquingKeysWith: { $1 }),
+            conflicts: Dictionary(conflicts, uniquingKeysWith: { $1 }),
             startedAt: startedAt, usage: .current
         ).text
     }

@@ -32,9 +32,9 @@ struct TrashCommands: Sendable {
 
     private func list(_ reference: DomainReference?) async throws -> ItemsReport<TrashedItem> {
         var report = ItemsReport<TrashedItem>()
-        for host in try await domains.hosts(reference) {
-            report.items += try host.replica.database.trashedItems().map { describe($0, host) }
-        }
+        report.items = try await domains.map(reference) { host in
+            try host.replica.database.trashedItems().map { describe($0, host) }
+        }.flatMap(\.self)
         return report
     }
 
@@ -95,10 +95,9 @@ struct TrashCommands: Sendable {
             return (host, item)
         }
         // A name may also be that of a file in the working directory.
-        var found: [(DomainHost, ItemRecord)] = []
-        for host in await domains.mounted {
-            found += try host.replica.database.trashedItems(named: reference.text).map { (host, $0) }
-        }
+        let found = try await domains.map(nil) { host in
+            try host.replica.database.trashedItems(named: reference.text).map { (host, $0) }
+        }.flatMap(\.self)
         guard let first = found.first else { throw absent }
         guard found.count == 1 else {
             throw ControlError(

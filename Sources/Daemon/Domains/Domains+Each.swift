@@ -1,6 +1,22 @@
 import Control
+import FileProvider
 
 extension Domains {
+    /// What `body` says of the referenced domain, or of all mounted ones, one after the other.
+    nonisolated func map<Value>(
+        _ reference: DomainReference?, _ body: (DomainHost) async throws -> Value
+    ) async throws -> [Value] {
+        var values: [Value] = []
+        for host in try await hosts(reference) {
+            do {
+                values.append(try await body(host))
+            } catch let error as FileProviderError where reference == nil && error.code == .domainDisabled {
+                // It was unmounted meanwhile.
+            }
+        }
+        return values
+    }
+
     /// Runs `body` for the referenced domain, or for all mounted ones, one after the other. The failure of one of several does not
     /// keep the others from their turn.
     ///
@@ -12,6 +28,8 @@ extension Domains {
         for host in hosts {
             do {
                 try await body(host)
+            } catch let error as FileProviderError where reference == nil && error.code == .domainDisabled {
+                // It was unmounted meanwhile.
             } catch {
                 guard hosts.count > 1, !Task.isCancelled else { throw error }
                 let failure = ControlError(failure: error, in: store.stateDirectory)
