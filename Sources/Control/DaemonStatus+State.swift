@@ -1,6 +1,11 @@
 import SystemPackage
 
 extension DaemonStatus {
+    /// The warning of a daemon whose keeper has ended without it.
+    package static let keeperHasEnded =
+        "the keeper has ended, and the mounts would not outlive the daemon; 'yonder shutdown', then 'yonder mount --all' "
+        + "starts both again, but files that are open on the mounts fail then"
+
     /// A warning when the daemon uses another state directory than this process would: systemd, which has started it, does not know
     /// the variables of a shell.
     ///

@@ -55,7 +55,8 @@ package struct DaemonStatus: Codable, Hashable, Sendable {
     package var startedAt: String
     /// The number of restarts by the keeper.
     package var restarts: Int
-    /// What of the configuration file has no effect. Nil from a daemon of an earlier version.
+    /// What of the configuration file has no effect, and what else is wrong with the daemon itself. Nil from a daemon of an earlier
+    /// version.
     package var warnings: [String]?
     /// The domains that are to be mounted and find no room on the disk, and why. Nil from a daemon of an earlier version.
     package var withoutRoom: [String]?

@@ -241,7 +241,8 @@ extension RealMount {
                 _ = try await BackgroundProgram([Installation.program + "d"], environment: yonder.environment)
                 #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
                 try await yonder.mountSource()
-                #expect(try await report(yonder).keeper == nil)
+                let daemon = try await report(yonder)
+                #expect(daemon.keeper == nil && daemon.warnings?.isEmpty == true)
                 try await yonder.yonder("daemon", "restart").expectFailure(saying: "yonder shutdown")
             }
         }
@@ -264,13 +265,21 @@ extension RealMount {
             }
         }
 
-        @Test("CRASH-3: the daemon goes on without a keeper that was killed") func keeperDies() async throws {
+        @Test("CRASH-3: the daemon goes on without a keeper that was killed, and warns of it") func keeperDies()
+            async throws
+        {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let before = try await report(yonder)
+                #expect(before.warnings?.isEmpty == true)
                 #expect(try await Command.run("kill", "-9", String(try #require(before.keeper))).status == 0)
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")
                 let after = try await report(yonder)
                 #expect(after.worker == before.worker && after.keeper == nil)
+                #expect(after.warnings == [DaemonStatus.keeperHasEnded])
+                #expect(try await yonder.yonder("status").output.contains("warning  \(DaemonStatus.keeperHasEnded)"))
+                let found = try await yonder.yonder("doctor").output
+                #expect(found.contains("daemon: \(DaemonStatus.keeperHasEnded)"), "\(found)")
+                #expect(!found.contains("no process would start it again"), "\(found)")
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
             }
         }

@@ -1,3 +1,4 @@
+import Control
 import Foundation
 import Synchronization
 import Syscalls
@@ -36,6 +37,10 @@ package final class ServiceManager: Sendable {
 
     /// The process that would start the daemon again; nil if there is none, or it has ended.
     package var keeper: Int32? { socket != nil && Machine.parentProcess == parent ? parent : nil }
+
+    /// The warning that the daemon goes on alone, because the process that would start it again has ended; nil otherwise, also for a
+    /// daemon that no service manager has started.
+    var complaint: String? { socket != nil && keeper == nil ? DaemonStatus.keeperHasEnded : nil }
 
     // MARK: - Messages
 

@@ -75,7 +75,9 @@ package final class Daemon: Sendable {
         let (ending, end) = AsyncStream.makeStream(of: DaemonEnd.self)
         let service = DaemonService(
             domains: domains, places: places, logLevel: logLevel, metrics: metrics,
-            warnings: { configuration.complaints + [exporter?.complaint].compactMap(\.self) }
+            warnings: { [manager] in
+                configuration.complaints + [exporter?.complaint, manager.complaint].compactMap(\.self)
+            }
         ) { end.yield($0) }
         let listen = { @Sendable [places, logger, manager] (activation: FileDescriptor?, inherited: FileDescriptor?) in
             try await ControlServer(

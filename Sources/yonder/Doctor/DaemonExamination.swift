@@ -72,7 +72,10 @@ struct DaemonExamination {
                 ))
         }
         if let other = daemon.otherState(than: places) { findings.append(.warning("daemon", other)) }
-        if daemon.keeper == nil {
+        let warnings = daemon.warnings ?? []
+        if warnings.contains(DaemonStatus.keeperHasEnded) {
+            findings.append(.warning("daemon", DaemonStatus.keeperHasEnded))
+        } else if daemon.keeper == nil {
             findings.append(
                 .warning(
                     "daemon", "no process would start it again after a crash",
@@ -86,7 +89,8 @@ struct DaemonExamination {
                     "daemon", "it has crashed: \(Output.count(reports.count, "report")) in '\(places.crashes)'",
                     "please report it, with the newest file"))
         }
-        return findings + (daemon.warnings ?? []).map { .warning("configuration", $0) }
+        return findings
+            + warnings.filter { $0 != DaemonStatus.keeperHasEnded }.map { Finding.warning("configuration", $0) }
     }
 
     /// Mounts of ours that no daemon serves.
