@@ -9,9 +9,20 @@ import Testing
     @Test("CMD-24: what a line of the log says is known, and all of another line is the message") func ofTheFile() {
         let lines: [(text: String, line: LogLine)] = [
             (
-                "2026-11-29T17:03:45+0100 warning yonderd: domain=the photos [Sync] [x] is odd: y",
+                "2026-11-29T17:03:45+0100 warning yonderd: domain=the photos: [Sync] [x] is odd: y",
                 LogLine(
                     time: "2026-11-29T17:03:45+01:00", level: "warning", domain: "the photos", message: "[x] is odd: y")
+            ),
+            (
+                "2026-11-29T17:03:45+0100 info yonderd: domain=the [old] photos [Sync] x: [Sync] [y] z: [Sync] 1",
+                LogLine(
+                    time: "2026-11-29T17:03:45+01:00", level: "info", domain: "the [old] photos [Sync] x",
+                    message: "[y] z: [Sync] 1")
+            ),
+            // Not said where the name ends.
+            (
+                "2026-11-29T17:03:45+0100 info yonderd: domain=a [Sync] x: y",
+                LogLine(time: "2026-11-29T17:03:45+01:00", level: "info", message: "domain=a [Sync] x: y")
             ),
             (
                 "2026-11-29T17:03:45-0330 info yonderd: [S3Provider] listens",
@@ -48,6 +59,16 @@ extension RealMount.Logs {
     private func lines(_ yonder: Installation, _ words: String...) async throws -> [LogLine] {
         try await yonder.yonder(words: ["log", "--json"] + words).output.split(separator: "\n").map {
             try JSONDecoder().decode(LogLine.self, from: Data($0.utf8))
+        }
+    }
+
+    @Test("CMD-24: the name of a domain may have words in brackets") func brackets() async throws {
+        try await Installation.mounted(options: ["--name", "the [old] photos [Sync] 1"]) { yonder async throws in
+            try FileManager.default.moveItem(atPath: yonder.source.string, toPath: yonder.directory["away"].string)
+            _ = try await yonder.yonder("signal", yonder.mount.string, "--wait")
+            let line = try #require(try await lines(yonder).first { $0.message.contains("is not asked for now") })
+            #expect(line.domain == "the [old] photos [Sync] 1" && line.level == "warning")
+            #expect(line.message.hasPrefix("the remote is not asked for now: "), "\(line.message)")
         }
     }
 

@@ -47,6 +47,26 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
+    @Test("CMD-24: a line of the file says where the name of a domain ends") func namesEnd() throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let path = directory["log"]
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.append, .create], permissions: .ownerReadWrite)
+        defer { try? file.close() }
+        let limited = try #require(LogFile(at: path.string, openAs: file))
+        for (log, ending) in [(nil, ""), (limited, ":")] as [(LogFile?, String)] {
+            let lines = InMemoryLogHandler()
+            var logger = Logger(label: "test") { _ in
+                EscapingLogHandler(lines, level: AdjustableLogLevel(.info), file: log)
+            }
+            logger[metadataKey: "domain"] = "a [b]"
+            logger.warning("x", metadata: ["c": "d"])
+            let wanted: Logger.Metadata = ["c": "d", "domain": "a [b]\(ending)"]
+            #expect(lines.entries.map(\.metadata) == [wanted])
+        }
+    }
+
     @Test("only a file that the daemon appends to is its log") func isOwn() throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }

@@ -12,7 +12,7 @@ package struct EscapingLogHandler: LogHandler {
 
     /// - Parameters:
     ///   - level: that of all loggers with this handler, but those that have set a higher one.
-    ///   - file: to which the handler writes, where that is to be limited.
+    ///   - file: to which the handler writes lines for `yonder log`; nil for another one.
     package init(_ handler: any LogHandler, level: AdjustableLogLevel, file: LogFile? = nil) {
         self.handler = handler
         self.level = level
@@ -45,6 +45,12 @@ package struct EscapingLogHandler: LogHandler {
                 ["error": .string(LineText.escaped("\(error)"))], uniquingKeysWith: { one, _ in one })
         }
         guard let file else { return handler.log(event: event) }
+        // What reads the file needs to know where the name ends, which can contain anything but a colon
+        // (`FileProviderDomain.isValid`).
+        if let domain = event.metadata?["domain"] ?? handler[metadataKey: "domain"] {
+            event.metadata = (event.metadata ?? [:]).merging(
+                ["domain": .string("\(domain):")], uniquingKeysWith: { _, ended in ended })
+        }
         file.append("\(event.message)".utf8.count + Self.surroundings) { handler.log(event: event) }
     }
 

@@ -25,8 +25,8 @@ struct LogLine: Codable, Hashable {
 }
 
 extension LogLine {
-    /// A line of the file: `TIME LEVEL PROGRAM: `, of the daemon `domain=NAME ` and `[MODULE] `, and the message. All of another line, such
-    /// as one of a backtrace, is the message.
+    /// A line of the file: `TIME LEVEL PROGRAM: `, of the daemon `domain=NAME: ` and `[MODULE] `, and the message. All of another line,
+    /// such as one of a backtrace, is the message.
     init(_ line: String) {
         let words = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
         guard words.count == 4, Self.levels.values.contains(words[1]), words[2].hasSuffix(":") else {
@@ -46,20 +46,23 @@ extension LogLine {
         return "\(text.dropLast(2)):\(text.suffix(2))"
     }
 
+    /// The name of a domain can contain anything but a colon, which ends it (`EscapingLogHandler`).
     private static func parts(of text: String) -> (domain: String?, message: String) {
         let key = "domain="
-        guard text.hasPrefix(key) || text.hasPrefix("[") else { return (nil, text) }
-        var rest = Substring(text)
-        while let start = rest.firstIndex(of: "[") {
-            let module = rest[start...].dropFirst().prefix { $0.isLetter || $0.isNumber }
-            let behind = rest[module.endIndex...]
-            if !module.isEmpty, behind.hasPrefix("] ") {
-                let domain = text[..<start].dropLast().dropFirst(key.count)
-                return (domain.isEmpty ? nil : String(domain), String(behind.dropFirst(2)))
-            }
-            rest = rest[start...].dropFirst()
+        var rest = text.utf8[...]
+        var domain: String?
+        if rest.starts(with: key.utf8) {
+            let name = rest.dropFirst(key.utf8.count).prefix { $0 != UInt8(ascii: ":") }
+            let behind = rest[name.endIndex...]
+            guard !name.isEmpty, behind.starts(with: ": ".utf8) else { return (nil, text) }
+            domain = String(decoding: name, as: UTF8.self)
+            rest = behind.dropFirst(2)
         }
-        return (nil, text)
+        guard rest.first == UInt8(ascii: "[") else { return (nil, text) }
+        let module = rest.dropFirst().prefix { $0 != UInt8(ascii: "]") && $0 != UInt8(ascii: " ") }
+        let behind = rest[module.endIndex...]
+        guard !module.isEmpty, behind.starts(with: "] ".utf8) else { return (nil, text) }
+        return (domain, String(decoding: behind.dropFirst(2), as: UTF8.self))
     }
 }
 
