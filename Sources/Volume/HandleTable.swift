@@ -86,6 +86,14 @@ package struct HandleTable: ~Copyable {
         static func end(ringCapacity: Int) -> Int { (ring + ringCapacity * 16 + page - 1) / page * page }
     }
 
+    /// The layout of the tables that this program makes.
+    package static var layout: UInt64 { Layout.version }
+
+    /// - Throws: `otherVersion` if this program cannot read tables of a layout.
+    package static func check(layout: UInt64) throws(HandleTableError) {
+        guard layout == Layout.version else { throw .otherVersion(layout) }
+    }
+
     /// An empty table.
     ///
     /// - Parameter ringCapacity: the number of counted requests that are remembered: more than can be unanswered.
@@ -258,8 +266,7 @@ package struct HandleTable: ~Copyable {
 
     private func checkHeader() throws(HandleTableError) {
         guard memory.count >= Layout.ring, memory[Layout.magicWord] == Layout.magic else { throw .foreign }
-        let version = memory[Layout.versionWord]
-        guard version == Layout.version else { throw .otherVersion(version) }
+        try Self.check(layout: memory[Layout.versionWord])
         let ringCapacity = memory[Layout.ringCapacityWord]
         guard ringCapacity > 0, ringCapacity <= 1 << 20,
             Layout.end(ringCapacity: Int(ringCapacity)) <= memory.count

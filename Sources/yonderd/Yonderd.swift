@@ -30,6 +30,12 @@ struct Yonderd: AsyncParsableCommand {
     @Flag(help: "Check whether this program could take over from the running daemon, and exit with 1 if not.")
     var checkUpgrade = false
 
+    @Option(
+        help: ArgumentHelp(
+            "With --check-upgrade: the layout of the tables of open files that the running daemon has.",
+            valueName: "number"))
+    var openFilesLayout: UInt64?
+
     /// Does what ArgumentParser's `main` does, which ends with 0 when help or the version cannot be written.
     static func main() async {
         do {
@@ -62,7 +68,7 @@ struct Yonderd: AsyncParsableCommand {
         let places = Places(environment: ProcessInfo.processInfo.environment)
         if checkUpgrade {
             do {
-                return try Daemon.checkUpgrade(places)
+                return try Daemon.checkUpgrade(places, openFilesLayout: openFilesLayout)
             } catch let error as ControlError {
                 FileHandle.standardError.write(Data("\(error)\n".utf8))
                 throw ExitCode(error.code.exitStatus)

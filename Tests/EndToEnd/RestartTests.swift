@@ -170,6 +170,29 @@ extension RealMount {
             }
         }
 
+        @Test("TAKEOVER-7: a daemon that cannot read the tables of open files does not take over mounts")
+        func refusesOtherLayout() async throws {
+            try await Installation.run { yonder in
+                let program = yonder.directory["yonderd"].string
+                // The installed program is told of a layout that is not its own.
+                try Self.install(
+                    "[ \"$2\" = --open-files-layout ] && set -- \"$1\" \"$2\" $(($3 + 1))\n"
+                        + "exec -a \"$0\" '\(Installation.program)d' \"$@\"", as: program)
+                _ = try await BackgroundProgram(
+                    [Installation.program + "-keeper", "--", program], environment: yonder.environment)
+                #expect(try await eventually { try await yonder.yonder("domains").status == 0 })
+                // Nothing is open where nothing is mounted.
+                try await yonder.yonder("daemon", "restart").expectSuccess()
+                try yonder.write("x", to: "file")
+                try await yonder.mountSource()
+                let before = try await report(yonder)
+                #expect(before.restarts == 1)
+                try await yonder.yonder("daemon", "restart").expectFailure(saying: "the table of open files has layout")
+                #expect(try await report(yonder).worker == before.worker)
+                #expect(try await Command.run("cat", yonder["file"]).output == "x")
+            }
+        }
+
         @Test(
             "TAKEOVER-8: while the daemon crashes in a loop, calls fail with EIO, and what was closed meanwhile is closed afterwards",
             .enabled(if: canContinueMounts, "Linux before 6.9 does not send unanswered requests again"))

@@ -201,7 +201,7 @@ struct DaemonService: ControlService {
                 throw ControlError(
                     .failed, "no process would start the daemon again; use 'yonder shutdown', then 'yonder mount'")
             }
-            try await UpgradeCheck.run()
+            try await UpgradeCheck.run(hasMounts: !domains.mounted.isEmpty)
             end(.restart)
             await domains.waitUntilShutDown()
             return .done

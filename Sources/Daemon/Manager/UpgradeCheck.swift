@@ -1,9 +1,11 @@
 import Control
 import Foundation
 import Syscalls
+import Volume
 
 /// Asks the installed daemon whether it could take over from this one (`yonderd --check-upgrade`). A program that does not start, or
-/// that is older than a domain's database, would otherwise leave the mounts without a daemon.
+/// that is older than a domain's database, would otherwise leave the mounts without a daemon; one that cannot read their tables of open
+/// files would have to mount again.
 enum UpgradeCheck {
     private static let patience = Duration.seconds(20)
 
@@ -17,11 +19,13 @@ enum UpgradeCheck {
         return own.hasSuffix(mark) ? String(own.dropLast(mark.count)) : own
     }
 
+    /// - Parameter hasMounts: whether there are mounts to take over, with tables of open files.
     /// - Throws: ``ControlError`` with the reason if the program could not take over.
-    static func run() async throws {
+    static func run(hasMounts: Bool) async throws {
         let program = program
+        let layout = hasMounts ? ["--open-files-layout", String(HandleTable.layout)] : []
         let launch = ChildProcess.Launch(
-            program, ["--check-upgrade"], environment: ProcessInfo.processInfo.environment, in: nil)
+            program, ["--check-upgrade"] + layout, environment: ProcessInfo.processInfo.environment, in: nil)
         do {
             let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: patience)
             guard end != .exited(0) else { return }

@@ -5,6 +5,7 @@ import Logging
 import Synchronization
 import Syscalls
 import SystemPackage
+import Volume
 import Web
 
 /// The daemon: one per state directory, with its socket and its domains.
@@ -100,7 +101,7 @@ package final class Daemon: Sendable {
             guard manager.keeper != nil else { return }
             Task {
                 do {
-                    try await UpgradeCheck.run()
+                    try await UpgradeCheck.run(hasMounts: !domains.mounted.isEmpty)
                     end.yield(.restart)
                 } catch {
                     logger.error("\(error)")
@@ -163,8 +164,19 @@ package final class Daemon: Sendable {
 
     /// Verifies that this program could take over from a running daemon.
     ///
-    /// - Throws: ``ControlError`` for a domain that a newer Yonder has written.
-    package static func checkUpgrade(_ places: Places) throws {
+    /// - Parameter layout: that of the tables of open files of its mounts; nil if it has none.
+    /// - Throws: ``ControlError`` for a domain that a newer Yonder has written, and for a layout that this program cannot read.
+    package static func checkUpgrade(_ places: Places, openFilesLayout layout: UInt64?) throws {
+        if let layout {
+            do throws(HandleTableError) {
+                try HandleTable.check(layout: layout)
+            } catch {
+                throw ControlError(
+                    .failed,
+                    "\(error); 'yonder shutdown', then 'yonder mount --all' starts it, but files that are open on the "
+                        + "mounts fail then")
+            }
+        }
         do {
             try DomainStore(in: FilePath(places.stateDirectory)).refuseNewerDomains()
         } catch let error as FileProviderError {
