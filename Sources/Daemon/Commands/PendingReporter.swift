@@ -24,8 +24,8 @@ struct PendingReporter: Sendable {
                     let failure = state.attempts > 0 ? try database.failure(of: item.inode.number) : nil
                     let cause =
                         failure == nil
-                        ? try useOnRemote(of: item) ?? failureOfDirectory(above: item, resolver)
-                            ?? failureOfContent(in: item, resolver) : nil
+                        ? try useOnRemote(of: item) ?? PrecedingChange.failed(above: item, resolver)?.failure
+                            ?? PrecedingChange.inside(item, resolver)?.failure : nil
                     return PendingItem(
                         path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
@@ -85,30 +85,6 @@ struct PendingReporter: Sendable {
             code: EvictionRefusal.isOpen.code,
             message: "a process still has the \(what) open, and not all of its content is here", attempts: 0,
             nextTry: nil)
-    }
-
-    /// The reason why an item waits whose directory cannot be sent; nil if none above it has failed.
-    private func failureOfDirectory(
-        above item: ItemRecord, _ resolver: PathResolver
-    ) throws -> ItemInformation.Failure? {
-        guard let obstacle = try host.replica.database.obstacle(toSendingDirectoriesAbove: item.id) else { return nil }
-        let path = resolver.path(of: obstacle.directory) ?? obstacle.directory.name
-        return ItemInformation.Failure(
-            code: obstacle.error.code.rawValue,
-            message: "'\(path)' has to be sent first: \(obstacle.error.message)", attempts: 0,
-            nextTry: obstacle.nextTry.map(Timestamp.text))
-    }
-
-    /// The reason why the date of a directory waits: something in it has failed; nil if nothing has.
-    private func failureOfContent(
-        in directory: ItemRecord, _ resolver: PathResolver
-    ) throws -> ItemInformation.Failure? {
-        guard let (path, reason) = try DirectoryDate(directory: directory, resolver: resolver).obstacle(),
-            let error = reason?.error
-        else { return nil }
-        return ItemInformation.Failure(
-            code: error.code.rawValue, message: "its date waits for '\(path)' in it: \(error.message)", attempts: 0,
-            nextTry: reason?.nextTry.map(Timestamp.text))
     }
 
     private static let mostFailures = 1000

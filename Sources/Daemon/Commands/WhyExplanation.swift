@@ -100,32 +100,10 @@ struct WhyExplanation: Sendable {
         if let next = state.nextTry {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' retries it now.")
         }
-        if let directory = try directoryToSend(above: item) { lines.append(directory) }
-        if let inside = try contentToSend(in: item) { lines.append(inside) }
-        return lines
-    }
-
-    /// The directory above an item that the remote does not have, and what keeps it from being sent.
-    private func directoryToSend(above item: ItemRecord) throws -> String? {
-        let database = host.replica.database
         let resolver = PathResolver(host: host)
-        if let obstacle = try database.obstacle(toSendingDirectoriesAbove: item.id) {
-            let path = resolver.path(of: obstacle.directory) ?? obstacle.directory.name
-            let error = obstacle.error
-            return "It waits for '\(path)', which has to be sent first: \(error.message) (\(error.code.rawValue))."
-        }
-        guard let top = try database.itemAndNewDirectories(above: item.id).last, top.id != item.id,
-            !top.isToBeOffered
-        else { return nil }
-        return "It waits for '\(resolver.path(of: top) ?? top.name)', which has to be sent first."
-    }
-
-    /// What the date of a directory waits for, and what keeps that from being sent.
-    private func contentToSend(in item: ItemRecord) throws -> String? {
-        let date = DirectoryDate(directory: item, resolver: PathResolver(host: host))
-        guard let (path, reason) = try date.obstacle() else { return nil }
-        let cause = reason.map { ": \($0.error.message) (\($0.error.code.rawValue))" } ?? ""
-        return "Its date waits for what is in it: '\(path)' has to be sent first\(cause)."
+        let above = try PrecedingChange.failed(above: item, resolver) ?? PrecedingChange.queued(above: item, resolver)
+        lines += try [above, PrecedingChange.inside(item, resolver)].compactMap { $0?.sentence }
+        return lines
     }
 
     private func exclusion(of item: ItemRecord) throws -> String {
