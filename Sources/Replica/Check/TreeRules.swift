@@ -41,11 +41,13 @@ struct TreeRule {
                 AND (above.identifier IS NOT NULL OR above.reimport > 0)))
         """
 
-    /// Everything that hangs on the root, one way or the other, or on a directory that waits for its own.
+    /// What has something in it and hangs on the root, or on a directory that waits for its own: the query keeps their numbers in
+    /// memory.
     private static let reached = """
         WITH RECURSIVE reached (inode) AS (
             SELECT 1 UNION SELECT inode FROM item WHERE \(waitsForDirectory)
-            UNION SELECT item.inode FROM item JOIN reached ON item.parent = reached.inode)
+            UNION SELECT item.inode FROM item JOIN reached ON item.parent = reached.inode
+                WHERE item.inode IN (SELECT parent FROM item))
         """
 
     /// Items that no directory shows, also for a moment.
@@ -63,8 +65,8 @@ struct TreeRule {
             what: "lies in no directory, or in a circle of directories",
             query:
                 """
-                \(reached) SELECT id FROM item WHERE inode <> \(inode: .root) AND inode NOT IN (SELECT inode
-                    FROM reached)
+                \(reached) SELECT id FROM item WHERE inode <> \(inode: .root) AND NOT \(waitsForDirectory)
+                    AND (parent IS NULL OR parent NOT IN (SELECT inode FROM reached))
                 """,
             queryOfOne: """
                 WITH RECURSIVE above (inode) AS (
