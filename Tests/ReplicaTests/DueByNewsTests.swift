@@ -1,4 +1,5 @@
 import FileProvider
+import GRDB
 import ReplicaTestSupport
 import Testing
 
@@ -61,12 +62,24 @@ import Testing
         #expect(try replica.database.nextTry(ofItem: row) == nil)
     }
 
-    @Test("ERROR-6: a refused change is due when its directory has another mode, but not when it has another date")
-    func refusedInADirectory() async throws {
+    @Test(
+        "ERROR-6: a refused change is due when its directory has another mode, but not when it has another date",
+        arguments: [0, PendingStatement.fewFailures])
+    func refusedInADirectory(otherFailures: Int) async throws {
         let (fixture, replica) = try ReplicaFixture.opened()
         let open = fixture.open
         var directory = FileProviderItem.directory("d")
-        let number = try await replica.list(directory, open: open)
+        let others = (0..<otherFailures).map { FileProviderItem.file("f\($0)") }
+        try await replica.list([directory] + others, open: open)
+        try await replica.database.write { db in
+            try db.run(
+                """
+                INSERT INTO failure (inode, code, message, failedAt)
+                SELECT inode, 'timedOut', '', 0 FROM item WHERE name LIKE 'f%'
+                """, [])
+        }
+        #expect(try replica.database.failureCount() == otherFailures)
+        let number = try #require(try replica.number("d"))
         try await replica.list([.file("a", in: "d")], in: number, open: open)
         _ = try replica.change(open: open) { try $0.names.rename("a", in: number, to: "z", in: number, .replace) }
         let row = try #require(try replica.database.item(ItemIdentifier("a"))).id
@@ -90,6 +103,16 @@ import Testing
         let repeated = try await replica.change([directory], open: open)
         #expect(!repeated.isSomethingToSend)
         #expect(try replica.database.nextTry(ofItem: row) == later)
+    }
+
+    @Test("ERROR-6: what has failed in a directory is found without a scan of the directory where little has failed")
+    func fewFailures() throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        defer { withExtendedLifetime(fixture) {} }
+        let plan = try replica.database.read { db in
+            try db.all("EXPLAIN QUERY PLAN " + PendingStatement.retryFewFailed, [1, "d"], { $0[3] as String })
+        }
+        #expect(plan.contains("SEARCH item USING INDEX itemByInode (inode=?)"), "\(plan)")
     }
 
     @Test("ERROR-6: what waits for the name of an item that is renamed here is due when the remote removes that")

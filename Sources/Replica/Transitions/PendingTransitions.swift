@@ -166,12 +166,16 @@ extension Database {
     /// - Returns: whether there are any.
     func retryFailed(in directory: ItemRecord) throws -> Bool {
         let identifier = directory.identifier?.rawValue
-        try run(
-            """
-            UPDATE item SET nextTry = NULL, attempts = 0
-            WHERE attempts > 0 AND changedFields <> 0 AND (parent = ? OR baseParent = ?)
-            """, [directory.inode.number.rawValue, identifier])
-        let items = changesCount
+        let most = PendingStatement.fewFailures
+        let failures = try one(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM failure LIMIT ?)", [most + 1], { $0[0] as Int })
+        var items = 0
+        if let failures, failures > 0 {
+            try run(
+                failures > most ? PendingStatement.retryManyFailed : PendingStatement.retryFewFailed,
+                [directory.inode.number.rawValue, identifier])
+            items = changesCount
+        }
         try run("UPDATE deletion SET nextTry = NULL, attempts = 0 WHERE attempts > 0 AND baseParent = ?", [identifier])
         return items + changesCount > 0
     }
@@ -193,11 +197,27 @@ extension Database {
     }
 }
 
-/// Statements that run for each write and each creation.
-private enum PendingStatement {
+/// Statements that run for each write and each creation, or read much.
+enum PendingStatement {
     static let mark = """
         UPDATE item SET changedFields = changedFields | ?, pendingSince = COALESCE(pendingSince, ?), attempts = 0,
             nextTry = NULL WHERE inode = ?
+        """
+
+    /// How many failures are looked at one by one.
+    static let fewFailures = 500
+
+    /// By the failures: the directory may have a million items.
+    static let retryFewFailed = """
+        UPDATE item SET nextTry = NULL, attempts = 0
+        WHERE inode IN (SELECT inode FROM failure) AND attempts > 0 AND changedFields <> 0
+            AND (+parent = ? OR +baseParent = ?)
+        """
+
+    /// By the directory: where many directories change, the failures are not all looked at for each.
+    static let retryManyFailed = """
+        UPDATE item SET nextTry = NULL, attempts = 0
+        WHERE attempts > 0 AND changedFields <> 0 AND (parent = ? OR baseParent = ?)
         """
 
     static let anyPinned = """
