@@ -128,9 +128,9 @@ package final class Notifications: Sendable {
     /// the kernel blocks the queue while it waits for the answer to a READ of another node.
     package func isInvalidating(_ node: NodeID) -> Bool { unsent.contains(node) }
 
-    /// Whether the kernel may have the size of a node before the last change that ``invalidateContents(_:range:)`` is to tell it of. True once
-    /// for each change and thread: the caller makes the kernel ask for the size. It asks in that thread, and another one that has sent its
-    /// request may go on before the answer is there.
+    /// Whether the kernel may have the size of a node before the last change that ``invalidateContents(_:range:)`` is to tell it of. True
+    /// once for each change and thread: the caller makes the kernel ask for the size. It asks in that thread, and another one that has sent
+    /// its request may go on before the answer is there.
     package func renewsSize(of node: NodeID, for thread: Int32) -> Bool { unsent.renewSize(of: node, for: thread) }
 
     /// The number of queued notifications, without the one that is being sent.

@@ -371,8 +371,8 @@ struct Executor: SyncPart {
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
     }
 
-    /// When a change that has failed is sent again; nil for at once, where the next call sends only a part of it. The pause comes after each
-    /// round of calls.
+    /// When a change that has failed is sent again; nil for at once, where the next call sends only a part of it. The pause comes after
+    /// each round of calls.
     private func nextTry(
         of sent: SentChange, after failure: FileProviderError, attempts: Int
     ) throws -> FileTimestamp? {

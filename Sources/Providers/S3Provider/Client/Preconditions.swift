@@ -10,7 +10,8 @@ final class Preconditions: Sendable {
         /// Nil while it is not known.
         var support: ConditionSupport?
         var probe: Task<Void, Never>?
-        /// What a probe has found, until the next change begins. A change that relies on ``support`` must not lose it because of a probe that it has begun.
+        /// What a probe has found, until the next change begins. A change that relies on ``support`` must not lose it because of a probe
+        /// that it has begun.
         var found: Probed<ConditionSupport>?
         /// How many probes in a row were incomplete, and when the next one is due; nil after a complete one.
         var incomplete = 0
