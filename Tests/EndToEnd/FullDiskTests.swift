@@ -240,9 +240,14 @@ extension RealMount {
             try await SmallDisk.run { yonder, disk in
                 try await yonder.mountSource()
                 let other = try yonder.directory.makeDirectory("other").string
+                let folder = try yonder.directory.makeDirectory("folder").string
+                _ = try yonder.directory.makeFile("folder/file", Array("here".utf8))
                 try await SmallDisk.fill(disk)
-                try await yonder.yonder("mount", yonder.source.string, other)
-                    .expectFailure(saying: "the disk with the state directory '\(disk)/state' is full")
+                for words in [["mount"], ["import", "--yes", folder]] {
+                    try await yonder.yonder(words: words + [yonder.source.string, other])
+                        .expectFailure(saying: "the disk with the state directory '\(disk)/state' is full")
+                }
+                #expect(FileManager.default.fileExists(atPath: folder + "/file"))
             }
         }
 

@@ -32,10 +32,14 @@ extension Domains {
                 // It was unmounted meanwhile.
             } catch {
                 guard hosts.count > 1, !Task.isCancelled else { throw error }
-                let failure = ControlError(failure: error, in: store.stateDirectory)
-                failures.append("\(host.name): \(failure?.message ?? "\(error)")")
+                failures.append("\(host.name): \(reason(of: error))")
             }
         }
         if !failures.isEmpty { throw ControlError(.failed, failures.joined(separator: "; ")) }
+    }
+
+    /// An error in words for the user, as a part of a message.
+    nonisolated func reason(of error: any Error) -> String {
+        ControlError(failure: error, in: store.stateDirectory)?.message ?? "\(error)"
     }
 }

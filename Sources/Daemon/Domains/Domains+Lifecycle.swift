@@ -177,7 +177,8 @@ extension Domains {
             switch error {
             case let error as FileProviderError: throw ControlError(.failed, error.message, path: source)
             case let error as ControlError: throw error
-            default: throw ControlError(.failed, "cannot be imported and is unchanged: \(error)", path: folder)
+            default:
+                throw ControlError(.failed, "cannot be imported and is unchanged: \(reason(of: error))", path: folder)
             }
         }
         let host: DomainHost
@@ -185,8 +186,9 @@ extension Domains {
             host = try await begin(
                 MountRequest(name: name, source: source, mountpoint: directory, options: options), findings: findings)
         } catch {
+            let cause = error is ControlError ? "\(error)" : reason(of: error)
             throw ControlError(
-                .failed, "imported as the domain '\(name)', which cannot be mounted: \(error)", path: folder)
+                .failed, "imported as the domain '\(name)', which cannot be mounted: \(cause)", path: folder)
         }
         return ImportReport(
             domain: DomainSummary(host), items: imported.summary.items, bytes: imported.summary.bytes,

@@ -354,7 +354,7 @@ actor Domains {
         } catch let error as ControlError {
             throw error
         } catch {
-            throw ControlError(.failed, "the credentials cannot be kept: \(error)", path: name)
+            throw ControlError(.failed, "the credentials cannot be kept: \(reason(of: error))", path: name)
         }
     }
 
