@@ -181,6 +181,29 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-6: a command for all domains leaves out one that is unmounted while it runs")
+        func unmountedMeanwhile() async throws {
+            try await Installation.mounted { yonder async throws in
+                let other = try yonder.directory.makeDirectory("another source")
+                let place = yonder.directory["another mount"].string
+                #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo x > file")
+                let errors = yonder.directory["errors"].string
+                // It waits for the first of both, by name.
+                async let waiting = yonder.run("yonder wait --timeout 50 2> \"$1\"", errors)
+                #expect(
+                    await eventually(within: .seconds(20)) {
+                        (try? String(contentsOfFile: errors, encoding: .utf8))?.contains("mount: waits for") == true
+                    })
+                #expect(try await yonder.yonder("unmount", "other").status == 0)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                let status = try await waiting.status
+                let said = try String(contentsOfFile: errors, encoding: .utf8)
+                #expect(status == 0 && !said.contains("other"), "\(said)")
+            }
+        }
+
         @Test("CMD-6: unmount --all starts no daemon for the mounts of another installation")
         func mountsOfAnotherInstallation() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

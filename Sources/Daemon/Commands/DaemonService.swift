@@ -127,17 +127,20 @@ struct DaemonService: ControlService {
         case .signal(let reference, let waits):
             return .signalled(held: try await signal(reference, waits: waits))
         case .pending(let reference):
-            _ = try await domains.map(reference) { host in
+            try await domains.each(reference) { host in
                 try await PendingReporter(host: host).list { try await part(.pending($0)) }
             }
             return .pending([])
         case .conflicts(let reference):
-            let conflicts = try await domains.map(reference) { try PendingReporter(host: $0).conflicts() }
-            return .conflicts(conflicts.flatMap(\.self))
+            var copies: [ConflictCopy] = []
+            try await domains.each(reference) { copies += try PendingReporter(host: $0).conflicts() }
+            return .conflicts(copies)
         case .metrics:
             return .metrics(try await metricsText())
         case .contentAges(let reference):
-            return .contentAges(try await domains.map(reference) { try StatusReporter(host: $0).contentAges() })
+            var ages: [ContentAges] = []
+            try await domains.each(reference) { ages.append(try StatusReporter(host: $0).contentAges()) }
+            return .contentAges(ages)
         case .wait(let reference, let seconds, let downloads):
             let refusals = try await PendingCommands(domains: domains, progress: progress)
                 .wait(reference, within: seconds.map { .fromOutside(seconds: $0) }, downloads: downloads)
@@ -255,17 +258,17 @@ struct DaemonService: ControlService {
                 startedAt: Timestamp.text(startedAt), restarts: domains.manager.restarts, warnings: warnings(),
                 withoutRoom: await domains.wantsOfRoom, stateDirectory: places.stateDirectory),
             readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
-        report.domains = try await domains.map(reference) { try await StatusReporter(host: $0).status() }
+        try await domains.each(reference) { report.domains.append(try await StatusReporter(host: $0).status()) }
         return report
     }
 
     /// What Prometheus reads.
     func metricsText() async throws -> String {
-        let conflicts = try await domains.map(nil) { ($0.name, try $0.replica.database.conflictCopies().count) }
+        var conflicts: [String: Int] = [:]
+        try await domains.each(nil) { conflicts[$0.name] = try $0.replica.database.conflictCopies().count }
         return MetricsReport(
-            registry: metrics, status: try await status(nil),
-            conflicts: Dictionary(conflicts, uniquingKeysWith: { $1 }),
-            startedAt: startedAt, usage: .current
+            registry: metrics, status: try await status(nil), conflicts: conflicts, startedAt: startedAt,
+            usage: .current
         ).text
     }
 

@@ -32,9 +32,9 @@ struct TrashCommands: Sendable {
 
     private func list(_ reference: DomainReference?) async throws -> ItemsReport<TrashedItem> {
         var report = ItemsReport<TrashedItem>()
-        report.items = try await domains.map(reference) { host in
-            try host.replica.database.trashedItems().map { describe($0, host) }
-        }.flatMap(\.self)
+        try await domains.each(reference) { host in
+            report.items += try host.replica.database.trashedItems().map { describe($0, host) }
+        }
         return report
     }
 
@@ -95,9 +95,10 @@ struct TrashCommands: Sendable {
             return (host, item)
         }
         // A name may also be that of a file in the working directory.
-        let found = try await domains.map(nil) { host in
-            try host.replica.database.trashedItems(named: reference.text).map { (host, $0) }
-        }.flatMap(\.self)
+        var found: [(DomainHost, ItemRecord)] = []
+        try await domains.each(nil) { host in
+            found += try host.replica.database.trashedItems(named: reference.text).map { (host, $0) }
+        }
         guard let first = found.first else { throw absent }
         guard found.count == 1 else {
             throw ControlError(

@@ -256,6 +256,9 @@ package final class DomainHost: Sendable {
 
     package var isMounted: Bool { mounted.session.isMounted }
 
+    /// Whether its end has begun.
+    var isEnding: Bool { ending.withLock { $0 != nil } }
+
     /// Whether the mount table does not have the mount, as after `umount -l` while programs have files open.
     package var isDetached: Bool { mounted.session.isDetached }
 

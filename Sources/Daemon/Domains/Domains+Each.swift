@@ -1,24 +1,8 @@
 import Control
-import FileProvider
 
 extension Domains {
-    /// What `body` says of the referenced domain, or of all mounted ones, one after the other.
-    nonisolated func map<Value>(
-        _ reference: DomainReference?, _ body: (DomainHost) async throws -> Value
-    ) async throws -> [Value] {
-        var values: [Value] = []
-        for host in try await hosts(reference) {
-            do {
-                values.append(try await body(host))
-            } catch let error as FileProviderError where reference == nil && error.code == .domainDisabled {
-                // It was unmounted meanwhile.
-            }
-        }
-        return values
-    }
-
     /// Runs `body` for the referenced domain, or for all mounted ones, one after the other. The failure of one of several does not
-    /// keep the others from their turn.
+    /// keep the others from their turn. Of all, one that is unmounted meanwhile is left out.
     ///
     /// - Throws: the failure of the only domain; of several, after all had their turn, `failed` with the name and the reason of each
     ///   that failed; what `body` throws after the task was cancelled, at once.
@@ -28,9 +12,12 @@ extension Domains {
         for host in hosts {
             do {
                 try await body(host)
-            } catch let error as FileProviderError where reference == nil && error.code == .domainDisabled {
-                // It was unmounted meanwhile.
             } catch {
+                if reference == nil, host.isEnding, !Task.isCancelled {
+                    // What the caller asks next finds it unmounted.
+                    await stop(host)
+                    continue
+                }
                 guard hosts.count > 1, !Task.isCancelled else { throw error }
                 failures.append("\(host.name): \(reason(of: error))")
             }
