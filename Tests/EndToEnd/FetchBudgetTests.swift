@@ -43,6 +43,7 @@ extension RealMount {
                     "env", "YONDER_SOCKET=\(yonder.directory["socket"].string)", "sh", "-c",
                     "\(Installation.program) events --json > '\(events)'")
                 defer { listener.kill() }
+                try await yonder.expectListening(to: events)
                 _ = try await yonder.shell("ls >/dev/null")
                 let (lines, go) = (yonder.directory["lines"].string, yonder.directory["go"].string)
                 _ = try await Command.run("mkfifo", go)

@@ -9,7 +9,7 @@ extension RealMount {
         /// `yonder events` in the background.
         private struct Listener {
             let program: BackgroundProgram
-            private let log: String
+            let log: String
 
             /// - Parameter name: the domain; nil for all.
             init(_ yonder: Installation, name: String? = nil) async throws {
@@ -66,13 +66,7 @@ extension RealMount {
             try await Installation.mounted { yonder async throws in
                 let listener = try await Listener(yonder, name: "mount")
                 defer { listener.program.kill() }
-                // It listens when it tells what happens.
-                let isListening = try await eventually(within: .seconds(20)) {
-                    try await yonder.shell("echo x >item-$RANDOM")
-                    _ = try await yonder.yonder("wait")
-                    return listener.hasTold(of: "item-")
-                }
-                #expect(isListening)
+                try await yonder.expectListening(to: listener.log)
                 #expect(try await yonder.yonder("unmount", "mount").status == 0)
                 #expect(await listener.program.ends(within: .seconds(10)))
                 #expect(listener.program.status == 0)

@@ -129,7 +129,7 @@ extension RealMount {
                     "env", "YONDER_SOCKET=\(yonder.directory["socket"].string)", "sh", "-c",
                     "\(Installation.program) events --json > '\(events)'")
                 defer { listener.kill() }
-                try await Task.sleep(for: .milliseconds(500))
+                try await yonder.expectListening(to: events)
                 #expect(try await Command.run("cat", yonder["later"]).output == "later")
                 #expect(
                     await eventually {

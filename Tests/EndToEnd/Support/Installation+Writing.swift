@@ -55,6 +55,18 @@ extension Installation {
         #expect(differences == "", sourceLocation: sourceLocation)
     }
 
+    /// Waits until `yonder events` tells what happens, and fails the test if it never does. Writes files to the mount until then.
+    ///
+    /// - Parameter log: a file with what it prints.
+    func expectListening(to log: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let isListening = try await eventually(within: .seconds(20)) {
+            try await shell("echo x >item-$RANDOM", sourceLocation: sourceLocation)
+            _ = try await yonder("wait")
+            return (try? String(contentsOfFile: log, encoding: .utf8))?.contains("/item-") == true
+        }
+        #expect(isListening, sourceLocation: sourceLocation)
+    }
+
     /// What `yonder pending` lists, by the path in the mount.
     func pending() async throws -> [String: PendingItem] {
         let items = try await json([PendingItem].self, "pending")
