@@ -173,9 +173,9 @@ extension RealMount {
             }
         }
 
-        /// Runs a command while another one is ending the mount, which takes a second for a file that stays open.
-        private func during(
-            _ first: [String], _ test: (Installation, BackgroundProgram) async throws -> Void
+        /// Runs a command that ends the mount, which takes a second for a file that stays open.
+        private func ending(
+            by first: [String], _ test: (Installation, BackgroundProgram) async throws -> Void
         ) async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let holder = try await BackgroundProgram(
@@ -187,19 +187,22 @@ extension RealMount {
                 let command = try await BackgroundProgram(
                     [Installation.program] + first, environment: yonder.environment)
                 defer { command.kill() }
-                #expect(
-                    try await eventually {
-                        try await Command.run("mountpoint", "-q", yonder.mount.string).status != 0
-                    })
                 try await test(yonder, command)
             }
         }
 
+        private func isUnmounted(_ yonder: Installation) async throws -> Bool {
+            try await eventually { try await Command.run("mountpoint", "-q", yonder.mount.string).status != 0 }
+        }
+
         @Test("MOUNT-2: a second unmount waits for one whose command was interrupted")
         func unmountsTwice() async throws {
-            try await during(["unmount", "mount"]) { yonder, first in
+            try await ending(by: ["unmount", "mount"]) { yonder, first in
+                // Started before the mount is gone: on a loaded machine a start takes longer than the rest of the end.
+                async let waiting = yonder.yonder("unmount", "mount")
+                #expect(try await isUnmounted(yonder))
                 first.interrupt()
-                let second = try await yonder.yonder("unmount", "mount")
+                let second = try await waiting
                 #expect(second.status == 0 && second.output.contains("nothing is pending"), "\(second.errors)")
                 #expect(try await yonder.json([DomainSummary].self, "domains").map(\.isMounted) == [false])
                 #expect(try await yonder.yonder("unmount", "mount").status == 69)
@@ -208,7 +211,8 @@ extension RealMount {
 
         @Test("MOUNT-1: a mount that waits for the removal of its domain does not bring it back")
         func mountDuringARemoval() async throws {
-            try await during(["remove", "mount", "--force"]) { yonder, first in
+            try await ending(by: ["remove", "mount", "--force"]) { yonder, first in
+                #expect(try await isUnmounted(yonder))
                 try await yonder.yonder("mount", "mount").expectFailure(saying: "no such domain")
                 #expect(await first.ends() && first.status == 0)
                 #expect(try await yonder.yonder("domains").output == "")
