@@ -111,7 +111,14 @@ extension RealMount {
                 try Data("[metrics]\naddress = \"127.0.0.1:\(port)\"\n".utf8)
                     .write(to: URL(fileURLWithPath: yonder.directory["config.toml"].string))
                 try await yonder.mountSource()
-                let served = try await yonder.run("curl -sSi http://127.0.0.1:\(port)/metrics")
+                var served = try await yonder.run("curl -sSi http://127.0.0.1:\(port)/metrics")
+                // The daemon takes connections there a moment later than commands.
+                _ = try await eventually(within: .seconds(20)) {
+                    if served.status != 0 {
+                        served = try await yonder.run("curl -sSi http://127.0.0.1:\(port)/metrics")
+                    }
+                    return served.status == 0
+                }
                 #expect(served.output.hasPrefix("HTTP/1.1 200"), "\(served.errors)")
                 #expect(served.output.contains("yonder_items{domain=\"mount\"} "))
                 #expect(served.output.lowercased().contains("content-type: text/plain; version=0.0.4"))
