@@ -50,7 +50,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 #expect(try await Command.shell("echo w > \"$1\"; timeout 3 sync \"$1\"", yonder["w"]).status != 0)
                 #expect(try await mount(yonder, "--fsync", "local").status == 0)
-                #expect(try await Command.shell("timeout 3 sync \"$1\"", yonder["w"]).status == 0)
+                #expect(try await Command.shell("timeout 15 sync \"$1\"", yonder["w"]).status == 0)
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await mount(yonder, "--cache-limit", "none").status == 0)
                 #expect(try await yonder.yonder("download", yonder.mount.string).status == 0)
@@ -229,11 +229,19 @@ extension RealMount {
                     let last = try await yonder.yonder("log", "-n", "\(count)").output.split(separator: "\n")
                     #expect(last == all.suffix(count), "\(count)")
                 }
-                let script = "timeout 3 \"$1\" log -f -n 0 & sleep 1; \"$1\" unmount mount > /dev/null; wait; :"
-                let followed = try await Command(
-                    ["sh", "-c", script, "sh", Installation.program], environment: yonder.environment
-                ).run()
-                #expect(followed.output.contains("mount"), "\(followed.output)\(followed.errors)")
+                let followed = yonder.directory["followed"].string
+                let follower = try await BackgroundProgram(
+                    ["sh", "-c", #"exec "$0" log -f -n 0 >"$1""#, Installation.program, followed],
+                    environment: yonder.environment)
+                defer { follower.kill() }
+                // It may begin after the first of these.
+                let hasFollowed = try await eventually(within: .seconds(20)) { () async throws -> Bool in
+                    for words in [["unmount", "mount"], ["mount", "mount"]] {
+                        #expect(try await yonder.yonder(words: words).status == 0)
+                    }
+                    return (try? String(contentsOfFile: followed, encoding: .utf8))?.contains("mount") == true
+                }
+                #expect(hasFollowed && follower.isRunning)
             }
         }
 
