@@ -31,14 +31,14 @@ extension RealMount {
                 let inode = try await Command.run("stat", "-c", "%i", mount["d/inner"]).output
                 mount.provider.change { $0.trash("inner") }
                 #expect(try await eventually { try await mount.isThere(mount.trashed("inner")) })
-                #expect(try await !mount.isThere(mount["d/inner"]))
+                #expect(try await eventually { try await !mount.isThere(mount["d/inner"]) })
                 #expect(try await Command.run("stat", "-c", "%i", mount.trashed("inner")).output == inode)
                 #expect(try await information("inner", mount).contains("\nPath=d/inner\nDeletionDate=20"))
                 #expect(try await Command.run("cat", mount.trashed("inner")).output == "inner")
                 mount.provider.change { $0.move("inner", to: .rootContainer) }
                 #expect(try await eventually { try await mount.isThere(mount["inner"]) })
-                #expect(try await !mount.isThere(mount.trashed("inner")))
-                #expect(try await information("inner", mount) == "")
+                #expect(try await eventually { try await !mount.isThere(mount.trashed("inner")) })
+                #expect(try await eventually { try await information("inner", mount) == "" })
                 #expect(try await Command.run("stat", "-c", "%i", mount["inner"]).output == inode)
                 #expect(mount.provider.log.count(of: .modify) == 0)
             }

@@ -228,7 +228,7 @@ extension RealMount {
                     """
                 #expect(try await Command.shell(trash, yonder.source.string).status == 0)
                 #expect(try await eventually { try await yonder.isThere(yonder.trashed("d/one")) })
-                #expect(try await !yonder.isThere(yonder["d"]))
+                #expect(try await eventually { try await !yonder.isThere(yonder["d"]) })
                 #expect(try await yonder.info(".Trash-\(getuid())/files/d").inode == inode)
                 #expect(try await Command.run("cat", yonder.trashed("d/one")).output == "one")
                 #expect(try await yonder.yonder("trash", "restore", "d").status == 0)
