@@ -55,6 +55,9 @@ extension RealMount {
                 mount.provider.faults.clear()
                 try await mount.host.engine.retry()
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(10)))
+                // The kernel tells of a close a moment after it.
+                let number = try #require(try mount.host.replica.database.item("file")).inode.number
+                #expect(await eventually { !mount.host.isOpen(number) })
                 // Immediately after the provider has it.
                 #expect(await refusal(mount, "file") == nil)
                 #expect(try await Command.run("cat", mount["file"]).output == "text of the filemore\n")
@@ -116,6 +119,10 @@ extension RealMount {
             } _: { mount async throws in
                 let files = ["d/one", "d/e/two", "d/e/three", "d/last"].map { mount[$0] }
                 #expect(try await Command(["cat"] + files).run().output == "122333last")
+                // What a reader has got is recorded a moment later.
+                for file in ["one", "two", "three", "last"] as [ItemIdentifier] {
+                    #expect(await eventually { (try? contents(mount, file)) == .materialized }, "\(file)")
+                }
                 mount.provider.faults.fail(.modify, of: "two", with: FileProviderError(.insufficientQuota), times: nil)
                 #expect(try await Command.shell("echo more >> \"$1\"", mount["d/e/two"]).status == 0)
                 #expect(
