@@ -82,7 +82,7 @@ extension RealMount {
                     server.serve_forever()
                     """, address, ObjectStoreProgram.accessKey, ObjectStoreProgram.secretKey)
                 defer { program.kill() }
-                #expect(await eventually { FileManager.default.fileExists(atPath: address) })
+                #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: address) })
                 try await startDaemon(yonder, [:], byHand: false)
                 let shell = yonder.with([
                     "AWS_CONTAINER_CREDENTIALS_FULL_URI": try String(contentsOfFile: address, encoding: .utf8),

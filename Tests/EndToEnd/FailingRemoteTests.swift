@@ -154,7 +154,7 @@ extension RealMount {
                 #expect(mount.provider.log.calls.count < 5, "one probe, not one call for each")
                 #expect(mount.host.engine.connection.state == .offline)
                 mount.provider.faults.clear()
-                #expect(await eventually { mount.host.engine.connection.state == .online })
+                #expect(await eventually(within: .seconds(20)) { mount.host.engine.connection.state == .online })
                 #expect(try await Command.shell("cat \"$1\"/* | wc -c", mount.path.string).line == "90")
             }
         }

@@ -111,7 +111,7 @@ extension RealMount {
                 try await Command.run("diff", "-r", yonder.mount.string, yonder.source.string).expectSuccess()
                 try await Command.shell("rm -r \"$1\"/?", yonder.mount.string).expectSuccess()
                 // The contents, and what the logs do not need, are free again.
-                let isFree = try await eventually {
+                let isFree = try await eventually(within: .seconds(20)) {
                     try FileSystemStatistics(of: FilePath(disk)).availableBlocks > 5000
                 }
                 let left = try await Command.shell("du -a \"$1\"", disk).output

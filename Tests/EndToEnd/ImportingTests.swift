@@ -174,7 +174,7 @@ extension RealMount {
                 let ready = yonder.directory["ready"].string
                 let writer = try await BackgroundProgram("python3", "-c", program, folder, how, ready)
                 defer { writer.kill() }
-                #expect(try await eventually { FileManager.default.fileExists(atPath: ready) })
+                #expect(await eventually(within: .seconds(20)) { FileManager.default.fileExists(atPath: ready) })
                 try await yonder.importing(folder).expectFailure(saying: "folder/file' is open for writing")
                 #expect(FileManager.default.fileExists(atPath: folder + "/file"))
                 writer.kill()

@@ -293,7 +293,9 @@ extension RealMount {
                 #expect(text(kept + "/files/d9/f599") == "content 599")
                 let removed = yonder.directory["state/removed"].string
                 #expect(
-                    try await eventually { try FileManager.default.contentsOfDirectory(atPath: removed).isEmpty })
+                    try await eventually(within: .seconds(20)) {
+                        try FileManager.default.contentsOfDirectory(atPath: removed).isEmpty
+                    })
             }
         }
 

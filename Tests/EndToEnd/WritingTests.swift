@@ -191,7 +191,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("pending").output.contains("cannot be opened"))
 
                 try FileManager.default.moveItem(atPath: away, toPath: yonder.source.string)
-                let isDrained = try await eventually(within: .seconds(5)) {
+                let isDrained = try await eventually(within: .seconds(20)) {
                     try await yonder.pending().isEmpty
                 }
                 #expect(isDrained)
