@@ -14,18 +14,20 @@ extension EngineTests {
             let gate = Gate()
             private let gated: Int
             private let failing: Int
-            private let begun = Mutex(0)
+            private let begun = Mutex<[ContinuousClock.Instant]>([])
 
             init(gated: Int, failing: Int) {
                 (self.gated, self.failing) = (gated, failing)
             }
 
-            var count: Int { begun.withLock { $0 } }
+            var count: Int { begun.withLock { $0.count } }
+            /// When the last one began.
+            var last: ContinuousClock.Instant? { begun.withLock { $0.last } }
 
             func run() async throws(FileProviderError) {
                 let number = begun.withLock { begun -> Int in
-                    begun += 1
-                    return begun
+                    begun.append(.now)
+                    return begun.count
                 }
                 if number == gated { try? await gate.pass() }
                 if number == failing { throw FileProviderError(.malformedResponse, "refused") }
@@ -51,11 +53,12 @@ extension EngineTests {
                 #expect(await eventually { rounds.gate.waiting == 1 })
                 schedule.refreshInTime()
                 try await Task.sleep(for: .milliseconds(200))
+                let opened = ContinuousClock.now
                 rounds.gate.open()
-                // The first pause takes two seconds.
-                try await Task.sleep(for: .seconds(1))
-                #expect(rounds.count == 1)
                 #expect(await eventually(within: .seconds(20)) { rounds.count == 2 })
+                // The first pause takes two seconds.
+                let pause = try #require(rounds.last) - opened
+                #expect(pause > .seconds(1))
                 // The repetition was the round that was asked for.
                 try await Task.sleep(for: .milliseconds(500))
                 #expect(rounds.count == 2)
