@@ -182,7 +182,7 @@ import Testing
             hangs.signal()
             try await Task.sleep(for: .milliseconds(200))
             #expect(try await session.find("file") == base)
-            #expect(try names(remote) == ["file"])
+            #expect(try await eventually { try names(remote) == ["file"] })
         }
     }
 
