@@ -34,7 +34,7 @@ struct EarlyUploadTests {
 
     /// Waits until so much has gone.
     private func hasSent(_ count: Int64, of file: GrowingFile) async -> Bool {
-        await eventually { (file.growing.upload as? EarlyUpload)?.sent ?? 0 >= count }
+        await eventually(within: .seconds(20)) { (file.growing.upload as? EarlyUpload)?.sent ?? 0 >= count }
     }
 
     private func isClean(_ folder: ServedFolder, _ names: [String]) async {
