@@ -44,6 +44,11 @@ final class OpenFile: @unchecked Sendable {
         var knownSizes: ClosedRange<Int64>?
         /// Behind all that was requested before the kernel knew the size.
         var requestedEnd: Int64 = 0
+        /// Whether each open has the kernel drop its pages of earlier opens (``OpenGrant/cachedAnew``): until the first read is requested.
+        /// The kernel drops them after the answer to OPEN, in the opening process, so one that opens the file at the same time may be ahead
+        /// of the first. Each process that may request the first read has dropped them before, and what comes later into the cache is of
+        /// the version that this read takes. An open after it keeps the pages: the process would wait for the reads of others.
+        var dropsPages = false
         var isComplete = false
         /// Whether the file was open for writing since: its length is that of its content file.
         var isWritten = false { didSet { if isWritten { knownSizes = nil } } }

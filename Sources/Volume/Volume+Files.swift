@@ -349,7 +349,6 @@ extension Volume {
         isInvalidating: () -> Bool
     ) throws(VolumeError) -> OpenGrant {
         try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> OpenGrant in
-            var keepsPages = true
             if !state.isDecided {
                 // Marked before the version is read, so that it does not change in between.
                 try use(file)
@@ -357,8 +356,8 @@ extension Volume {
                     file.number, isWriting: isWriting, checksReading: checksReading, state: &state, registry: registry)
                 file.isUsed = state.isComplete || state.isWritten
                 state.knownSizes = file.isUsed ? nil : state.size...state.size
-                // A read of such a page would not mark the file as used. At a later open the process would wait for the requests of others.
-                keepsPages = file.isUsed && !isInvalidating()
+                // A read of a page that the kernel has would not mark the file as used.
+                state.dropsPages = !file.isUsed || isInvalidating()
             } else if checksReading {
                 try checkReadable(file.number)
             }
@@ -368,7 +367,7 @@ extension Volume {
                 state.isComplete = true
             }
             if let backing = state.backing { return .passthrough(backing: backing) }
-            return keepsPages ? .cached : .cachedAnew
+            return state.dropsPages ? .cachedAnew : .cached
         }
     }
 

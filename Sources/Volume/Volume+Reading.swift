@@ -47,6 +47,7 @@ extension Volume {
         let number = InodeNumber(node)
         guard let file = files.file(number) else { throw .refused(.badFileDescriptor) }
         return try file.withState { (state: inout OpenFile.State) throws(VolumeError) -> ReadGrant in
+            state.dropsPages = false
             if state.isWritten {
                 let descriptor = try openDescriptor(&state, of: number)
                 state.size = try known { try descriptor.use { try $0.lengths().size } }

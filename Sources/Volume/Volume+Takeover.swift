@@ -28,6 +28,7 @@ extension Volume {
                 state.isComplete = state.isComplete || (file.isUsed && inode.content == .materialized)
                 state.isWritten = state.isWritten || inode.contentStamp != nil
                 state.knownSizes = file.isUsed || state.isWritten ? nil : inode.size...inode.size
+                state.dropsPages = !file.isUsed
             }
         }
         return closing.map { UInt64(bitPattern: $0.rawValue) }

@@ -70,6 +70,9 @@ import Volume
         #expect(try next.open(nodes[0], for: .reading, caller: caller, registry: registry) == .passthrough(backing: 1))
         // No process has read from it: it follows the remote.
         #expect(!nextFiles.isOpenAndUsed(InodeNumber(rawValue: Int64(nodes[1]))))
+        // Its process may not have dropped the kernel's pages of earlier opens.
+        #expect(try next.open(nodes[1], for: .reading, caller: caller, registry: registry) == .cachedAnew)
+        next.close(nodes[1], wasWriting: false, registry: registry)
         try await replica.change([.file("away", size: 9, version: "2")], open: nextFiles)
         #expect(try next.lookup("away", in: 1).node == nodes[1])
         for node in nodes + [nodes[0]] {

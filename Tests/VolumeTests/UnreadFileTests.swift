@@ -160,9 +160,6 @@ import Volume
     func pagesOfEarlierOpens() async throws {
         let node = try await open()
         let close = { [volume] in volume.close(node, wasWriting: false, registry: nil) }
-        // Another open drops none: its process would wait for the requests of the first.
-        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
-        close()
         close()
         #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
         close()
@@ -173,6 +170,47 @@ import Volume
         let late = try volume.open(node, for: .reading, caller: caller, registry: nil, isInvalidating: { true })
         #expect(late == .cachedAnew)
         close()
+    }
+
+    @Test(
+        "OPEN-1: so does an open at the same time: the process that was the first may not have dropped them",
+        arguments: [false, true])
+    func pagesOfOpensAtTheSameTime(isHere: Bool) async throws {
+        let node = try await open()
+        let close = { [volume] in volume.close(node, wasWriting: false, registry: nil) }
+        if isHere {
+            close()
+            try await replica.fill(number(node))
+            // The kernel has pages of an earlier version.
+            let first = try volume.open(node, for: .reading, caller: caller, registry: nil, isInvalidating: { true })
+            #expect(first == .cachedAnew)
+        }
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
+        if !isHere {
+            try await change(to: 50_000)
+            #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cachedAnew)
+            #expect(
+                prerequisite { try read(node, count: 4096, isProvided: false) }
+                    == .content(of: number(node), version: Array("2".utf8), range: 0..<4096))
+            close()
+        } else {
+            #expect(try read(node, count: 4096).count == 4096)
+        }
+        // The process that reads has dropped them. This one would wait for the answer.
+        #expect(try volume.open(node, for: .reading, caller: caller, registry: nil) == .cached)
+        for _ in 0..<3 { close() }
+        #expect(!volume.openInodes.isOpen(number(node)))
+    }
+
+    @Test("OPEN-1: a process that writes to a file that no process has read from reads no pages of earlier opens")
+    func pagesOfAWriter() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        try await change(to: 50_000)
+        try await replica.fill(number(node))
+        let writing = OpenIntent(isWriting: true, isTruncating: false)
+        #expect(try volume.open(node, for: writing, caller: caller, registry: nil) == .cachedAnew)
+        volume.close(node, wasWriting: true, registry: nil)
     }
 
     @Test("OPEN-1: a file that a process has opened for writing tells no size: the kernel may have made it longer")

@@ -250,7 +250,7 @@ import Volume
         #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cachedAnew)
         try await replica.fill(number(a))
         // It is here by now, but open already.
-        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cached)
+        #expect(try volume.open(a.node, for: .reading, caller: caller, registry: registry) == .cachedAnew)
         #expect(volume.openInodes.isOpen(number(a)))
         volume.close(a.node, wasWriting: false, registry: registry)
         #expect(closed.numbers.isEmpty)
