@@ -31,6 +31,13 @@ import Testing
         }
     }
 
+    /// A kernel that is told what to forget, with a request of a process right before.
+    private struct Told: KernelCache {
+        let request: @Sendable () -> Void
+
+        func forget(_ effects: ReplicaEffects) { request() }
+    }
+
     let own: VolumeFixture
 
     init() throws { own = try VolumeFixture() }
@@ -88,6 +95,30 @@ import Testing
         #expect(throws: VolumeError.needs(.content(of: InodeNumber(node), version: Array("2".utf8), range: 0..<20))) {
             try volume.read(node, at: 0, count: 20, isProvided: false)
         }
+    }
+
+    @Test("OPEN-1: nor does it get the new version before the kernel is told to forget the old one")
+    func openBeforeTheKernelIsTold() async throws {
+        try await replica.list([.file("a", size: 10, version: "1")], open: volume.openInodes)
+        let node = try volume.lookup("a", in: 1).node
+        let answer = Mutex<Result<OpenGrant, VolumeError>?>(nil)
+        let kernel = Told { [volume, caller] in
+            let result = Result { () throws(VolumeError) in
+                try volume.open(node, for: .reading, caller: caller, registry: nil)
+            }
+            answer.withLock { $0 = result }
+        }
+        // Of an empty file the kernel would keep the old pages and the old size.
+        _ = try await replica.ingest(open: volume.openInodes, telling: kernel) { ingestion in
+            try ingestion.changes.apply(
+                ChangeBatch(updated: [.file("a", size: 0, version: "2")], anchor: SyncAnchor("x")))
+        }
+        let result = answer.withLock { $0 }
+        let meanwhile = try #require(result)
+        #expect(throws: VolumeError.needs(.claim(of: InodeNumber(node)))) { try meanwhile.get() }
+        let grant = try volume.open(node, for: .reading, caller: caller, registry: nil, isInvalidating: { true })
+        #expect(grant == .cachedAnew)
+        volume.close(node, wasWriting: false, registry: nil)
     }
 
     @Test("a reader waits until the last transaction that has claimed a file has ended") func waits() throws {

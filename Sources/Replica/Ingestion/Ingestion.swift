@@ -21,17 +21,19 @@ extension Replica {
     ///
     /// - Parameter changingNames: false for a batch that changes neither names nor directories, or says so itself before
     ///   it does (``RemotePart/willChangeNames()``).
-    /// - Returns: what is left to tell the kernel, and what was wrong with the batch.
+    /// - Parameter kernel: is told what to forget after the commit, before a process can open a file that the batch has changed while it
+    ///   was closed: the open would find the new version, and that the kernel has nothing of an earlier one. With nil the caller tells.
+    /// - Returns: what is left to tell the kernel, or was told, and what was wrong with the batch.
     package func ingest<Value: Sendable>(
-        open: any OpenInodes, changingNames: Bool = true,
+        open: any OpenInodes, changingNames: Bool = true, telling kernel: (any KernelCache)? = nil,
         _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
         let lastSync = lastSync.withLock { $0 }
         let withdrawals = ContentWithdrawals(from: contents, of: database)
         return try await withdrawals.run {
-            try await ClaimingOpenInodes.run(open) { [database] open in
-                try await database.write(
+            try await ClaimingOpenInodes.run(open) { [database] open -> (Value, ReplicaEffects) in
+                let (value, effects): (Value, ReplicaEffects) = try await database.write(
                     async: changingNames ? .everything : .contents, undoing: TransactionUndo { withdrawals.begin() }
                 ) { db, turn in
                     withdrawals.begin()
@@ -41,6 +43,8 @@ extension Replica {
                     let value = try body(Ingestion(transaction: transaction))
                     return (value, try db.recordInvalidations(of: transaction.effects))
                 }
+                if !effects.invalidations.isEmpty { kernel?.forget(effects) }
+                return (value, effects)
             }
         }
     }

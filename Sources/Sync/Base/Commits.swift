@@ -39,8 +39,9 @@ final class Commits: Sendable {
     func commit<Value: Sendable>(
         changingNames: Bool = true, _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> Value {
-        let (value, effects) = try await replica.ingest(open: open, changingNames: changingNames, body)
-        publish(effects)
+        let (value, effects) = try await replica.ingest(
+            open: open, changingNames: changingNames, telling: kernel, body)
+        report(effects)
         onCommit()
         return value
     }
@@ -104,6 +105,12 @@ final class Commits: Sendable {
 
     /// Makes the effects of a transaction known.
     func publish(_ effects: ReplicaEffects) {
+        if !effects.invalidations.isEmpty { kernel.forget(effects) }
+        report(effects)
+    }
+
+    /// As ``publish(_:)``, where the kernel has been told.
+    private func report(_ effects: ReplicaEffects) {
         for defect in effects.defects { warnings.report(defect) }
         for defect in effects.endedDefects { warnings.withdraw(defect) }
         for copy in effects.conflictCopies {
@@ -111,7 +118,6 @@ final class Commits: Sendable {
             onConflict(copy.number)
         }
         for item in effects.decoratedItems { warnings.report(all: [item.text], of: .decoratedName(item.identifier)) }
-        if !effects.invalidations.isEmpty { kernel.forget(effects) }
         if effects.isSomethingToSend { onSomethingToSend() }
         onPublish()
     }
