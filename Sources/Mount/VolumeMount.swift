@@ -64,14 +64,17 @@ package final class VolumeMount: Sendable {
     ///   - record: the record of the process that made it.
     ///   - missed: the requests that no process has counted yet. They are counted first: requests that were served meanwhile would
     ///     take their places in the ring of the `HandleTable`.
+    ///   - prepare: called when the mount is there, and before any request is answered.
     /// - Throws: ENOTCONN when the mount is gone; ENOSYS on a kernel that cannot send unanswered requests again; EOPNOTSUPP when this
     ///   program would not negotiate what that process did; the error of reading `missed`.
     package func takeOver(
-        _ device: FileDescriptor, of record: SessionRecord, counting missed: MissedRequests?
+        _ device: FileDescriptor, of record: SessionRecord, counting missed: MissedRequests?,
+        preparing prepare: () -> Void
     ) throws(Errno) {
         try session.takeOver(device, of: record)
         try fileSystem.restoreOpenFiles()
         try missed?.takeAll { [fileSystem] record in fileSystem.count(record) }
+        prepare()
         try serve()
     }
 

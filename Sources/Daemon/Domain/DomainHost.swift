@@ -121,19 +121,24 @@ package final class DomainHost: Sendable {
                 session: session, volume: volume,
                 provisioning: Provisioner(
                     engine: engine, policy: policy, thumbnails: thumbnails, domain: domain.identifier))
+            let unsent = try previous == nil ? ReplicaEffects() : replica.database.unsentInvalidations()
             do {
                 if let previous {
                     let missed = previous.missed.map { MissedRequests(in: $0) }
                     try mounted.takeOver(
-                        try previous.device.duplicateCloseOnExec(), of: previous.description.session, counting: missed)
+                        try previous.device.duplicateCloseOnExec(), of: previous.description.session, counting: missed
+                    ) {
+                        announcer.begin(in: session)
+                        // Before a file is opened: the kernel may have pages and sizes of versions before those that the replica has.
+                        kernel.forget(unsent)
+                    }
                 } else {
                     try mounted.mount(at: mountpoint)
+                    announcer.begin(in: session)
                 }
             } catch {
                 throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
             }
-            announcer.begin(in: session)
-            if previous != nil { kernel.forget(try replica.database.unsentInvalidations()) }
             do {
                 // The options are stored only after they have worked.
                 try replica.database.set(.source, to: domain.source)
