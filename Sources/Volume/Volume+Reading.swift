@@ -133,7 +133,7 @@ extension Volume {
     }
 
     /// The next data or hole at or after an offset. Missing content counts as data, because a tool that skips holes
-    /// must not take it for zeros; so do pages that are not written back.
+    /// must not take it for zeros; so do pages that are not written back, and content of which the first read may take another version.
     package func seek(
         to extent: FileDescriptor.Extent, in node: UInt64, from offset: Int64
     ) throws(VolumeError) -> Int64 {
@@ -141,7 +141,8 @@ extension Volume {
         guard inode.kind == .file else { throw .refused(.invalidArgument) }
         let size = shownAttributes(of: inode).size
         guard offset >= 0, offset < size else { throw .refused(.noSuchAddressOrDevice) }
-        if inode.content == .materialized, !mayHaveUnwrittenPages(inode.number) {
+        let keepsVersion = files.file(inode.number)?.isUsed != false
+        if keepsVersion, inode.content == .materialized, !mayHaveUnwrittenPages(inode.number) {
             let found = try known {
                 let descriptor = try replica.openContent(of: inode.number)
                 defer { try? descriptor.close() }

@@ -3,6 +3,7 @@ import Foundation
 import Replica
 import ReplicaTestSupport
 import Synchronization
+import Syscalls
 import SystemPackage
 import Testing
 import Volume
@@ -211,6 +212,21 @@ import Volume
         let writing = OpenIntent(isWriting: true, isTruncating: false)
         #expect(try volume.open(node, for: writing, caller: caller, registry: nil) == .cachedAnew)
         volume.close(node, wasWriting: true, registry: nil)
+    }
+
+    @Test("OPEN-1: READ-6: a file has no holes before its first read, which may take another version")
+    func holes() async throws {
+        let node = try await open()
+        defer { volume.close(node, wasWriting: false, registry: nil) }
+        // Nothing is written to its content file, which is one hole.
+        let beginning = try await replica.beginContent(of: number(node), version: nil)
+        try beginning.descriptor.close()
+        _ = try await replica.recordContent(
+            of: number(node), generation: beginning.generation, ranges: ByteRanges([0..<100_000]))
+        #expect(try volume.seek(to: .data, in: node, from: 0) == 0)
+        #expect(try volume.seek(to: .hole, in: node, from: 0) == 100_000)
+        _ = try read(node, count: 4096)
+        #expect(try volume.seek(to: .hole, in: node, from: 0) == 0)
     }
 
     @Test("OPEN-1: a file that a process has opened for writing tells no size: the kernel may have made it longer")
