@@ -171,6 +171,42 @@ extension EngineTests {
             }
         }
 
+        @Test("OPEN-1: a first read of the new version does not fail because the old one is being fetched")
+        func newVersionDuringATransfer() async throws {
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
+                let opened = try fixture.inode("f")
+                let gate = Gate()
+                fixture.provider.faults.add(.holdTransfer(after: 10, gate), to: .fetch, times: 1)
+                let first = Task { await failure { _ = try await fixture.read("f") } }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.change { $0.write(RemoteContent("new"), to: "f") }
+                try await fixture.engine.refresh()
+                #expect(try fixture.number("f") == opened.number)
+                #expect(try fixture.inode("f").contentVersion != opened.contentVersion)
+                #expect(try await fixture.read("f") == Array("new".utf8))
+                gate.open()
+                _ = await first.value
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                #expect(try await fixture.read("f") == Array("new".utf8))
+            }
+        }
+
+        @Test("READ-1: what a transfer has brought of a file that was evicted while it began is fetched again")
+        func evictedWhileATransferBegan() async throws {
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
+                let gate = Gate()
+                fixture.provider.faults.add(.holdTransfer(after: 10, gate), to: .fetch, times: 1)
+                let first = Task { await failure { _ = try await fixture.read("f") } }
+                #expect(await eventually { gate.waiting == 1 })
+                // As an eviction whose transaction comes right after that of the transfer.
+                _ = try await fixture.replica.evictFile(try fixture.number("f"), open: fixture.open)
+                #expect(try await fixture.read("f", 0..<10) == Array(Self.text.utf8.prefix(10)))
+                gate.open()
+                _ = await first.value
+                #expect(try await fixture.read("f") == Array(Self.text.utf8))
+            }
+        }
+
         @Test func openFileKeepsLocalContentOfOldVersion() async throws {
             let old = RemoteContent.pattern(size: 8 << 20, seed: 1)
             try await EngineFixture.run(fill: { $0.addFile("f", content: old, identifier: "f") }, listing: "/") {

@@ -59,6 +59,11 @@ actor Downloads: ContentEvictor, SyncPart {
             while true {
                 let download = try await download(of: number, version: version)
                 latest = download
+                if try isOutdated(download) {
+                    _ = download.stopUnlessWaitedFor()
+                    await close(download)
+                    continue
+                }
                 if let version, download.version != version {
                     throw FileProviderError(.versionNoLongerAvailable, itemIdentifier: download.identifier)
                 }
@@ -156,7 +161,7 @@ actor Downloads: ContentEvictor, SyncPart {
             await end.value
             if closing[number] == end { closing[number] = nil }
         }
-        if let task = active[number] { return try await task.value }
+        if let task = active[number] { return try await started(task, of: number) }
         let task = Task {
             let beginning = try await begin(number, version: version)
             return Download(
@@ -166,13 +171,25 @@ actor Downloads: ContentEvictor, SyncPart {
         }
         active[number] = task
         do {
-            let download = try await task.value
-            running[number] = download
-            return download
+            return try await started(task, of: number)
         } catch {
             if active[number] == task { active[number] = nil }
             throw error
         }
+    }
+
+    private func started(_ task: Task<Download, any Error>, of number: InodeNumber) async throws -> Download {
+        let download = try await task.value
+        // Another reader may have found it outdated, and have begun the next one.
+        if active[number] == task { running[number] = download }
+        return download
+    }
+
+    /// Whether the file has lost the content that a transfer brings: it was evicted while the transfer began, or has got another version.
+    /// The bytes go to a content file that is not in its place any more.
+    private func isOutdated(_ download: Download) throws -> Bool {
+        guard let inode = try replica.database.inode(download.number) else { return false }
+        return inode.contentGeneration != download.generation
     }
 
     private nonisolated func handle(_ event: Download.Event, of download: Download) {
@@ -250,10 +267,12 @@ actor Downloads: ContentEvictor, SyncPart {
     private func write(_ download: Download) async {
         do {
             if let ranges = download.takeUnrecorded() {
-                let effects = try await replica.recordContent(
-                    of: download.number, generation: download.generation, ranges: ranges,
-                    cause: download.cause)
-                if let effects { publish(effects, of: download.number) }
+                guard
+                    let effects = try await replica.recordContent(
+                        of: download.number, generation: download.generation, ranges: ranges,
+                        cause: download.cause)
+                else { return budget.wake() }
+                publish(effects, of: download.number)
                 budget.wake()
                 syncer.wake()
                 guard !download.isRunning else { return }
