@@ -55,7 +55,8 @@ extension Volume {
     ///   - request: counted once, also if the kernel sends it again. A backing file that was registered for a process
     ///     that was killed before it had stored the ID stays registered until the unmount.
     /// - Throws: ESTALE for an append if the size has changed while it waited: the kernel would write at the old end. It looks
-    ///   the name up after the error, takes the new size from that answer, and opens the file again (do_filp_open).
+    ///   the name up after the error, takes the new size from that answer, and opens the file again (do_filp_open). ESTALE also for a
+    ///   version that the remote has replaced, unless all of it is here: the name leads to the newest version by now.
     package func open(
         _ node: UInt64, for intent: OpenIntent, caller: Requester, registry: (any PassthroughRegistry)?,
         knownSize: Int64? = nil, isPermitted: Bool = true, isInvalidating: () -> Bool = { false },
@@ -355,11 +356,21 @@ extension Volume {
                 try decide(
                     file.number, isWriting: isWriting, checksReading: checksReading, state: &state, registry: registry)
                 file.isUsed = state.isComplete || state.isWritten
+                // A transaction that has asked meanwhile took it for used, and may give its item another inode.
+                if !file.isUsed, files.isClaimed(file.number) {
+                    state = OpenFile.State()
+                    throw .needs(.claim(of: file.number))
+                }
                 state.knownSizes = file.isUsed ? nil : state.size...state.size
                 // A read of a page that the kernel has would not mark the file as used.
                 state.dropsPages = !file.isUsed || isInvalidating()
             } else if checksReading {
                 try checkReadable(file.number)
+            }
+            if !state.isComplete, !state.isWritten,
+                try known({ try replica.database.isPartOfOldVersion(file.number) })
+            {
+                throw .refused(.staleNFSFileHandle)
             }
             if isWriting {
                 file.isUsed = true

@@ -214,6 +214,30 @@ import Volume
         volume.close(node, wasWriting: true, registry: nil)
     }
 
+    @Test("OPEN-3: an open of a version that the remote has replaced is ESTALE, so that the kernel looks the name up")
+    func openOfAnOldVersion() async throws {
+        let node = try await open()
+        let close = { [volume] in volume.close(node, wasWriting: false, registry: nil) }
+        try await replica.fill(number(node), 0..<4096)
+        #expect(try read(node, count: 4096, isProvided: false).count == 4096)
+        try await change(to: 20)
+        #expect(errno { try volume.open(node, for: .reading, caller: caller, registry: nil) } == .staleNFSFileHandle)
+        // The process that was there before reads on.
+        #expect(try read(node, count: 4096, isProvided: false).count == 4096)
+        close()
+        #expect(errno { try volume.open(node, for: .reading, caller: caller, registry: nil) } == .staleNFSFileHandle)
+        #expect(!volume.openInodes.isOpen(number(node)))
+
+        let newest = try volume.lookup("a", in: 1).node
+        #expect(newest != node)
+        try await replica.fill(number(newest))
+        _ = try volume.open(newest, for: .reading, caller: caller, registry: nil)
+        try await replica.change([.file("a", size: 30, version: "3")], open: volume.openInodes)
+        #expect(try volume.lookup("a", in: 1).node != newest)
+        #expect(try volume.open(newest, for: .reading, caller: caller, registry: nil) == .cached)
+        for _ in 0..<2 { volume.close(newest, wasWriting: false, registry: nil) }
+    }
+
     @Test("OPEN-1: READ-6: a file has no holes before its first read, which may take another version")
     func holes() async throws {
         let node = try await open()

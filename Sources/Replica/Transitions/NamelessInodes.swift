@@ -93,6 +93,19 @@ extension ReplicaDatabase {
         }
     }
 
+    /// Whether a file is a version that the remote has replaced or removed, and not all of it is here.
+    package func isPartOfOldVersion(_ number: InodeNumber) throws -> Bool {
+        // New files have no versions.
+        try queryWithoutNewFiles { db in
+            try db.one(
+                """
+                SELECT EXISTS (SELECT 1 FROM nameless JOIN inode ON inode.number = nameless.inode
+                    WHERE nameless.inode = ? AND nameless.reason = \(nameless: .superseded)
+                        AND inode.content <> \(content: .materialized))
+                """, [number.rawValue], { $0[0] as Bool }) ?? false
+        }
+    }
+
     /// Whether the remote has to keep an item's content as it is for a file that is in use here and was removed or replaced.
     package func isKeptOnRemote(_ identifier: ItemIdentifier, at now: FileTimestamp = Replica.now) throws -> Bool {
         try read { db in try db.isKeptOnRemote(identifier, at: now) }
