@@ -50,13 +50,16 @@ struct CredentialServer {
         return text.split(separator: "\n").map(String.init)
     }
 
-    static var transport: HTTPTransport {
+    /// - Parameter environment: the variables of proxies.
+    static func transport(
+        _ environment: [String: String] = [:], logger: Logger = Logger(label: "test")
+    ) -> HTTPTransport {
         var configuration = HTTPTransport.Configuration()
-        configuration.environment = [:]
+        configuration.environment = environment
         configuration.connectTimeout = .seconds(2)
         configuration.stallTimeout = .seconds(3)
         configuration.retries.attempts = 1
-        return HTTPTransport(configuration, logger: Logger(label: "test"))
+        return HTTPTransport(configuration, logger: logger)
     }
 
     func find(_ environment: [String: String], profile: String? = nil) async throws -> S3Credentials {
@@ -64,9 +67,13 @@ struct CredentialServer {
         return try await source.credentials(now: S3Client.now)
     }
 
-    func source(_ environment: [String: String], profile: String? = nil) -> CredentialSource {
+    /// - Parameter transport: nil for one that uses no proxy.
+    func source(
+        _ environment: [String: String], profile: String? = nil, transport: HTTPTransport? = nil
+    ) -> CredentialSource {
         CredentialSource(
-            profile: profile, region: "us-east-1", environment: { environment }, transport: Self.transport)
+            profile: profile, region: "us-east-1", environment: { environment },
+            transport: transport ?? Self.transport())
     }
 
     /// Why no credentials are found.

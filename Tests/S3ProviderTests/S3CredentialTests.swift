@@ -242,24 +242,6 @@ import Testing
         }
     }
 
-    @Test("S3-23: a container's address is checked, and so is its answer") func container() async throws {
-        try await CredentialServer.run { server in
-            try server.write("the token\n", to: "token")
-            let uri = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": server.address + "/role"]
-            let file = uri.merging(["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": server.scratch["token"].string]) { $1 }
-            #expect(CredentialServer.isSession(try await server.find(server.environment(file))))
-            let wrong = uri.merging(["AWS_CONTAINER_AUTHORIZATION_TOKEN": "wrong"]) { $1 }
-            #expect(await server.refusal(server.environment(wrong)).contains("status 403"))
-            try server.setMode("malformed")
-            #expect(await server.refusal(server.environment(file)).contains("malformed"))
-            try server.setMode("status=500")
-            let error = await failure { _ = try await server.find(server.environment(file)) }
-            #expect(error?.code == .serverUnreachable)
-            try server.setMode("silent")
-            #expect(await failure { _ = try await server.find(server.environment(file)) }?.code == .timedOut)
-        }
-    }
-
     @Test("S3-24: credentials are renewed before they expire, once for all requests that need them")
     func renewal() async throws {
         try await CredentialServer.run { server in

@@ -19,7 +19,7 @@ struct ContainerCredentials {
         } else {
             return nil
         }
-        guard let url = HTTPURL(address), url.isSecure || Self.isNear(url.host) else {
+        guard let url = HTTPURL(address), url.isSecure || Self.isNear(url) else {
             throw FileProviderError(.notAuthenticated, "AWS_CONTAINER_CREDENTIALS_FULL_URI is no address that is safe")
         }
         self.url = url
@@ -45,8 +45,9 @@ struct ContainerCredentials {
     }
 
     /// Whether a host is this machine, or an address at which hosts of containers serve credentials.
-    private static func isNear(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host.hasPrefix("127.") || host == "169.254.170.2"
-            || host == "169.254.170.23" || host == "fd00:ec2::23"
+    private static func isNear(_ url: HTTPURL) -> Bool {
+        // A name below `localhost` may be another machine's where only DNS knows it.
+        url.isLoopback && !url.host.hasSuffix(".localhost")
+            || ["169.254.170.2", "169.254.170.23", "fd00:ec2::23"].contains(url.host)
     }
 }
