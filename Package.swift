@@ -222,7 +222,7 @@ let targets: [Target] = [
         name: "S3ProviderTests",
         dependencies: [
             "FileProvider", "FileProviderPaths", "FileProviderTesting", "HTTPTransport", "S3Provider", "Syscalls",
-            "TestSupport", logging, system,
+            "TestSupport", inMemoryLogging, logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(

@@ -1,6 +1,7 @@
 import FileProvider
 import Foundation
 import HTTPTransport
+import InMemoryLogging
 import Logging
 import Syscalls
 import SystemPackage
@@ -188,6 +189,7 @@ import Testing
                 elif case == "much":
                     print("x" * 200000)
                 elif case == "fails":
+                    print("the secret")
                     print("the secret", file=sys.stderr)
                     sys.exit(3)
                 elif case == "hangs":
@@ -196,8 +198,30 @@ import Testing
             func command(_ word: String) -> String {
                 "python3 \"\(server.scratch["a program.py"].string)\" \"\(word)\""
             }
-            try server.configure("[profile process]\ncredential_process = \(command("good $HOME"))\n")
+            // A shell would run the second command.
+            let byShell = server.scratch["by a shell"].string
+            try server.configure(
+                """
+                [profile process]
+                credential_process = \(command("good $HOME")) && touch "\(byShell)"
+                [profile fails]
+                credential_process = \(command("fails"))
+                [profile garbage]
+                credential_process = \(command("garbage"))
+                """)
             #expect(CredentialServer.isSession(try await server.find(server.environment(), profile: "process")))
+            #expect(!FileManager.default.fileExists(atPath: byShell))
+            let log = InMemoryLogHandler()
+            var logger = Logger(label: "test") { _ in log }
+            logger.logLevel = .trace
+            for profile in ["fails", "garbage"] {
+                let source = server.source(
+                    server.environment(), profile: profile, transport: CredentialServer.transport(logger: logger))
+                let error = await failure { _ = try await source.credentials(now: S3Client.now) }
+                #expect(error?.code == .notAuthenticated && !"\(error as Any)".contains("the secret"), "\(profile)")
+            }
+            #expect(!"\(log.entries)".contains("the secret"))
+            #expect(CredentialProcess.usualTimeout == .seconds(60))
             let cases = [
                 "version": "malformed", "garbage": "malformed", "much": "prints too much",
                 "fails": "ends with exit status 3",

@@ -8,8 +8,9 @@ struct CredentialProcess {
     private let timeout: Duration
     /// The longest output in bytes.
     private static let limit = 64 << 10
+    static let usualTimeout = Duration.seconds(60)
 
-    init(_ command: String, environment: [String: String], timeout: Duration = .seconds(60)) {
+    init(_ command: String, environment: [String: String], timeout: Duration = CredentialProcess.usualTimeout) {
         words = Self.words(of: command)
         self.environment = environment
         self.timeout = timeout
