@@ -107,6 +107,10 @@ extension RealMount {
                 try await mount(yonder, server)
                 #expect(try await yonder.yonder("signal", "--wait").status == 0)
                 #expect(try await yonder.json([TrashedItem].self, "trash", "list", "mount").map(\.name) == ["three"])
+                #expect(try await yonder.yonder("trash", "empty", "mount").status == 0)
+                try await settled(yonder)
+                #expect(try await yonder.json([TrashedItem].self, "trash", "list", "mount").isEmpty)
+                #expect(try await server.binned().map { String($0.split(separator: ".")[0]) } == ["d", "one", "two"])
             }
         }
 

@@ -31,15 +31,22 @@ import Testing
     }
 
     @Test("BIN-2: deleted items are not shown; the oldest record is forgotten first") func deleted() throws {
+        #expect(TrashRecords.usualMostDeleted == 50_000)
         let store = ReportingStore.temporary
         let records = TrashRecords(in: store, mostDeleted: 20)
+        func shown(of count: Int, by records: TrashRecords) -> [String] {
+            let all = (1...count).map { trashed("\($0)", at: "\($0)") }
+            return records.settle(all, since: records.now).compactMap(\.entry.stableIdentifier)
+        }
         for number in 1...25 {
             records.begin(entry("\(number)"), as: .deleted)
             records.end(entry("\(number)"))
+            let forgotten = shown(of: number, by: records)
+            #expect(forgotten == (1...25).prefix(forgotten.count).map { "\($0)" })
+            #expect(forgotten.count <= max(0, number - 20) && forgotten.count >= number - 22, "\(number)")
         }
+        #expect(shown(of: 25, by: TrashRecords(in: store, mostDeleted: 20)) == shown(of: 25, by: records))
         let all = (1...25).map { trashed("\($0)", at: "\($0)") }
-        let shown = records.settle(all, since: records.now).compactMap(\.entry.stableIdentifier)
-        #expect(shown == ["1", "2", "3", "4", "5", "6"])
         // A refused deletion has no record.
         records.end(entry("25"), because: FileProviderError(.cannotSynchronize, "refused"))
         records.end(entry("24"), because: FileProviderError(.serverUnreachable, "who knows"))

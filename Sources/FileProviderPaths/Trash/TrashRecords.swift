@@ -78,11 +78,12 @@ final class TrashRecords: Sendable {
     private let state: Mutex<State>
     private let store: ReportingStore
     private let mostDeleted: Int
+    static let usualMostDeleted = 50_000
     private static let mostKnown = 4096
     private static let namespace = ProviderStoreNamespace<Record>("trash")
 
-    /// - Parameter mostDeleted: how many deletions are remembered.
-    init(in store: ReportingStore, mostDeleted: Int = 50_000) {
+    /// - Parameter mostDeleted: how many deletions are remembered at least, if there were so many.
+    init(in store: ReportingStore, mostDeleted: Int = TrashRecords.usualMostDeleted) {
         self.store = store
         self.mostDeleted = mostDeleted
         let found = store.all(in: Self.namespace).map { ($0.key.description, $0.record) }
@@ -133,10 +134,10 @@ final class TrashRecords: Sendable {
             state.clock += 1
             state.set(key, Record(trashed: removal == .trashed ? Trashed(entry) : nil, number: state.lastNumber))
             state.uncertain.insert(key)
-            guard state.deletedCount > mostDeleted else { return }
             // Many at once, because it takes a walk over all of them.
+            guard state.deletedCount > mostDeleted + mostDeleted / 10 else { return }
             let oldest = state.records.filter { $0.value.trashed == nil }
-                .sorted { $0.value.number < $1.value.number }.prefix(mostDeleted / 10 + 1)
+                .sorted { $0.value.number < $1.value.number }.prefix(state.deletedCount - mostDeleted)
             for (key, _) in oldest { state.set(key, nil) }
         }
     }
