@@ -170,9 +170,35 @@ struct PathAddressedProviderTests {
             remote.change { $0.setUnsettled(path("file"), true) }
             let before = try await session.find("file")
             let restarted = PathAddressedProvider(remote: remote, manager: session.manager, leftoverAge: 3600)
-            let after = try await ProviderSession(provider: restarted, manager: session.manager).find("file")
+            let next = ProviderSession(provider: restarted, manager: session.manager)
+            let after = try await next.find("file")
+            remote.change { $0.setUnsettled(path("file"), false) }
+            let settled = try await next.find("file")
             await restarted.invalidate()
-            #expect(after == before)
+            #expect(after == before && settled == before)
+        }
+    }
+
+    @Test("PATH-5: what another client writes in the second of our change is not noticed, and the next one replaces it")
+    func writtenInTheSameSecond() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { $0.make(path("file"), kind: .file, [1]) }
+            try await session.modify(try await session.find("file"), .contents, content: [2, 2])
+            let mine = try await session.find("file")
+            remote.change { contents in
+                contents.copy(path("file"), to: path("ours"))
+                contents.make(path("file"), kind: .file, [3, 3])
+                contents.makeAlike(path("ours"), path("file"))
+                contents.delete(path("ours"))
+                contents.setUnsettled(path("file"), true)
+            }
+            #expect(try await session.find("file") == mine)
+            remote.change { $0.setUnsettled(path("file"), false) }
+            #expect(try await session.find("file") == mine)
+            // A check of the content reads it.
+            #expect(try await session.fetch(mine.itemIdentifier).bytes == [3, 3])
+            try await session.modify(mine, .contents, content: [4, 4, 4])
+            #expect(try await session.fetch(mine.itemIdentifier).bytes == [4, 4, 4])
         }
     }
 

@@ -7,7 +7,9 @@ import Testing
 @Suite struct FetchPlanTests {
     private let mebibyte: Int64 = 1 << 20
 
-    @Test func aSmallFileComesWhole() {
+    @Test("PATH-5: a file of up to 1 MiB comes whole, a larger one in parts") func aSmallFileComesWhole() {
+        #expect(FetchPlan(size: mebibyte, canFetchRanges: true).isWhole)
+        #expect(!FetchPlan(size: mebibyte + 1, canFetchRanges: true).isWhole)
         let plan = FetchPlan(size: 1000, canFetchRanges: true)
         #expect(plan.fetches(present: ByteRanges(), coming: ByteRanges(), wanted: [0..<10], running: 0) == [0..<1000])
         #expect(plan.fetches(present: ByteRanges(), coming: ByteRanges([0..<1000]), wanted: [5..<10], running: 1) == [])

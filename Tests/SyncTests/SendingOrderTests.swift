@@ -360,7 +360,8 @@ extension EngineTests {
             }
         }
 
-        @Test func aLinkThatTheRemoteChangesIsAFileOfItsOwn() async throws {
+        @Test("PATH-5: a hard link whose item gets another version on the remote becomes a file of its own")
+        func aLinkThatTheRemoteChangesIsAFileOfItsOwn() async throws {
             try await Machine.run(fill: fill) { machine in
                 try await machine.link("a", as: "link")
                 try await machine.drain()
