@@ -37,6 +37,9 @@ package struct ScriptedServer: Sendable {
         try String(contentsOfFile: scratch["port"].string + "." + name, encoding: .utf8)
     }
 
+    /// Has it answer nothing and keep all connections, or go on.
+    package func hang(_ isHanging: Bool) { program.interrupt(by: isHanging ? SIGSTOP : SIGCONT) }
+
     package func stop() {
         program.kill()
         scratch.remove()

@@ -1,5 +1,7 @@
 import FileProvider
+import FileProviderPaths
 import FileProviderTesting
+import Foundation
 import HTTPTransport
 import TestSupport
 import Testing
@@ -44,6 +46,27 @@ struct HiddenFileTests {
         }
     }
 
+    @Test("DAV-13: the end of a session does not wait for a server that hangs, and remembers what may be left")
+    func endsWhileTheServerHangs() async throws {
+        try await PlainServer.run("slow=40") { server async throws in
+            let session = try server.session()
+            let creation = Task {
+                try await session.create(ProviderSession.template("file"), content: [1, 2, 3])
+            }
+            #expect(await eventually { (try? await server.state().hidden.isEmpty) == false })
+            server.server.hang(true)
+            creation.cancel()
+            let start = ContinuousClock.now
+            await session.provider.invalidate()
+            let took = ContinuousClock.now - start
+            server.server.hang(false)
+            _ = try? await creation.value
+            // Ten seconds, with time for a busy machine. Each request would wait for thirty.
+            #expect(took < .seconds(25), "\(took)")
+            #expect(!session.isClean)
+        }
+    }
+
     /// Ends the connections of a session in the middle of its first change: nothing of it comes to the server any more.
     private func kill(_ session: ProviderSession, on server: PlainServer) async throws {
         let creation = Task {
@@ -64,6 +87,26 @@ struct HiddenFileTests {
             #expect(try await next.list().isEmpty)
             #expect(await eventually { (try? await server.state().hidden) == [] && next.isClean })
             await next.provider.invalidate()
+        }
+    }
+
+    @Test(
+        "DAV-14: a hidden file of another machine is removed after a day, and a newer one stays",
+        .enabled(if: DAVServer.Kind.apache.program != nil, "apache2 is not installed"))
+    func ofOtherMachines() async throws {
+        try await ServedFolder.run(on: .apache) { folder, session async throws in
+            let (old, new) = (HiddenName.make(), HiddenName.make())
+            let now = Date()
+            try folder.write([1], to: old, at: now - 86_400 - 3600)
+            try folder.write([1], to: new, at: now - 86_400 + 3600)
+            try folder.write([1], to: "file", at: now - 86_400 - 3600)
+            let remote = try #require(session.webDAV)
+            // That it was seen ten minutes ago is a promise of its own.
+            let provider = PathAddressedProvider(
+                remote: remote, manager: session.manager, ledger: nil, leftoverPatience: .zero)
+            let other = ProviderSession(provider: provider, manager: session.manager)
+            #expect(try await other.list().map(\.filename) == ["file"])
+            #expect(await eventually { folder.names == ["file", new].sorted() }, "\(folder.names)")
         }
     }
 

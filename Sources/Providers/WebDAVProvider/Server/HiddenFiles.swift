@@ -43,6 +43,8 @@ final class HiddenFiles: Sendable {
     private let state: Mutex<State>
     /// The time for removing hidden files at the end of a session.
     private static let closingTime = Duration.seconds(2)
+    /// The time after that for a probe to remove its own files: its requests are not cancelled.
+    private static let closingTimeOfProbe = Duration.seconds(8)
     /// A server may create a file from an aborted upload after it has answered that there is none.
     private static let settlingTime = Duration.milliseconds(300)
     /// In seconds. The answer to a long move is waited for as long: ``HTTPTransport/Configuration/longTimeout``.
@@ -243,6 +245,9 @@ final class HiddenFiles: Sendable {
         let timer = Task {
             try await Task.sleep(for: Self.closingTime)
             work.cancel()
+            try await Task.sleep(for: Self.closingTimeOfProbe)
+            // A server that does not answer would be waited for by one request of the probe after the other.
+            await client.transport.close()
         }
         await work.value
         timer.cancel()
