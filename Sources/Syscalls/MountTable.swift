@@ -46,7 +46,7 @@ package struct MountTable: Sendable {
         mounts = Self.last.mounts(of: try FilePath("/proc/self/mountinfo").contents(), parse: Self.parse)
     }
 
-    init(parsing text: [UInt8]) {
+    package init(parsing text: [UInt8]) {
         mounts = Self.parse(text)
     }
 

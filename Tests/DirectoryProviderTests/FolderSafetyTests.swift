@@ -371,4 +371,26 @@ import Testing
         }
         #expect(FolderFileSystem.remedy(for: "vfat", "/media/stick")?.contains("'rclone::local:/media/stick'") == true)
     }
+
+    @Test(
+        "FOLDER-10: on such a file system a domain is offline, and below a folder it is a directory that cannot be listed",
+        arguments: [
+            ("vfat", "rclone::local:/media/stick"), ("exfat", "rclone::local:/media/stick"),
+            ("fuse.sshfs", "sftp://[USER@]HOST/PATH"), ("fuse.rclone", "rclone:REMOTE:PATH"),
+        ])
+    func unstableFileSystems(type: String, source: String) async {
+        let lines = ["21 1 8:1 / / rw - ext4 /dev/sda1 rw", "30 21 8:17 / /media/stick rw - \(type) /dev/sdb1 rw"]
+        let table = MountTable(parsing: Array(lines.joined(separator: "\n").utf8))
+        for path in ["/media/stick", "/media/stick/photos"] as [FilePath] {
+            let refusal = await failure { try FolderFileSystem.check(path, in: table) }
+            #expect(refusal?.code == .serverUnreachable && refusal?.code.reaction == .latchDomain)
+            #expect(refusal?.message.contains("'\(path)'") == true && refusal?.message.contains(source) == true)
+        }
+        #expect(await failureCode { try FolderFileSystem.check("/media/sticks", in: table) } == nil)
+        let device = FileStatus.device(major: 8, minor: 17)
+        let defect = FolderFileSystem.defect(of: device, named: "stick", in: table)
+        #expect(defect?.code == .ubiquitousFileUnavailable && defect?.errno == .notSupported)
+        #expect(defect?.message.contains("'stick'") == true && defect?.message.contains("'\(source)'") == true)
+        #expect(FolderFileSystem.defect(of: FileStatus.device(major: 8, minor: 1), named: "home", in: table) == nil)
+    }
 }

@@ -5,11 +5,12 @@ import SystemPackage
 /// File systems on which files are not known again by their inode numbers. A folder knows its items by them: on these an item could
 /// be taken for another one, and the wrong file be changed or deleted.
 enum FolderFileSystem {
-    /// - Parameter path: the folder, with symbolic links resolved.
+    /// - Parameters:
+    ///   - path: the folder, with symbolic links resolved.
+    ///   - table: nil where it cannot be read.
     /// - Throws: `serverUnreachable`, with another way to mount the folder.
-    static func check(_ path: FilePath) throws(FileProviderError) {
-        guard let mount = try? MountTable().mount(containing: path.fileNameText),
-            let remedy = remedy(for: mount.type, path)
+    static func check(_ path: FilePath, in table: MountTable? = try? MountTable()) throws(FileProviderError) {
+        guard let mount = table?.mount(containing: path.fileNameText), let remedy = remedy(for: mount.type, path)
         else {
             return
         }
@@ -20,8 +21,10 @@ enum FolderFileSystem {
     }
 
     /// What is wrong with the file system of a device that is mounted below the folder; nil if it can be used.
-    static func defect(of device: UInt64, named name: String) -> FileProviderError? {
-        guard let mount = try? MountTable().mounts.last(where: { $0.deviceNumber == device }),
+    static func defect(
+        of device: UInt64, named name: String, in table: MountTable? = try? MountTable()
+    ) -> FileProviderError? {
+        guard let mount = table?.mounts.last(where: { $0.deviceNumber == device }),
             let remedy = remedy(for: mount.type, mount.filePath)
         else { return nil }
         return FileProviderError(
