@@ -97,6 +97,27 @@ import Testing
         }
     }
 
+    @Test(
+        "RCLONE-10: the rest is moved before something is made in the directory, and before it is renamed once more",
+        arguments: [false, true])
+    func changedBeforeItIsRead(isRenamed: Bool) async throws {
+        try await Self.withInterruptedMove { folder, session, item in
+            if isRenamed {
+                let moved = try await session.modify(item.renamed("third"), .filename).item
+                #expect(moved.filename == "third" && moved.itemIdentifier == item.itemIdentifier)
+            } else {
+                let template = ProviderSession.template("6", in: item.itemIdentifier)
+                let made = try await session.create(template, content: [6]).item
+                #expect(made.parentItemIdentifier == item.itemIdentifier)
+            }
+            let place = isRenamed ? "third" : "new"
+            #expect(Self.list(folder, place) == Self.names + (isRenamed ? [] : ["6"]))
+            for other in ["old", "new"] where other != place {
+                #expect(!FileManager.default.fileExists(atPath: folder[other]), "\(other)")
+            }
+        }
+    }
+
     @Test("RCLONE-10: what was not in the directory when its renaming began stays in the old place")
     func laterFiles() async throws {
         try await Self.withInterruptedMove { folder, session, item in
