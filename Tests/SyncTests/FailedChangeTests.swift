@@ -154,6 +154,32 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "ERROR-6: a change of which the provider says each time that it was cancelled is not sent again at once",
+            arguments: [.modify, .item, .delete] as [ProviderCallKind])
+        func cancelledByTheProvider(call: ProviderCallKind) async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                machine.provider.faults.fail(call, of: "f", with: FileProviderError(.userCancelled), times: nil)
+                if call == .item {
+                    let conflict = FileProviderError(.localVersionConflictingWithServer, "changed")
+                    machine.provider.faults.fail(.modify, of: "f", with: conflict, times: nil)
+                }
+                if call == .delete {
+                    try await machine.remove("f")
+                } else {
+                    try await machine.write("new", to: "f")
+                }
+                let sent = call == .delete ? ProviderCallKind.delete : .modify
+                #expect(await eventually(within: .seconds(15)) { machine.provider.log.count(of: sent, "f") >= 1 })
+                try await Task.sleep(for: .seconds(2))
+                let count = machine.provider.log.count(of: sent, "f")
+                #expect(count <= 5, "\(count)")
+                machine.provider.faults.clear()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(machine.provider.tree.entries()["f"]?.content == (call == .delete ? nil : "new"))
+            }
+        }
+
         private func directory(_ tree: inout RemoteTree) { tree.addDirectory("d", identifier: "d") }
 
         @Test("ERROR-6: a change whose directory is missing only at first is sent again soon, and has not failed")

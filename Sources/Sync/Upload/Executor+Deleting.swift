@@ -123,7 +123,8 @@ extension Executor {
         do {
             let failure = ProviderCalls.failure(from: error)
             switch failure.code {
-            case .userCancelled, .domainDisabled: break
+            case .domainDisabled: break
+            case .userCancelled: await pauseUnrecorded()
             case .deletionRejected, .directoryNotEmpty, .localVersionConflictingWithServer:
                 let request = request
                 var item = failure.item

@@ -227,7 +227,8 @@ struct Executor: SyncPart {
                 missed.forget(sent.item.itemIdentifier)
             }
             switch failure.code {
-            case .userCancelled, .domainDisabled: break
+            case .domainDisabled: break
+            case .userCancelled: await pauseUnrecorded()
             case .filenameCollision:
                 try await collision(sent, failure.item)
             case .localVersionConflictingWithServer, .versionNoLongerAvailable:
@@ -248,6 +249,7 @@ struct Executor: SyncPart {
             if Task.isCancelled { return }
             // A request that was to resolve the failure can fail as well: without a pause it would be repeated at once.
             if let failure = error as? FileProviderError {
+                if failure.code == .userCancelled { return await pauseUnrecorded() }
                 if failure.code == .domainDisabled || failure.isOfDomain { return }
                 if (try? await postpone(sent, failure)) != nil { return }
             }
@@ -256,7 +258,8 @@ struct Executor: SyncPart {
         }
     }
 
-    /// The next attempt cannot be recorded to be later, and would follow at once.
+    /// The next attempt is not recorded to be later, because it cannot be or because the provider has cancelled a call that was not
+    /// cancelled here: it would follow at once.
     func pauseUnrecorded() async { try? await Task.sleep(for: Self.pauseWithoutRecord) }
 
     /// The item, or the directory that it was to be put in, is not on the remote any more: both are looked up before that
