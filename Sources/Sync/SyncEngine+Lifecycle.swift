@@ -15,6 +15,7 @@ extension SyncEngine {
     }
 
     private func startParts() {
+        warningStore.start()
         schedule.run(
             compare: { [feed] in await feed.compareOnly($0) }, compareNoted: { [feed] in await feed.compareNoted() },
             refresh: { [feed, trashTidier] () async throws(FileProviderError) -> Void in
@@ -92,6 +93,7 @@ extension SyncEngine {
         await accessTimes.write()
         await contentSyncer.stop()
         await closedFiles.stop()
+        await warningStore.stop()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [provider = calls.provider] in await provider.invalidate() }
             group.addTask { try? await Task.sleep(for: patience) }

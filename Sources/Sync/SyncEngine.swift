@@ -9,6 +9,7 @@ package final class SyncEngine: SyncPart {
     /// Whether nothing may be changed on the remote.
     package let isReadOnly: Bool
     let context: SyncContext
+    let warningStore: WarningStore
     let listings: Listings
     let downloads: Downloads
     let feed: ChangeFeed
@@ -57,6 +58,7 @@ package final class SyncEngine: SyncPart {
         self.isInteractive = isInteractive
         hasTrash = provider.features.trash && provider.features.writing
         let (warnings, syncEvents) = (Warnings(logger: logger), SyncEvents(domain: domainName))
+        warningStore = WarningStore(warnings, in: replica)
         for finding in replica.findings { warnings.report(finding) }
         do {
             try replica.database.set(.hasTrash, to: hasTrash ? "1" : nil)

@@ -3,6 +3,7 @@ import FileProviderTesting
 import InMemoryLogging
 import Logging
 import Replica
+import TestSupport
 import Testing
 
 @testable import Sync
@@ -75,7 +76,78 @@ import Testing
     }
 }
 
+/// Warnings that outlive the process.
+@Suite struct LastingWarningTests {
+    @Test("NAME-6, NAME-7, CONFLICT-8: what is so until something changes is given again, and goes as before")
+    func kinds() {
+        let warnings = Warnings(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let one = InodeNumber(rawValue: 1)
+        let causes: [Warnings.Cause] = [.conflict(one), .decoratedName("x"), .deletion(of: "x", in: "d")]
+        warnings.report("stays")
+        warnings.report("fails", of: .sending)
+        warnings.report(all: ["a", "a"], of: .omissions(one))
+        for (number, cause) in causes.enumerated() { warnings.report("\(number)", of: cause) }
+        warnings.report("2", of: .listing(one))
+        let log = InMemoryLogHandler()
+        let next = Warnings(logger: Logger(label: "test") { _ in log })
+        next.restore(warnings.lasting)
+        #expect(next.texts == ["a (2 times)", "0", "1", "2 (2 times)"])
+        #expect(next.causes == Set(causes + [.omissions(one)]) && next.lasting == warnings.lasting)
+        next.report(all: ["a", "a"], of: .omissions(one))
+        #expect(next.texts.first == "a (2 times)" && log.entries.isEmpty)
+        next.report(all: [], of: .omissions(one))
+        for cause in causes { next.succeeded(cause) }
+        #expect(next.texts == [] && next.lasting == [])
+    }
+}
+
 extension EngineTests {
+    /// Warnings that outlive the process, of a domain.
+    @Suite struct LastingDomainWarningTests {
+        private func fill(_ tree: inout RemoteTree) {
+            for identifier in ["1", "2"] {
+                tree.addFile("same", content: RemoteContent(identifier), identifier: ItemIdentifier(identifier))
+            }
+            tree.addFile("x", content: RemoteContent("first"), identifier: "x")
+        }
+
+        @Test("NAME-7, CONFLICT-8: the warnings are there after a restart, until what they are about is over")
+        func restart() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.remove("x")
+                machine.provider.changeSilently { $0.write(RemoteContent("there"), to: "x") }
+                try await machine.send()
+                let texts = try machine.engine.currentWarnings()
+                #expect(texts.contains { $0.hasPrefix("two items are called 'same'") }, "\(texts)")
+                #expect(texts.contains { $0.hasPrefix("'x' was removed here and stays") }, "\(texts)")
+                machine.engine.warningStore.store()
+                let next = try machine.crash()
+                try await withCleanUp({ await next.stop() }) {
+                    #expect(try next.engine.currentWarnings() == texts)
+                    next.provider.change { tree in
+                        for identifier in ["1", "2", "x"] as [ItemIdentifier] { tree.delete(identifier) }
+                    }
+                    try await next.drain()
+                    #expect(try next.engine.currentWarnings() == [])
+                    next.engine.warningStore.store()
+                    #expect(try next.replica.database.value(of: .warnings, as: [Warnings.Lasting].self) == [])
+                }
+            }
+        }
+
+        @Test("NAME-7: a warning is stored while the process runs") func isStored() async throws {
+            try await Machine.run(isInteractive: false, fill: fill) { machine in
+                let lasting = machine.engine.warnings.lasting
+                #expect(lasting.count == 1)
+                let database = machine.replica.database
+                let isStored = try await eventually {
+                    try database.value(of: .warnings, as: [Warnings.Lasting].self) == lasting
+                }
+                #expect(isStored)
+            }
+        }
+    }
+
     /// Warnings of uploads, downloads and evictions that callers have asked for.
     @Suite struct RequestWarningTests {
         private func fill(_ tree: inout RemoteTree) {

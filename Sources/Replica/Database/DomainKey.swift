@@ -45,6 +45,8 @@ package enum DomainKey: String, Sendable, CaseIterable {
     case askedReimports
     /// How much was held that is missing on the remote; absent where nothing is.
     case changesAreHeld
+    /// The warnings that the next process gives again, as JSON.
+    case warnings
 
     func bytes(in db: Database) throws -> [UInt8]? {
         try db.one("SELECT value FROM domain WHERE key = ?", [rawValue], { [UInt8]($0[0] as Data) })

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Synchronization
 
@@ -17,6 +18,17 @@ extension ReplicaDatabase {
 
     package func set(_ key: DomainKey, to bytes: [UInt8]?) throws {
         try write { db in try key.set(bytes: bytes, in: db) }
+    }
+
+    /// What is stored as JSON under a key of the domain; nil for nothing, and for what another version has stored.
+    package func value<Value: Decodable>(of key: DomainKey, as type: Value.Type) throws -> Value? {
+        guard let bytes = try bytes(of: key) else { return nil }
+        return try? JSONDecoder().decode(type, from: Data(bytes))
+    }
+
+    /// Stores a value as JSON.
+    package func set(_ key: DomainKey, toJSONOf value: some Encodable) throws {
+        try set(key, to: [UInt8](JSONEncoder().encode(value)))
     }
 
     /// Makes a part of the schema that is made when it is first needed (`Schema.partsOnDemand`), unless it is there.

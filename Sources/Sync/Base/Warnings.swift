@@ -38,6 +38,48 @@ package final class Warnings: Sendable {
         case eviction(InodeNumber)
     }
 
+    /// A warning about what is so until something changes, whichever process runs, with its causes by their kinds.
+    struct Lasting: Codable, Hashable, Sendable {
+        struct Deletion: Codable, Hashable, Sendable {
+            var item: ItemIdentifier
+            var directory: ItemIdentifier
+        }
+
+        var text: String
+        var count: Int
+        /// Of inodes.
+        var conflicts: Set<Int64> = []
+        /// Of inodes.
+        var omissions: Set<Int64> = []
+        var decoratedNames: Set<ItemIdentifier> = []
+        var deletions: Set<Deletion> = []
+
+        init(text: String, count: Int, causes: Set<Cause>) {
+            (self.text, self.count) = (text, count)
+            for cause in causes {
+                switch cause {
+                case .conflict(let number): conflicts.insert(number.rawValue)
+                case .omissions(let number): omissions.insert(number.rawValue)
+                case .decoratedName(let identifier): decoratedNames.insert(identifier)
+                case .deletion(let item, let directory):
+                    deletions.insert(Deletion(item: item, directory: directory))
+                // The next process finds these by itself.
+                case .sending, .keepingDownloaded, .localContent, .freeSpace, .reimport, .changes, .listing,
+                    .comparison, .content, .upload, .download, .eviction:
+                    break
+                }
+            }
+        }
+
+        var causes: Set<Cause> {
+            var causes = Set(conflicts.map { Cause.conflict(InodeNumber(rawValue: $0)) })
+            causes.formUnion(omissions.map { Cause.omissions(InodeNumber(rawValue: $0)) })
+            causes.formUnion(decoratedNames.map { Cause.decoratedName($0) })
+            causes.formUnion(deletions.map { Cause.deletion(of: $0.item, in: $0.directory) })
+            return causes
+        }
+    }
+
     private struct Entry {
         var text: String
         var count = 0
@@ -59,17 +101,23 @@ package final class Warnings: Sendable {
         }
 
         /// Ends a cause, except of the texts for which it goes on.
-        mutating func end(_ cause: Cause, unless goesOn: (String) -> Bool = { _ in false }) {
+        ///
+        /// - Returns: whether it was the cause of any other.
+        mutating func end(_ cause: Cause, unless goesOn: (String) -> Bool = { _ in false }) -> Bool {
+            var wasAny = false
             for index in entries.indices.reversed() where !goesOn(entries[index].text) {
-                guard entries[index].causes.remove(cause) != nil, entries[index].causes.isEmpty, !entries[index].stays
-                else { continue }
-                entries.remove(at: index)
+                guard entries[index].causes.remove(cause) != nil else { continue }
+                wasAny = true
+                if entries[index].causes.isEmpty, !entries[index].stays { entries.remove(at: index) }
             }
+            return wasAny
         }
     }
 
     private let state = Mutex(State())
     private let logger: Logger
+    /// Woken when the warnings have changed.
+    let changes = WakeSignal()
     /// The most that are kept.
     static let limit = 100
     private static let mostLogged = 10_000
@@ -97,6 +145,7 @@ package final class Warnings: Sendable {
             state.entries.append(entry)
             return state.isNew(text)
         }
+        changes.wake()
         if isNew { logger.warning("\(text)") }
     }
 
@@ -106,10 +155,10 @@ package final class Warnings: Sendable {
     /// - Parameter texts: a text that is there several times is kept with its count.
     package func report(all texts: [String], of cause: Cause) {
         let texts = texts.map(Self.cut)
-        let new = state.withLock { state -> [String] in
+        let (new, isChanged) = state.withLock { state -> ([String], Bool) in
             var counts: [String: Int] = [:]
             for text in texts { counts[text, default: 0] += 1 }
-            state.end(cause) { counts[$0] != nil }
+            let wasAny = state.end(cause) { counts[$0] != nil }
             var new: [String] = []
             for text in texts {
                 guard let count = counts.removeValue(forKey: text) else { continue }
@@ -124,8 +173,9 @@ package final class Warnings: Sendable {
                 }
                 if state.isNew(text) { new.append(text) }
             }
-            return new
+            return (new, wasAny || !texts.isEmpty)
         }
+        if isChanged { changes.wake() }
         for text in new { logger.warning("\(text)") }
     }
 
@@ -137,11 +187,32 @@ package final class Warnings: Sendable {
     package func withdraw(_ text: String) {
         let text = Self.cut(text)
         state.withLock { $0.entries.removeAll { $0.text == text } }
+        changes.wake()
     }
 
     /// Something has succeeded: what was wrong with it is not so any more.
     package func succeeded(_ cause: Cause) {
-        state.withLock { $0.end(cause) }
+        if state.withLock({ $0.end(cause) }) { changes.wake() }
+    }
+
+    /// What the next process is to give again.
+    var lasting: [Lasting] {
+        state.withLock { state in
+            state.entries.compactMap { entry in
+                let lasting = Lasting(text: entry.text, count: entry.count, causes: entry.causes)
+                return lasting.causes.isEmpty ? nil : lasting
+            }
+        }
+    }
+
+    /// Gives what an earlier process has left, and has logged. Before any other warning.
+    func restore(_ lasting: [Lasting]) {
+        state.withLock { state in
+            for warning in lasting.suffix(Self.limit) {
+                state.entries.append(Entry(text: warning.text, count: warning.count, causes: warning.causes))
+                state.logged.insert(warning.text)
+            }
+        }
     }
 
     /// The newest warning of a cause that has not succeeded since.
