@@ -38,13 +38,14 @@ package final class HTTPTransport: Sendable {
     package let configuration: Configuration
     package let logger: Logger
     /// Asked before each request that copies or moves a file.
-    package let longCopies = LongCopies()
+    package let longCopies: LongCopies
     private let clients: HTTPClients
     private let gate: CallGate
 
     package init(_ configuration: Configuration = Configuration(), logger: Logger) {
         self.configuration = configuration
         self.logger = logger
+        longCopies = LongCopies(ordinaryTime: configuration.stallTimeout)
         let proxies = ProxySettings(environment: configuration.environment)
         for complaint in proxies.complaints { logger.warning("\(complaint)") }
         clients = HTTPClients(
