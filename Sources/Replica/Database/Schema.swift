@@ -51,6 +51,7 @@ enum Schema {
         }
         migrator.registerMigration("0013 held removals") { db in try db.execute(sql: heldRemovals) }
         migrator.registerMigration("0014 evicted listings") { db in try db.execute(sql: evictedListings) }
+        migrator.registerMigration("0015 pending children") { db in try db.execute(sql: pendingChildren) }
         return migrator
     }
 
@@ -58,6 +59,11 @@ enum Schema {
     private static let evictedListings = """
         UPDATE inode SET contentGeneration = (SELECT COALESCE(MAX(id), 0) FROM item)
         WHERE kind = 2 AND content = 0 AND contentGeneration > 0;
+        """
+
+    /// Each plan asks whether something is pending in a directory whose date is, and a directory may have a million other items.
+    private static let pendingChildren = """
+        CREATE INDEX pendingChild ON item (parent) WHERE changedFields <> 0 AND isExcluded = 0;
         """
 
     /// What is made when it is first needed, because each insertion pays for it: the key that says whether it was, and how.

@@ -340,8 +340,8 @@ private struct PendingReader {
 extension Database {
     /// What has still to be sent and gives a directory another date on the remote: a name that it gets or loses there, or content that
     /// may replace a file.
-    private static let changesOfDate = """
-        SELECT 0 AS isDeletion, id, attempts FROM item
+    static let changesOfDate = """
+        SELECT 0 AS isDeletion, id, attempts FROM item INDEXED BY pendingChild
         WHERE parent = ?1 AND changedFields <> 0 AND isExcluded = \(exclusion: .none)
             AND (identifier IS NULL OR changedFields & \(field: [.contents, .filename, .parentItemIdentifier]) <> 0)
         UNION ALL SELECT 1, id, attempts FROM deletion WHERE baseParent = ?2
