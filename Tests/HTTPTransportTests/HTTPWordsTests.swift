@@ -83,7 +83,9 @@ import Testing
         #expect(try uses("http://other/") && uses("https://other/") && uses("http://notexample.org/"))
         #expect(try !uses("http://example.org/") && !uses("https://a.example.org/") && !uses("http://x.internal/"))
         #expect(try !uses("http://10.0.0.1:81/") && uses("http://10.0.0.1/"))
-        #expect(try !uses("http://localhost:9000/") && !uses("http://127.0.0.1/"))
+        #expect(try !uses("http://localhost:9000/") && !uses("http://127.0.0.1/") && !uses("http://[::1]/"))
+        // Names that only begin as an address of this machine.
+        #expect(try uses("http://127.0.0.1.example.net/") && uses("http://127.example.net/"))
         #expect(settings.complaints.isEmpty)
         let strange = ProxySettings(environment: ["https_proxy": "socks5://me:secret@proxy"])
         #expect(strange.complaints.count == 1 && !strange.complaints[0].contains("secret"))

@@ -37,7 +37,7 @@ package struct ProxySettings: Sendable {
     package func usesProxy(for url: HTTPURL) -> Bool { proxy(for: url) != nil }
 
     private func isExcepted(_ url: HTTPURL) -> Bool {
-        if url.host == "localhost" || url.host == "::1" || url.host.hasPrefix("127.") { return true }
+        if url.isLoopback { return true }
         return exceptions.contains { exception in
             if exception == "*" { return true }
             var name = exception
