@@ -59,6 +59,17 @@ final class ParkedRequests: Sendable {
         answer(request, reply, attempt: attempt, succeed: { reply, _ in reply.succeed() })
     }
 
+    /// Refuses a request after something has been waited for, or with EINTR when the request is interrupted before.
+    func refuse<Held: Reply & ~Copyable>(
+        _ reply: consuming Held, _ error: Errno, after wait: @escaping @Sendable () async -> Void
+    ) {
+        let parked = ParkedReply(reply) { parked in parked.take()?.fail(.interrupted) }
+        Task {
+            await wait()
+            parked.take()?.fail(error)
+        }
+    }
+
     private struct WaitingRequest<Held: Reply & ~Copyable, Answer>: Sendable {
         let caller: Requester
         let parked: ParkedReply<Held>

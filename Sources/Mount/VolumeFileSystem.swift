@@ -112,9 +112,7 @@ final class VolumeFileSystem: FileSystem {
             isSynchronous: flags.isSynchronous)
         let thread = request.caller.processID
         if intent.usesKnownEnd, notifications.renewsSize(of: node, for: thread) {
-            // The kernel would write at the old end. After ESTALE it looks the name up again, or asks for the attributes of an open file.
-            reply.expireAttributes(of: node)
-            return reply.fail(.staleNFSFileHandle)
+            return refuseAppend(to: node, by: thread, reply)
         }
         let registry = passthrough.registry
         let size = intent.usesKnownEnd ? try? volume.attributes(of: node.rawValue).size : nil
@@ -125,12 +123,11 @@ final class VolumeFileSystem: FileSystem {
                 isInvalidating: { notifications.isInvalidating(node) }, request: request.number)
         } undo: { [self] _ in
             undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request)
-        } refuse: { [notifications] reply, error in
+        } refuse: { [self] reply, error in
             // The kernel opens the file anew after this ESTALE, too, and would pass a second one on to the process.
-            if intent.usesKnownEnd, error == .staleNFSFileHandle, notifications.renewsSize(of: node, for: thread) {
-                reply.expireAttributes(of: node)
-            }
-            reply.fail(error)
+            guard intent.usesKnownEnd, error == .staleNFSFileHandle, notifications.renewsSize(of: node, for: thread)
+            else { return reply.fail(error) }
+            refuseAppend(to: node, by: thread, reply)
         } succeed: { [self] reply, grant in
             // The file has changed, and the kernel would believe the size that it has.
             if notifications.isInvalidating(node) { reply.expireAttributes(of: node) }
@@ -138,6 +135,17 @@ final class VolumeFileSystem: FileSystem {
                 handle: FileHandle(rawValue: node.rawValue), options: grant.options, backing: grant.backing)
             if !isOpen { undoOpen(of: node.rawValue, isWriting: intent.isWriting, registry, request) }
         }
+    }
+
+    /// Has the kernel open a file anew, because it would write at the old end. After ESTALE it looks the name up again, or asks for the
+    /// attributes of an open file. It does so once, and passes a second ESTALE on to the process.
+    private func refuseAppend(to node: NodeID, by thread: Int32, _ reply: consuming OpenReply) {
+        guard thread == 0 else {
+            reply.expireAttributes(of: node)
+            return reply.fail(.staleNFSFileHandle)
+        }
+        // The second open cannot be told from the first one of another thread. It comes when the kernel knows of the change.
+        requests.refuse(reply, .staleNFSFileHandle) { [notifications] in await notifications.drain() }
     }
 
     /// Takes back an open that the kernel has not heard of.

@@ -185,4 +185,19 @@ import Volume
         #expect(provider.cancelled == [2])
         #expect(kernel.errors == [.interrupted])
     }
+
+    @Test(
+        "OPEN-7: an append that is refused later is refused once, also when it is interrupted", .timeLimit(.minutes(1)),
+        arguments: [false, true])
+    func refusedLater(interrupted: Bool) async {
+        let (sent, sending) = AsyncStream.makeStream(of: Void.self)
+        ParkedRequests(provisioning: provider).refuse(Answering(kernel: kernel), .staleNFSFileHandle) {
+            for await _ in sent {}
+        }
+        #expect(kernel.errors == [])
+        if interrupted { kernel.interrupt() }
+        sending.finish()
+        while kernel.errors.isEmpty { await Task.yield() }
+        #expect(kernel.errors == [interrupted ? .interrupted : .staleNFSFileHandle])
+    }
 }

@@ -68,7 +68,10 @@ package final class Notifications: Sendable {
         }
 
         func renewSize(of node: NodeID, for thread: Int32) -> Bool {
-            nodes.withLock { $0[node]?.threadsWithSize.insert(thread).inserted ?? false }
+            nodes.withLock { nodes in
+                guard thread != 0 else { return nodes[node] != nil }
+                return nodes[node]?.threadsWithSize.insert(thread).inserted ?? false
+            }
         }
     }
 
@@ -130,7 +133,8 @@ package final class Notifications: Sendable {
 
     /// Whether the kernel may have the size of a node before the last change that ``invalidateContents(_:range:)`` is to tell it of. True
     /// once for each change and thread: the caller makes the kernel ask for the size. It asks in that thread, and another one that has sent
-    /// its request may go on before the answer is there.
+    /// its request may go on before the answer is there. Thread 0 is every thread whose number is unknown: it is true for it each time,
+    /// until the invalidation has been sent.
     package func renewsSize(of node: NodeID, for thread: Int32) -> Bool { unsent.renewSize(of: node, for: thread) }
 
     /// The number of queued notifications, without the one that is being sent.

@@ -1,5 +1,5 @@
 /// The process that made a request. For requests of the kernel itself (writeback, readahead) the process is 0 or the one
-/// that caused it.
+/// that caused it. It is 0, too, for a process that the PID namespace of the mount does not show.
 package struct Caller: Hashable, Sendable {
     package var processID: Int32
     package var userID: UInt32
