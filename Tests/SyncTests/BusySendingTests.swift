@@ -330,6 +330,29 @@ extension EngineTests {
             }
         }
 
+        @Test("SEND-2: a file that stays open is sent with the date that the mount shows, and its date not once more")
+        func anOpenFileIsSentWithItsDate() async throws {
+            try await Machine.run { machine async throws in
+                let number = try await machine.open("n")
+                try machine.put("text", into: number)
+                // The kernel's slow clock may lag behind the time of the creation.
+                let made = try await machine.record("n").modifiedAt
+                let lagging = FileTimestamp(nanosecondsSince1970: made.nanosecondsSince1970 - 3_000_000)
+                try machine.replica.contents.path(of: number)
+                    .setModificationTime(to: FileMoment(seconds: lagging.seconds, nanoseconds: lagging.nanoseconds))
+                try machine.engine.noteWrittenFiles()
+                try await machine.send()
+                let shown = try await machine.record("n").modifiedAt
+                #expect(shown > made)
+                let identifier = try #require(machine.provider.tree.identifier(at: "n"))
+                #expect(machine.provider.tree[identifier]?.contentModificationDate == shown)
+                #expect(machine.provider.log.count(of: .create) == 1)
+                #expect(machine.provider.log.count(of: .modify, identifier) == 0)
+                #expect(try await machine.item("n").changedFields == [])
+                try await machine.close(number)
+            }
+        }
+
         @Test("SEND-4: what was written to a file that stays open is sent without a request")
         func anOpenFileIsSent() async throws {
             try await Machine.run(isInteractive: false, fill: ScriptRun.fill) { machine async throws in

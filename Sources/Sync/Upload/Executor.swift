@@ -88,10 +88,19 @@ struct Executor: SyncPart {
         if try replica.database.isOpenForWriting(sent.inode) {
             // It was prepared with the date of an earlier write.
             try commits.noteWritten(sent.inode)
-            sent.item.contentModificationDate = opened.modifiedAt
+            sent.item.contentModificationDate = try shownDate(of: opened, sent.inode)
         }
         transfer.begin(opened.size)
         return opened
+    }
+
+    /// The date that the mount shows for content that was just noted; that of its content file may lag behind it
+    /// (``InodeRecord/modificationTime(afterWritingAt:)``). With another one the date would be sent once more.
+    private func shownDate(of content: ContentSnapshot, _ number: InodeNumber) throws -> FileTimestamp {
+        guard let stamp = content.stamp, let inode = try replica.database.inode(number),
+            try replica.contentStatus(of: number).stamp == stamp
+        else { return content.modifiedAt }
+        return inode.modifiedAt
     }
 
     /// What a file is recognized by that gets another date, where the remote may cut the date and makes a new version of it; nil for large
