@@ -37,6 +37,23 @@ import Testing
         }
     }
 
+    @Test func equalNamesAreNumbered() async throws {
+        try await FolderRemote.run { remote, session in
+            for number in 1...12 {
+                try await remote.write([UInt8(number)], to: "file")
+                _ = try await trash("file", session)
+            }
+            for number in 1...12 {
+                let name = number == 1 ? "file" : "file \(number)"
+                #expect(FileManager.default.contents(atPath: remote["\(top)/files/\(name)"]) == Data([UInt8(number)]))
+            }
+            // A name whose file in `info` was left by another program is not taken.
+            try await remote.write([13], to: "\(top)/info/file 13.trashinfo")
+            try await remote.write([14], to: "file")
+            #expect(try await trash("file", session).filename == "file 14")
+        }
+    }
+
     @Test func aFailedTrashingLeavesNothing() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1], to: "file")

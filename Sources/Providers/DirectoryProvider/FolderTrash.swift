@@ -156,9 +156,14 @@ extension Folder {
         let information = try openInformation(of: trash)
         defer { try? information.close() }
         let own = path.last ?? "trashed"
-        for number in 1... {
-            let name = Self.fitting(own, with: number == 1 ? "" : " \(number)")
-            guard (try? FileStatus(of: name, in: trash)) == nil else { continue }
+        func candidate(_ number: Int) -> String { Self.fitting(own, with: number == 1 ? "" : " \(number)") }
+        var first = 1
+        while true {
+            let number = FreeNumber.search(from: first) { number in
+                (try? FileStatus(of: candidate(number), in: trash)) != nil
+                    || (try? FileStatus(of: Self.informationName(of: candidate(number)), in: information)) != nil
+            }
+            let name = candidate(number)
             do throws(Errno) {
                 let file = try information.makeFile(named: Self.informationName(of: name), permissions: 0o600)
                 defer { try? file.close() }
@@ -171,10 +176,11 @@ extension Folder {
                 }
                 return name
             } catch {
+                // Another program took it meanwhile.
                 guard error == .fileExists else { throw error }
+                first = number + 1
             }
         }
-        return own
     }
 
     /// Removes the `info` file of a name.

@@ -1,4 +1,5 @@
 import FileNames
+import FileProvider
 
 /// Names for items that have to make room for another while a batch or a listing is under way, and decorated names for
 /// those that came second.
@@ -22,8 +23,7 @@ enum Displacement {
         Self.name(name, with: " (\(number))", atMost: limit)
     }
 
-    /// The name itself, or `name (2).ext` and so on where that is taken. The numbers are searched by doubling and halving: one after
-    /// another, many items with one name would cost the square of their number.
+    /// The name itself, or `name (2).ext` and so on where that is taken.
     static func freeName(
         for name: String, atMost limit: Int = mostBytes, isFree: (String) throws -> Bool
     ) rethrows -> String {
@@ -31,13 +31,7 @@ enum Displacement {
             number == 1
                 ? Self.name(name, with: "", atMost: limit) : decorated(name, number: number, atMost: limit)
         }
-        var (taken, free) = (0, 1)
-        while try !isFree(candidate(free)) { (taken, free) = (free, free * 2) }
-        while free - taken > 1 {
-            let middle = taken + (free - taken) / 2
-            if try isFree(candidate(middle)) { free = middle } else { taken = middle }
-        }
-        return candidate(free)
+        return try candidate(FreeNumber.search { try !isFree(candidate($0)) })
     }
 
     /// A name with something added before its ending, and cut there where it is longer than allowed.
