@@ -93,26 +93,29 @@ extension FileDescriptor {
     /// Removes names of a directory recursively. Stops at mounts.
     ///
     /// - Parameter prepare: called before each name, with its directory; its error ends the removal. It may move the name away.
-    /// - Throws: EXDEV at a mount; names before it are removed.
+    /// - Throws: EXDEV at a mount; names before it are removed. EBUSY as ``DirectoryDescent/leave()``.
     package func remove(
         _ names: [[UInt8]], preparing prepare: (_ name: [UInt8], _ directory: FileDescriptor) throws -> Void
     ) throws {
-        let device = try FileStatus(of: self).device
-        for name in names {
-            try prepare(name, self)
+        var descent = try DirectoryDescent(from: self, names)
+        while true {
+            guard let name = descent.next() else {
+                // All that was in it is removed.
+                guard let left = try descent.leave() else { return }
+                let text = left.map(CChar.init(bitPattern:)) + [0]
+                let result = unlinkat(descent.directory.rawValue, text, AT_REMOVEDIR)
+                guard result == 0 || Errno.current == .noSuchFileOrDirectory else { throw Errno.current }
+                continue
+            }
+            try prepare(name, descent.directory)
             let text = name.map(CChar.init(bitPattern:)) + [0]
-            if unlinkat(rawValue, text, 0) == 0 || Errno.current == .noSuchFileOrDirectory { continue }
+            let directory = descent.directory.rawValue
+            if unlinkat(directory, text, 0) == 0 || Errno.current == .noSuchFileOrDirectory { continue }
             // Linux returns EISDIR for a directory, other systems EPERM.
             guard Errno.current == .isDirectory || Errno.current == .notPermitted else { throw Errno.current }
-            let inner = openat(rawValue, text, yonder_open_path | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-            guard inner >= 0 else { throw Errno.current }
-            let directory = FileDescriptor(rawValue: inner)
-            defer { try? directory.close() }
-            guard try FileStatus(of: directory).device == device else { throw Errno.improperLink }
-            try directory.remove(directory.names(), preparing: prepare)
-            guard unlinkat(rawValue, text, AT_REMOVEDIR) == 0 || Errno.current == .noSuchFileOrDirectory else {
-                throw Errno.current
-            }
+            let opened = openat(directory, text, yonder_open_path | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+            guard opened >= 0 else { throw Errno.current }
+            try descent.enter(name, FileDescriptor(rawValue: opened))
         }
     }
 

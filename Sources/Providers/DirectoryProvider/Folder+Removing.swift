@@ -100,18 +100,22 @@ extension Folder {
         among names: [[UInt8]], in directory: FileDescriptor, _ search: inout CopySearch,
         checking check: () throws -> Void
     ) throws {
-        let device = try FileStatus(of: directory).device
-        for bytes in names {
+        var descent = try DirectoryDescent(from: directory, names)
+        while true {
+            guard let bytes = descent.next() else {
+                guard try descent.leave() != nil else { return }
+                continue
+            }
             try check()
+            let directory = descent.directory
             let name = FileNameText.text(of: bytes)
             guard let status = try Self.ifThere({ try FileStatus(of: name, in: directory) }) else { continue }
             if status.kind == .directory {
                 // A removal ends at another file system.
-                guard status.device == device,
+                guard status.device == descent.device,
                     let inner = try Self.ifThere({ try directory.openDirectory(named: name) })
                 else { continue }
-                defer { try? inner.close() }
-                try moveCopies(among: inner.names(), in: inner, &search, checking: check)
+                try descent.enter(bytes, inner)
             } else if bytes.starts(with: HiddenName.prefix.utf8), isNeeded(bytes) {
                 try moveCopy(name, from: directory, &search)
             } else {
