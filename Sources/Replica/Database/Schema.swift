@@ -52,6 +52,7 @@ enum Schema {
         migrator.registerMigration("0013 held removals") { db in try db.execute(sql: heldRemovals) }
         migrator.registerMigration("0014 evicted listings") { db in try db.execute(sql: evictedListings) }
         migrator.registerMigration("0015 pending children") { db in try db.execute(sql: pendingChildren) }
+        migrator.registerMigration("0016 renamed items") { db in try db.execute(sql: renamedItems) }
         return migrator
     }
 
@@ -64,6 +65,12 @@ enum Schema {
     /// Each plan asks whether something is pending in a directory whose date is, and a directory may have a million other items.
     private static let pendingChildren = """
         CREATE INDEX pendingChild ON item (parent) WHERE changedFields <> 0 AND isExcluded = 0;
+        """
+
+    /// Each name that becomes free may be that of an item that is shown under another one.
+    private static let renamedItems = """
+        DROP INDEX renamedItem;
+        CREATE INDEX renamedItem ON item (parent, baseName) WHERE name <> baseName;
         """
 
     /// What is made when it is first needed, because each insertion pays for it: the key that says whether it was, and how.

@@ -128,7 +128,7 @@ package struct OfferAnswers: RemotePart {
     package func notFoundDeleted(_ deletion: PendingDeletion) throws {
         try db.deleteDeletions(below: deletion.identifier)
         try db.deleteDeletion(deletion.identifier)
-        try ShownNames(transaction: transaction).restoreNames()
+        try ShownNames(transaction: transaction).restoreName(deletion.name, inRemote: deletion.parent)
     }
 
     private enum Verdict {

@@ -127,7 +127,7 @@ package struct Conflicts: RemotePart {
     /// The remote does not delete an item, or has changed it: it is shown again.
     package func bringBack(_ deletion: PendingDeletion, as item: FileProviderItem?) throws {
         _ = try db.deleteDeletion(deletion)
-        try ShownNames(transaction: transaction).restoreNames()
+        try ShownNames(transaction: transaction).restoreName(deletion.name, inRemote: deletion.parent)
         guard let parent = try db.item(item?.parentItemIdentifier ?? deletion.parent) else { return }
         if let item {
             let number = InodeKind(item.kind) == deletion.kind ? try freedNumber(of: deletion) : nil

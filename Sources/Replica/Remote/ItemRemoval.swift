@@ -70,7 +70,7 @@ package struct ItemRemoval: RemotePart {
                 .deletion(parent: parent, child: item.inode.number, name: item.name),
                 .entry(parent: parent, name: item.name), .contents(parent),
             ])
-            try names.restoreNames()
+            try names.restoreName(item.name, in: parent)
         }
     }
 

@@ -129,7 +129,9 @@ package struct Placement: RemotePart {
             if isNews { try noteWhereItIs(known.id) } else { try db.noteUnmoved(known.id, at: now) }
         }
         try updateAttributes(of: known, with: item)
-        if isMoved || !name.utf8.elementsEqual(known.name.utf8) { try names.restoreNames() }
+        if let oldParent = known.parent, isMoved || !name.utf8.elementsEqual(known.name.utf8) {
+            try names.restoreName(known.name, in: oldParent)
+        }
     }
 
     /// Everything but parent and name. What is written here is still based on what it was written over: that content's

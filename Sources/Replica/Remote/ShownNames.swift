@@ -50,24 +50,58 @@ struct ShownNames: RemotePart {
         return try !db.wasSeen(holder.id, in: listing)
     }
 
-    private static let decoratedItems = """
-        SELECT id FROM item INDEXED BY renamedItem
-        WHERE name <> baseName AND changedFields & \(field: .filename) = 0 AND parent IS NOT NULL AND trashedAt IS NULL
-        ORDER BY id
+    private static let isDecorated = """
+        item.name <> item.baseName AND item.changedFields & \(field: .filename) = 0 AND item.trashedAt IS NULL
+            AND \(Displacement.isNotDisplaced)
         """
 
-    /// Items that were shown under a decorated name take their own where it has become free.
+    /// The items that may have their own name now.
+    static let restorableItems = """
+        SELECT item.id FROM item INDEXED BY renamedItem
+        WHERE \(isDecorated) AND item.parent IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM item AS holder WHERE holder.parent = item.parent AND holder.name = item.baseName)
+        ORDER BY item.id
+        """
+
+    /// The item that is to have a name in a directory.
+    static let waitingItem = """
+        SELECT item.id FROM item INDEXED BY renamedItem
+        WHERE item.parent = ? AND item.baseName = ? AND \(isDecorated)
+        ORDER BY item.id LIMIT 1
+        """
+
+    /// Items that were shown under a decorated name take their own where it has become free, also by a change here.
     func restoreNames() throws {
-        let waiting = try db.all(Self.decoratedItems, [], { $0[0] as Int64 })
+        let waiting = try db.all(Self.restorableItems, [], { $0[0] as Int64 })
         if !waiting.isEmpty { try willChangeNames() }
-        for row in waiting {
-            guard let item = try db.item(id: row), item.isDecorated, let own = item.base.name, let parent = item.parent,
-                try db.item(named: own, in: parent) == nil
-            else { continue }
-            try db.setName(of: item.id, to: own)
-            tellKernel([
-                .departure(of: item, from: parent), .entry(parent: parent, name: own), .contents(parent),
-            ])
+        for row in waiting { _ = try restoreName(of: row) }
+    }
+
+    /// A name has become free: the item that is shown under a decorated name because of it takes it. What has waited for the decorated
+    /// name takes that.
+    func restoreName(_ name: String, in parent: InodeNumber) throws {
+        var freed: String? = name
+        while let name = freed,
+            let row = try db.one(Self.waitingItem, [parent.rawValue, name], { $0[0] as Int64 })
+        {
+            try willChangeNames()
+            freed = try restoreName(of: row)
         }
+    }
+
+    /// As ``restoreName(_:in:)``, of a name on the remote.
+    func restoreName(_ name: String?, inRemote directory: ItemIdentifier?) throws {
+        guard let name, let directory, let parent = try db.item(directory)?.inode.number else { return }
+        try restoreName(name, in: parent)
+    }
+
+    /// - Returns: the decorated name that the item does not have any more; nil where its own is not free.
+    private func restoreName(of row: Int64) throws -> String? {
+        guard let item = try db.item(id: row), item.isDecorated, let own = item.base.name, let parent = item.parent,
+            try !db.hasItem(named: own, in: parent)
+        else { return nil }
+        try db.setName(of: item.id, to: own)
+        tellKernel([.departure(of: item, from: parent), .entry(parent: parent, name: own), .contents(parent)])
+        return item.name
     }
 }

@@ -172,7 +172,12 @@ package struct UploadAnswers: RemotePart {
         {
             try retryFailed(in: acknowledged)
         }
-        try ShownNames(transaction: transaction).restoreNames()
+        // Where it was on the remote, its name may have been waited for.
+        if current.base.parent != item.parentItemIdentifier
+            || current.base.name?.utf8.elementsEqual(item.filename.utf8) != true
+        {
+            try ShownNames(transaction: transaction).restoreName(current.base.name, inRemote: current.base.parent)
+        }
     }
 
     /// Whether the content of a file is still what was sent.
@@ -229,7 +234,7 @@ package struct UploadAnswers: RemotePart {
         guard try db.deleteDeletion(deletion) else { return }
         // News may have brought it back in the meantime.
         if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try removal.remove(twin) }
-        try ShownNames(transaction: transaction).restoreNames()
+        try ShownNames(transaction: transaction).restoreName(deletion.name, inRemote: deletion.parent)
     }
 
     /// A change could not be sent: why, and when to try again; nil for at once.
