@@ -25,54 +25,49 @@ package struct RemoteChanges: RemotePart {
     ) throws -> Set<ItemIdentifier> {
         var outdated: Set<ItemIdentifier> = []
         transaction.upcoming = Set(batch.updated.map(\.itemIdentifier)).union(batch.deleted).union(later)
-        // A parent, or its move, may come after its child in one batch.
-        var waiting = batch.updated
-        var waitsForMoves = true
-        while !waiting.isEmpty {
-            var later: [FileProviderItem] = []
-            let upcomingParents = Set(waiting.map(\.itemIdentifier))
-            for item in waiting {
-                if let observation, isStale(item.itemIdentifier, observation) {
-                    outdated.insert(item.itemIdentifier)
-                    continue
-                }
-                if item.itemIdentifier == .rootContainer {
-                    try placement.placeRoot(item)
-                    continue
-                }
-                let parent = try db.item(item.parentItemIdentifier)
-                if parent == nil, upcomingParents.contains(item.parentItemIdentifier),
-                    item.parentItemIdentifier != item.itemIdentifier
-                {
-                    later.append(item)
-                    continue
-                }
-                let known = try db.item(item.itemIdentifier)
-                if waitsForMoves, let known, let parent,
-                    try placement.isBelowItself(known, in: parent.inode.number)
-                {
-                    later.append(item)
-                    continue
-                }
-                let isTaken =
-                    try known != nil || parent != nil && parent?.inode.content != .dataless || trash.isForTrash(item)
-                    || required.contains(item.itemIdentifier)
-                if try isTaken && !trash.isOutOfSight(known, parent: parent) {
-                    try placement.place(item, in: parent?.inode.number)
-                }
-                transaction.upcoming.remove(item.itemIdentifier)
+        var order = PlacingOrder(batch.updated)
+        var outside = DirectoriesOutsideTrash()
+        var (waitsForMoves, isAnyPlaced) = (true, false)
+        while true {
+            guard let item = order.next() else {
+                if !order.hasMoves { break }
+                // When no move of the batch opens the circle, a move that was made here may be undone.
+                waitsForMoves = waitsForMoves && isAnyPlaced
+                isAnyPlaced = false
+                order.retryMoves()
+                continue
             }
-            if later.count == waiting.count {
-                if waitsForMoves {
-                    // No move of the batch opens the circle. A move that was made here may be undone.
-                    waitsForMoves = false
-                    continue
-                }
-                for item in later { report(Placement.notShown(item, "its parents form a circle")) }
-                break
+            if let observation, isStale(item.itemIdentifier, observation) {
+                outdated.insert(item.itemIdentifier)
+                order.finish(item)
+                continue
             }
-            waiting = later
+            if item.itemIdentifier == .rootContainer {
+                try placement.placeRoot(item)
+                order.finish(item)
+                continue
+            }
+            let parent = try db.item(item.parentItemIdentifier)
+            if parent == nil, order.waitsForParent(item) { continue }
+            let known = try db.item(item.itemIdentifier)
+            if waitsForMoves, let known, let parent, try placement.isBelowItself(known, in: parent.inode.number) {
+                order.waitForMoves(item)
+                continue
+            }
+            let isTaken =
+                try known != nil || parent != nil && parent?.inode.content != .dataless || trash.isForTrash(item)
+                || required.contains(item.itemIdentifier)
+            if try isTaken && !trash.isOutOfSight(known, parent: parent, &outside) {
+                try placement.place(item, in: parent?.inode.number)
+                if let known, known.inode.kind == .directory, item.isTrashed || known.parent != parent?.inode.number {
+                    outside.forget()
+                }
+            }
+            transaction.upcoming.remove(item.itemIdentifier)
+            order.finish(item)
+            isAnyPlaced = true
         }
+        for item in order.waiting { report(Placement.notShown(item, "its parents form a circle")) }
         try vanish(Set(batch.deleted))
         // Until the round has ended, news are asked for from where it began.
         if notesAnchor, later.isEmpty, outdated.isEmpty { try noteAnchor(batch.anchor) }
@@ -82,8 +77,9 @@ package struct RemoteChanges: RemotePart {
     /// The remote has removed these items.
     package func vanish(_ identifiers: Set<ItemIdentifier>) throws {
         transaction.upcoming.formUnion(identifiers)
+        var outside = DirectoriesOutsideTrash()
         for identifier in identifiers {
-            if let item = try db.item(identifier), try !trash.isOutOfSight(item) { try removal.remove(item) }
+            if let item = try db.item(identifier), try !trash.isOutOfSight(item, &outside) { try removal.remove(item) }
             transaction.upcoming.remove(identifier)
         }
         try ShownNames(transaction: transaction).restoreNames()

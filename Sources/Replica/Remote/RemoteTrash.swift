@@ -11,17 +11,19 @@ struct RemoteTrash: RemotePart {
     func isForTrash(_ item: FileProviderItem) throws -> Bool { try item.isTrashed && db.hasTrash() }
 
     /// Whether an item is outside the working set: below a trashed directory, and not moved out of it.
-    func isOutOfSight(_ known: ItemRecord?, parent: ItemRecord?) throws -> Bool {
+    func isOutOfSight(
+        _ known: ItemRecord?, parent: ItemRecord?, _ outside: inout DirectoriesOutsideTrash
+    ) throws -> Bool {
         guard try db.hasTrashDirectories() else { return false }
-        if let known, try known.trash != nil || !db.isTrashed(known.parent) { return false }
+        if let known, try known.trash != nil || !outside.isTrashed(known.parent, in: db) { return false }
         guard let parent else { return false }
-        return try db.isTrashed(parent.inode.number)
+        return try outside.isTrashed(parent.inode.number, in: db)
     }
 
     /// Whether an item left the working set because a directory above it was trashed: its deletion is not applied.
-    func isOutOfSight(_ known: ItemRecord) throws -> Bool {
+    func isOutOfSight(_ known: ItemRecord, _ outside: inout DirectoriesOutsideTrash) throws -> Bool {
         guard try db.hasTrashDirectories() else { return false }
-        return try known.trash == nil && db.isTrashed(known.parent)
+        return try known.trash == nil && outside.isTrashed(known.parent, in: db)
     }
 
     /// The directory of trashed items that an item belongs in: the one that it lies in, or that of the daemon's

@@ -11,6 +11,27 @@ enum TrashArea: Hashable, Sendable {
     case trashed(Int64)
 }
 
+/// The directories outside the trash, as far as they were asked for: those of a deep tree have the way up in common. What is known holds
+/// until a directory is moved.
+struct DirectoriesOutsideTrash {
+    private var known: Set<InodeNumber> = []
+
+    /// As ``Database/isTrashed(_:)``.
+    mutating func isTrashed(_ directory: InodeNumber?, in db: Database) throws -> Bool {
+        var way: [InodeNumber] = []
+        let area = try db.trashArea(of: directory) { number in
+            if known.contains(number) { return true }
+            way.append(number)
+            return false
+        }
+        if area == .outside { known.formUnion(way) }
+        if case .trashed = area { return true }
+        return false
+    }
+
+    mutating func forget() { known = [] }
+}
+
 extension Database {
     /// Whether the domain's provider can trash.
     func hasTrash() throws -> Bool { try DomainKey.hasTrash.string(in: self) == "1" }
@@ -27,11 +48,15 @@ extension Database {
     private static let anyTrashDirectory = "SELECT EXISTS (SELECT 1 FROM item WHERE trashRole <> \(trash: .none))"
     private static let roleOfDirectory = "SELECT trashRole FROM item WHERE inode = ? AND trashRole <> \(trash: .none)"
 
-    func trashArea(of directory: InodeNumber?) throws -> TrashArea {
+    /// - Parameter isOutside: whether a directory on the way up is known to be outside.
+    func trashArea(
+        of directory: InodeNumber?, isOutside: (InodeNumber) -> Bool = { _ in false }
+    ) throws -> TrashArea {
         guard let directory, directory != .root, try hasTrashDirectories() else { return .outside }
         var current = directory
         var last: Int64?
         for _ in 0..<4096 where current != .root {
+            if isOutside(current) { return .outside }
             let row = try one(
                 "SELECT id, parent, trashRole FROM item WHERE inode = ? ORDER BY id LIMIT 1", [current.rawValue],
                 { ($0[0] as Int64, $0[1] as Int64?, $0[2] as Int) })

@@ -50,19 +50,16 @@ struct ChangeBatches: SyncPart {
         _ batch: ChangeBatch, later: Set<ItemIdentifier>, notesAnchor: Bool, observed observation: Observation
     ) async throws -> Set<ItemIdentifier> {
         var complete = batch
-        var required: Set<ItemIdentifier> = []
         var upcoming: [ItemIdentifier: FileProviderItem] = [:]
         for item in batch.updated { upcoming[item.itemIdentifier] = item }
+        var directories = UnknownDirectories(in: replica.database, upcoming: upcoming)
         for item in batch.updated
         where try item.defect == nil && replica.database.item(item.itemIdentifier) != nil {
-            for directory in try await remoteLookup.unknown(above: item, upcoming: upcoming, for: request)
-            where required.insert(directory.itemIdentifier).inserted && upcoming[directory.itemIdentifier] == nil {
-                complete.updated.append(directory)
-                upcoming[directory.itemIdentifier] = directory
-            }
+            let found = try await directories.find(above: item) { try await remoteLookup.lookUp($0, for: request) }
+            complete.updated += found.filter { upcoming[$0.itemIdentifier] == nil }
         }
         replica.ordering.report(complete.updated.map(\.itemIdentifier) + later)
-        let (extended, taken) = (complete, required)
+        let (extended, taken) = (complete, directories.found)
         return try await commits.commit { ingestion in
             try ingestion.changes.apply(
                 extended, required: taken, later: later, notesAnchor: notesAnchor, observed: observation)

@@ -6,9 +6,6 @@ import Replica
 struct RemoteLookup: Sendable {
     let context: SyncContext
 
-    /// No path on Linux has more components.
-    private static let deepest = 4096
-
     /// An item as it is on the remote now; nil when it is not there.
     func lookUp(
         _ identifier: ItemIdentifier, for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil
@@ -24,25 +21,11 @@ struct RemoteLookup: Sendable {
     }
 
     /// The directories above an item that are not known here, the uppermost first.
-    ///
-    /// - Parameter upcoming: items that need no looking up.
     func unknown(
-        above item: FileProviderItem, upcoming: [ItemIdentifier: FileProviderItem] = [:],
-        for request: FileProviderRequest
+        above item: FileProviderItem, for request: FileProviderRequest
     ) async throws -> [FileProviderItem] {
-        var directories: [FileProviderItem] = []
-        var parent = item.parentItemIdentifier
-        while parent != .rootContainer, parent != .trashContainer, directories.count < Self.deepest,
-            try context.replica.database.item(parent) == nil
-        {
-            var directory = upcoming[parent]
-            if directory == nil { directory = try await lookUp(parent, for: request) }
-            // If it was removed since, a later change says so.
-            guard let directory, directory.kind == .directory else { return [] }
-            directories.append(directory)
-            parent = directory.parentItemIdentifier
-        }
-        return directories.reversed()
+        var directories = UnknownDirectories(in: context.replica.database)
+        return try await directories.find(above: item) { try await lookUp($0, for: request) }
     }
 
     /// Looks up an item and records what the remote has: its version and place, or that it was removed.
