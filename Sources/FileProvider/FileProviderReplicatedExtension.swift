@@ -104,7 +104,8 @@ public protocol FileProviderReplicatedExtension: Sendable {
     ///     var remarks: [String] { ["the server does not store permissions"] }
     var remarks: [String] { get }
 
-    /// Ends the provider: release connections and files. This is the last call; running calls may still finish.
+    /// Ends the provider: release connections and files. This is the last call; running calls may still finish. After two seconds its
+    /// task is cancelled, and soon afterwards it is not waited for any more.
     ///
     ///     func invalidate() async { await connection.close() }
     func invalidate() async

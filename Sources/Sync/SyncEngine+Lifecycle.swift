@@ -70,7 +70,8 @@ extension SyncEngine {
         signal()
     }
 
-    /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`.
+    /// Ends everything that is under way and keeps what is here. Waits for the provider only as long as `patience`,
+    /// and a moment after it was cancelled.
     package func stop(patience: Duration = .seconds(2)) async {
         schedule.stop()
         root.stop()
@@ -94,11 +95,6 @@ extension SyncEngine {
         await contentSyncer.stop()
         await closedFiles.stop()
         await warningStore.stop()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { [provider = calls.provider] in await provider.invalidate() }
-            group.addTask { try? await Task.sleep(for: patience) }
-            await group.next()
-            group.cancelAll()
-        }
+        await calls.provider.invalidate(within: patience)
     }
 }

@@ -334,7 +334,7 @@ private func checkProvider(
         for: DomainManager(domain: domain, stateDirectory: place, replica: replica, logger: logger), options,
         findings)
     let canWrite = provider.features.writing
-    await provider.invalidate()
+    await provider.invalidate(within: .seconds(2))
     guard canWrite else { throw FileProviderError(.featureUnsupported, "this source cannot be written") }
     return findings
 }

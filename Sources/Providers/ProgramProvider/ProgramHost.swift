@@ -93,7 +93,9 @@ actor ProgramHost {
     func close() async {
         isClosed = true
         starting?.cancel()
-        await session?.close()
+        // No program is left behind that is being started.
+        let started = try? await starting?.value
+        await (session ?? started)?.close()
     }
 
     private var name: String { URL(fileURLWithPath: launch.program).lastPathComponent }

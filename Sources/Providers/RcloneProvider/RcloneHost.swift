@@ -55,6 +55,8 @@ actor RcloneHost {
     func close() async {
         isClosed = true
         starting?.cancel()
+        // No program is left behind that is being started.
+        _ = try? await starting?.value
         await session?.close()
     }
 
