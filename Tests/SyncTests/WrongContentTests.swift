@@ -1,10 +1,10 @@
 import FileProvider
 import FileProviderTesting
-import Replica
 import SystemPackage
 import TestSupport
 import Testing
 
+@testable import Replica
 @testable import Sync
 
 extension EngineTests {
@@ -188,6 +188,33 @@ extension EngineTests {
                 _ = await first.value
                 #expect(try await eventually { try fixture.inode("f").content == .materialized })
                 #expect(try await fixture.read("f") == Array("new".utf8))
+            }
+        }
+
+        @Test("OPEN-1: a read does not fail because a new date has made another version during a transfer")
+        func newDateDuringATransfer() async throws {
+            try await EngineFixture.run(fill: fill, listing: "/") { fixture async throws in
+                let number = try fixture.number("f")
+                let gate = Gate()
+                fixture.provider.faults.add(.holdTransfer(after: 10, gate), to: .fetch, times: 1)
+                let download = Task {
+                    await failure {
+                        try await fixture.engine.downloads.provide(
+                            number, version: nil, range: nil, request: FileProviderRequest(reason: .lookAhead))
+                    }
+                }
+                #expect(await eventually { gate.waiting == 1 })
+                let version: [UInt8] = fixture.provider.changeSilently { tree in
+                    tree.write(RemoteContent(Self.text), to: "f")
+                    return tree["f"]?.itemVersion.contentVersion ?? []
+                }
+                // As the answer to the date: the content that is here is of the new version.
+                try await fixture.replica.database.write { db in try db.setContentVersion(of: number, to: version) }
+                #expect(try await fixture.read("f") == Array(Self.text.utf8))
+                gate.open()
+                #expect(await download.value?.code == .userCancelled)
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                #expect(try fixture.inode("f").contentVersion == version)
             }
         }
 

@@ -59,8 +59,7 @@ actor Downloads: ContentEvictor, SyncPart {
             while true {
                 let download = try await download(of: number, version: version)
                 latest = download
-                if try isOutdated(download) {
-                    _ = download.stopUnlessWaitedFor()
+                if try stopIfOutdated(download) {
                     await close(download)
                     continue
                 }
@@ -185,11 +184,19 @@ actor Downloads: ContentEvictor, SyncPart {
         return download
     }
 
-    /// Whether the file has lost the content that a transfer brings: it was evicted while the transfer began, or has got another version.
-    /// The bytes go to a content file that is not in its place any more.
-    private func isOutdated(_ download: Download) throws -> Bool {
+    /// Stops a transfer that no process waits for if it brings what the file has not any more.
+    ///
+    /// - Returns: whether the next one has to be begun.
+    private func stopIfOutdated(_ download: Download) throws -> Bool {
         guard let inode = try replica.database.inode(download.number) else { return false }
-        return inode.contentGeneration != download.generation
+        guard inode.contentGeneration == download.generation else {
+            // It was evicted while the transfer began, or has got another version: the bytes go to a content file that is not in its place
+            // any more.
+            _ = download.stopUnlessWaitedFor()
+            return true
+        }
+        // The remote has made another version of a date that was sent, and the content stays. Two transfers must not write to its file.
+        return inode.contentVersion != download.version && download.stopUnlessWaitedFor()
     }
 
     private nonisolated func handle(_ event: Download.Event, of download: Download) {
