@@ -45,6 +45,13 @@ extension RealMount {
                 #expect(far.output == "d/a\0d/b\nc\0")
                 let near = try await yonder.yonder("ls", "-R", "--state", "materialized", "--null", yonder.mount.string)
                 #expect(near.output == "d\0here\0")
+                let below = try await yonder.yonder("ls", "-0", yonder["d"])
+                #expect(below.output == "a\0b\nc\0")
+                let file = try await yonder.yonder("ls", "-0", yonder["here"])
+                #expect(file.output == yonder["here"] + "\0")
+                // A program that reads these names in another directory takes other files.
+                let help = try await yonder.yonder("ls", "--help").output
+                #expect(help.contains("relative to PATH") && help.contains("yonder ls -0 . | xargs -0"), "\(help)")
                 let none = try await yonder.yonder("ls", "--state", "partial", yonder.mount.string)
                 #expect(none.status == 0 && none.output.isEmpty && none.errors.isEmpty)
                 #expect(try await yonder.yonder("ls", "--state", "gone", yonder.mount.string).status == 64)

@@ -6,7 +6,13 @@ import Synchronization
 extension Yonder {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List items with their states. Never materializes anything.")
+            commandName: "ls", abstract: "List items with their states. Never materializes anything.",
+            discussion: """
+                The names are relative to PATH; a PATH that is a file is printed as an absolute path. A command that takes the \
+                names has to run in that directory, since elsewhere they are other files:
+
+                  cd DIR && yonder ls -0 . | xargs -0 COMMAND --
+                """)
 
         @Flag(name: [.customShort("R"), .long], help: "List recursively.")
         var recursive = false
@@ -17,7 +23,9 @@ extension Yonder {
             completion: .list(ListedState.allCases.map(\.rawValue)))
         var state: ListedState?
 
-        @Flag(name: [.customShort("0"), .customLong("null")], help: "Print only names, each with a NUL behind it.")
+        @Flag(
+            name: [.customShort("0"), .customLong("null")],
+            help: "Print only names, relative to PATH, each with a NUL behind it.")
         var null = false
 
         enum ListedState: String, CaseIterable, ExpressibleByArgument {
