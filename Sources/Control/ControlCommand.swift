@@ -18,6 +18,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
     /// Sets the content policy: `inherited`, `lazy`, `lazyEvictOnRemoteUpdate` or `keepDownloaded`.
     case setPolicy(paths: [String], policy: String)
     case signal(DomainReference?, waits: Bool)
+    /// Asks the remote of a mounted domain for its root. Returns when it has answered.
+    case probe(DomainReference)
     case pending(DomainReference?)
     /// The text that Prometheus reads.
     case metrics
@@ -63,8 +65,8 @@ extension ControlCommand {
     package var isRepeatable: Bool {
         switch self {
         case .ping, .mount, .follow, .domains, .status, .ls, .info, .why, .download, .downloadRange, .evict, .setPolicy,
-            .signal, .pending, .metrics, .contentAges, .wait, .retry, .pause, .resume, .show, .set, .conflicts, .events,
-            .tellKernel, .setLogLevel, .restart:
+            .signal, .probe, .pending, .metrics, .contentAges, .wait, .retry, .pause, .resume, .show, .set, .conflicts,
+            .events, .tellKernel, .setLogLevel, .restart:
             true
         // Raising a budget twice doubles it; an item may be another after the first time.
         case .unmount, .items, .allow, .trash, .check, .reimport, .importFolder, .remove, .shutdown:

@@ -311,6 +311,17 @@ package final class SyncEngine: SyncPart {
         trashTidier.wake()
     }
 
+    /// Asks the remote for its root. A remote that does not answer latches the domain, as after any other call.
+    ///
+    /// - Throws: why the remote is not asked, or what it has answered instead.
+    package func probe() async throws(FileProviderError) {
+        let request = FileProviderRequest(reason: .synchronization)
+        // The user waits for it, beside what is done in the background.
+        _ = try await context.calls.make(.item, for: request, ticket: CallLanes.Ticket(.foreground)) {
+            try await $0.item(for: .rootContainer, request: request)
+        }
+    }
+
     /// The provider says that there are changes. Returns at once.
     package func signal() {
         schedule.refresh()

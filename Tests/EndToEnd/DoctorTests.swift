@@ -74,6 +74,24 @@ import Testing
 }
 
 @Suite struct DomainExaminations {
+    @Test("DOCTOR-1: a remote is said to answer only if it has answered now")
+    func answers() async throws {
+        let status = DomainStatus(
+            name: "d", source: "/s", mountpoint: "/", connection: .online, reason: nil,
+            items: DomainStatus.Items(known: 0, materializedFiles: 0, materializedDirectories: 0),
+            bytes: DomainStatus.Bytes(local: 0, limit: nil), pending: DomainStatus.Pending(items: 0, bytes: 0),
+            failed: 0, transfers: [], passthrough: false, warnings: [])
+        func finding(_ answer: DomainExamination.RemoteAnswer) async throws -> Finding {
+            try #require(await DomainExamination(domain: status, remote: answer).findings().first)
+        }
+        #expect(try await finding(.answers) == .ok("d", "/s answers"))
+        #expect(try await finding(.isUnknown) == .ok("d", "/s was online when it was last asked"))
+        let silent = try await finding(.isSilent(.seconds(5)))
+        #expect(silent.grade == .warning && silent.text.hasSuffix("has not answered for 5 seconds"), "\(silent)")
+        let failing = try await finding(.fails("it is broken"))
+        #expect(failing.grade == .error && failing.text == "the remote does not answer: it is broken", "\(failing)")
+    }
+
     @Test(
         "DOCTOR-1: what ssh or rclone refuses is told in the words of its reason alone, which say what to do",
         arguments: [
@@ -129,6 +147,25 @@ extension RealMount {
                 _ = try await yonder.killDaemonAndKeeper()
                 let dead = try await findings(yonder)
                 #expect(dead.all.contains { $0.subject == yonder.mount.string && $0.grade == .error })
+            }
+        }
+
+        @Test("DOCTOR-1: the remote of a domain that is online is asked now") func asksTheRemote() async throws {
+            try await Installation.run { yonder in
+                // Nothing tells the daemon that a directory above the source is renamed.
+                let above = try yonder.directory.makeDirectory("above")
+                let source = above.appending("source")
+                try FileManager.default.createDirectory(atPath: source.string, withIntermediateDirectories: true)
+                try Data("x".utf8).write(to: URL(fileURLWithPath: source.appending("file").string))
+                try await yonder.yonder("mount", source.string, yonder.mount.string, seconds: 30).expectSuccess()
+                #expect(try await yonder.shell("ls") == "file\n")
+                let healthy = try await findings(yonder).all
+                #expect(healthy.contains { $0.grade == .ok && $0.text == "\(source) answers" }, "\(healthy)")
+                try FileManager.default.moveItem(atPath: above.string, toPath: yonder.directory["away"].string)
+                let moved = try await findings(yonder)
+                #expect(moved.isBad)
+                #expect(moved.all.contains { $0.text.contains("the remote does not answer") }, "\(moved.all)")
+                #expect(try await yonder.status().connection == .offline)
             }
         }
 

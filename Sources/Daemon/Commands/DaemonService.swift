@@ -126,6 +126,9 @@ struct DaemonService: ControlService {
             return .transferred(try await transfers(peer, progress).setPolicy(policy, of: paths))
         case .signal(let reference, let waits):
             return .signalled(held: try await signal(reference, waits: waits))
+        case .probe(let reference):
+            try await domains.host(reference).engine.probe()
+            return .done
         case .pending(let reference):
             try await domains.each(reference) { host in
                 try await PendingReporter(host: host).list { try await part(.pending($0)) }

@@ -13,7 +13,7 @@ struct DaemonExamination {
         }
         let client = ControlClient(socket: places.socket)
         do {
-            guard let answer = try await Self.answer(of: client) else {
+            guard let answer = try await Self.answer(of: client, to: .status(nil), within: Self.patience) else {
                 return [.error("daemon", "it does not answer", "look at 'yonder log'")]
             }
             guard case .status(let report) = answer else { return [] }
@@ -30,7 +30,7 @@ struct DaemonExamination {
                         $0.name, "it is not mounted, and has changes that are not sent", "yonder mount '\($0.name)'")
                 }
             }
-            for domain in report.domains { findings += await DomainExamination(domain: domain).findings() }
+            for domain in report.domains { findings += await Self.examination(of: domain, asking: client).findings() }
             return findings
         } catch let error as ControlError where error.code == .unavailable {
             let dead = await dead(except: [])
@@ -48,9 +48,11 @@ struct DaemonExamination {
     }
 
     /// - Returns: nil when there is none in time.
-    private static func answer(of client: ControlClient) async throws -> ControlResult? {
+    private static func answer(
+        of client: ControlClient, to command: ControlCommand, within patience: Duration
+    ) async throws -> ControlResult? {
         try await withThrowingTaskGroup(of: ControlResult?.self) { group in
-            group.addTask { try await client.perform(.status(nil)) }
+            group.addTask { try await client.perform(command) }
             group.addTask {
                 try await Task.sleep(for: patience)
                 return nil
@@ -61,6 +63,27 @@ struct DaemonExamination {
     }
 
     private static let patience = Duration.seconds(20)
+    /// A remote that is there answers for its root before.
+    private static let patienceWithRemote = Duration.seconds(5)
+
+    /// Has the daemon ask the remote of a domain that is online.
+    private static func examination(of domain: DomainStatus, asking client: ControlClient) async -> DomainExamination {
+        guard domain.connection == .online else { return DomainExamination(domain: domain) }
+        let reference = DomainReference(text: domain.name, path: "/")
+        do {
+            let answer = try await answer(of: client, to: .probe(reference), within: patienceWithRemote)
+            return DomainExamination(domain: domain, remote: answer == nil ? .isSilent(patienceWithRemote) : .answers)
+        } catch let error as ControlError where error.code == .failed {
+            // Its state tells more than the failure: whether the credentials are refused, or the user has paused it meanwhile.
+            guard case .status(let report)? = try? await answer(of: client, to: .status(reference), within: patience),
+                let now = report.domains.first
+            else { return DomainExamination(domain: domain, remote: .fails(error.message)) }
+            return DomainExamination(domain: now, remote: .fails(error.message))
+        } catch {
+            // The daemon is older than this program, or has unmounted the domain.
+            return DomainExamination(domain: domain)
+        }
+    }
 
     private func daemon(_ report: StatusReport) -> [Finding] {
         let daemon = report.daemon

@@ -3,7 +3,19 @@ import Foundation
 
 /// A mounted domain, and what it needs on this machine.
 struct DomainExamination {
+    /// What the remote of a domain that is online has answered now.
+    enum RemoteAnswer {
+        case answers
+        /// There is no answer in time.
+        case isSilent(Duration)
+        /// Not that of its root.
+        case fails(String)
+        /// It was not asked.
+        case isUnknown
+    }
+
     let domain: DomainStatus
+    var remote = RemoteAnswer.isUnknown
     var path = ProcessInfo.processInfo.environment["PATH"] ?? ""
 
     func findings() async -> [Finding] { [connection] + (await mount()) + programs + changes + warnings }
@@ -12,13 +24,11 @@ struct DomainExamination {
         let reason = domain.reason.map { ": \($0)" } ?? ""
         switch domain.connection {
         case .online:
-            return .ok(domain.name, "\(domain.source) answers")
+            return online
         case .paused:
             return .warning(domain.name, "changes wait\(reason)", "yonder resume \(domain.name)")
         case .offline:
-            return .error(
-                domain.name, "the remote does not answer\(reason)",
-                "Yonder tries again by itself; 'yonder signal \(domain.name) --wait' tries now")
+            return isAway(reason)
         case .unauthenticated:
             // The program has the credentials, and the reason says what to do with it.
             if let reason = domain.reason, Self.needed[scheme] != nil { return .error(domain.name, reason) }
@@ -26,6 +36,26 @@ struct DomainExamination {
                 domain.name, "the remote refuses the credentials\(reason)",
                 "mount it again to give others: yonder mount \(domain.source) \(domain.mountpoint)")
         }
+    }
+
+    /// The state of the domain is that of the last call, which may have been long ago.
+    private var online: Finding {
+        switch remote {
+        case .answers: .ok(domain.name, "\(domain.source) answers")
+        case .isSilent(let time):
+            .warning(
+                domain.name,
+                "\(domain.source) was online when it was last asked, and has not answered for \(time.components.seconds) seconds",
+                "'yonder signal \(domain.name) --wait' waits for its answer")
+        case .fails(let reason): isAway(": \(reason)")
+        case .isUnknown: .ok(domain.name, "\(domain.source) was online when it was last asked")
+        }
+    }
+
+    private func isAway(_ reason: String) -> Finding {
+        .error(
+            domain.name, "the remote does not answer\(reason)",
+            "Yonder tries again by itself; 'yonder signal \(domain.name) --wait' tries now")
     }
 
     private func mount() async -> [Finding] {
