@@ -76,6 +76,22 @@ extension EngineTests {
             }
         }
 
+        @Test("the reason of a remote that is away is that of the last look") func theReasonIsTheLast() async throws {
+            try await EngineFixture.run(fill: files, listing: "/") { fixture async throws in
+                let faults = fixture.provider.faults
+                faults.failEverything(with: FileProviderError(.serverUnreachable, "first"))
+                _ = await failure { _ = try await fixture.read("f1") }
+                #expect(fixture.engine.connection.failure?.message == "first")
+                faults.clear()
+                faults.failEverything(with: FileProviderError(.serverUnreachable, "second"))
+                let isNew = await eventually(within: .seconds(10)) {
+                    _ = await failure { _ = try await fixture.read("f2") }
+                    return fixture.engine.connection.failure?.message == "second"
+                }
+                #expect(isNew)
+            }
+        }
+
         @Test func aLatchAndAPauseResumeThoseThatWait() {
             let connection = Connection(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             let before = connection.changes.count

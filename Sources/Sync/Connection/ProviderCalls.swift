@@ -95,10 +95,13 @@ final class ProviderCalls: Sendable {
     private func admit() async throws(FileProviderError) {
         guard let failure = connection.failure else { return }
         try connection.check(isAttempt: true)
-        guard let answers = await root.answersNow() else { throw failure }
-        guard answers else {
-            connection.failed(with: failure)
-            throw failure
+        guard let answer = await root.askNow() else { throw failure }
+        if case .fails(let error) = answer {
+            // It may be away for another reason by now, which the user is told.
+            let now = Self.failure(from: error)
+            let present = now.code.reaction == .latchDomain ? now : failure
+            connection.failed(with: present)
+            throw present
         }
         if connection.succeeded() { onRecovery() }
     }

@@ -8,7 +8,12 @@ actor RootProbe {
     private let provider: any FileProviderReplicatedExtension
     private let request = FileProviderRequest(reason: .synchronization)
     private let watchdog: Watchdog
-    private var running: Task<Bool, Never>?
+    private var running: Task<Answer, Never>?
+
+    enum Answer: Sendable {
+        case isThere
+        case fails(any Error)
+    }
 
     /// A root that takes longer counts as one that does not answer. A server that is merely slow answers before.
     private static let patience = Duration.seconds(30)
@@ -18,15 +23,22 @@ actor RootProbe {
         watchdog = Watchdog(patience: min(patience, Self.patience))
     }
 
-    /// As ``answers()``; nil at once while another call asks.
-    func answersNow() async -> Bool? {
-        running == nil ? await answers() : nil
+    /// As ``ask()``; nil at once while another call asks.
+    func askNow() async -> Answer? {
+        running == nil ? await ask() : nil
     }
 
     /// Whether the remote answers for its root.
     func answers() async -> Bool {
+        switch await ask() {
+        case .isThere: true
+        case .fails: false
+        }
+    }
+
+    private func ask() async -> Answer {
         if let running { return await running.value }
-        let task = Task { [provider, request, watchdog] in
+        let task = Task { [provider, request, watchdog] () -> Answer in
             do {
                 // Waiting for a connection behind other requests is no silence of the remote.
                 let progress = CallProgress()
@@ -35,15 +47,15 @@ actor RootProbe {
                 _ = try await CallContext.$current.withValue(context) {
                     try await watchdog.run(progress) { try await provider.item(for: .rootContainer, request: request) }
                 }
-                return true
+                return .isThere
             } catch {
-                return false
+                return .fails(error)
             }
         }
         running = task
-        let isThere = await task.value
+        let answer = await task.value
         running = nil
-        return isThere
+        return answer
     }
 }
 
