@@ -59,13 +59,15 @@ package final class Inotify: Sendable {
 
     /// Watches an open directory. Watching a directory twice returns the same watch.
     ///
+    /// - Parameter tellsOfMoves: whether a move of the directory itself changes it. The directory above tells of others, if it is watched.
     /// - Throws: ENOSPC if this user has too many watches.
-    package func watch(_ directory: FileDescriptor) throws(Errno) -> Int32 {
+    package func watch(_ directory: FileDescriptor, tellsOfMoves: Bool = false) throws(Errno) -> Int32 {
         let events =
             UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_MOVED_FROM) | UInt32(IN_MOVED_TO) | UInt32(IN_MODIFY)
             | UInt32(IN_CLOSE_WRITE) | UInt32(IN_ATTRIB) | UInt32(IN_DELETE_SELF) | UInt32(IN_ONLYDIR)
             | UInt32(IN_EXCL_UNLINK)
-        let watch = inotify_add_watch(descriptor.rawValue, "/proc/self/fd/\(directory.rawValue)", events)
+        let moves = tellsOfMoves ? UInt32(IN_MOVE_SELF) : 0
+        let watch = inotify_add_watch(descriptor.rawValue, "/proc/self/fd/\(directory.rawValue)", events | moves)
         guard watch >= 0 else { throw Errno.current }
         return watch
     }

@@ -209,6 +209,23 @@ extension RealMount {
             }
         }
 
+        @Test("FOLDER-1: another folder in the place of the source is noticed though nothing is asked of it")
+        func noticesAnotherFolder() async throws {
+            try await Installation.mounted(["file": "mine"]) { yonder async throws in
+                #expect(try await yonder.shell("ls; cat file") == "file\nmine")
+                let (source, away) = (yonder.source.string, yonder.directory["away"].string)
+                try FileManager.default.moveItem(atPath: source, toPath: away)
+                try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: false)
+                #expect(try await eventually { try await yonder.status().connection == .offline })
+                #expect(try await yonder.shell("ls; cat file") == "file\nmine")
+                try FileManager.default.removeItem(atPath: source)
+                try FileManager.default.moveItem(atPath: away, toPath: source)
+                #expect(
+                    try await eventually(within: .seconds(15)) { try await yonder.status().connection == .online })
+                #expect(try await yonder.shell("ls") == "file\n")
+            }
+        }
+
         @Test(
             "FOLDER-11: dates of another user's items stay here",
             .ordinaryUser)

@@ -49,7 +49,8 @@ final class FolderWatcher: Sendable {
     @discardableResult
     func watch(_ directory: FileDescriptor, as identifier: ItemIdentifier) -> Bool {
         do throws(Errno) {
-            let watch = try inotify.watch(directory)
+            // Another folder may be in the place of the source then.
+            let watch = try inotify.watch(directory, tellsOfMoves: identifier == .rootContainer)
             return watches.withLock { $0.directories.updateValue(identifier, forKey: watch) } == nil
         } catch {
             let (wasComplete, isFirst) = watches.withLock { watches in
