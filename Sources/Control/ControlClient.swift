@@ -18,8 +18,8 @@ package struct ControlClient: Sendable {
     /// - Parameters:
     ///   - onEvent: receives progress, in order.
     ///   - onPart: receives parts of a long result, in order, before the last part is returned. Nil: the whole result is returned.
-    /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `interrupted` if the daemon ended before it answered; `notPermitted` if the listener is another
-    ///   user, in which case nothing is sent.
+    /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `interrupted` if the daemon ended before it answered; `notPermitted`
+    ///   if the listener is another user, in which case nothing is sent, or if this user may not connect.
     package func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
         onPart: PartHandler? = nil
@@ -28,7 +28,7 @@ package struct ControlClient: Sendable {
         do {
             connection = try await Self.connect(to: path)
         } catch {
-            throw ControlError(.unavailable, "no daemon answers on '\(path)'; 'yonder mount' starts one")
+            throw Self.refused(with: Self.errno(of: error), at: path)
         }
         let request = try Wire.encode(RequestMessage(version: Wire.version, command: command))
         do {
@@ -69,12 +69,25 @@ package struct ControlClient: Sendable {
         do {
             connection = try await connect(to: path)
         } catch {
-            return (error as? IOError).map { Errno(rawValue: $0.errnoCode) } ?? .ioError
+            return errno(of: error)
         }
         try? await connection.channel.close()
         // NIO requires that the channel is run to its end.
         try? await connection.executeThenClose { _, _ in }
         return nil
+    }
+
+    private static func errno(of error: any Error) -> Errno {
+        (error as? IOError).map { Errno(rawValue: $0.errnoCode) } ?? .ioError
+    }
+
+    /// The error of a command that has not reached a daemon.
+    private static func refused(with error: Errno, at path: String) -> ControlError {
+        guard error == .permissionDenied || error == .notPermitted else {
+            return ControlError(.unavailable, "no daemon answers on '\(path)'; 'yonder mount' starts one")
+        }
+        // A daemon may listen there.
+        return ControlError(.notPermitted, "the control socket cannot be connected to: \(error)", path: path)
     }
 
     private static func connect(to path: String) async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {

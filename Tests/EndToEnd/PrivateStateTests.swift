@@ -105,6 +105,26 @@ extension RealMount {
             }
         }
 
+        @Test("a socket and a log that may not be opened are not reported as missing", .ordinaryUser)
+        func deniedAccess() async throws {
+            try await OrdinaryUser.run { user in
+                let bind = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])"
+                let status = try await user.shell(
+                    """
+                    python3 -c '\(bind)' "$YONDER_SOCKET" && chmod 0 "$YONDER_SOCKET" && yonder status
+                    """)
+                status.expectFailure(77, saying: "Permission denied")
+                #expect(!status.errors.contains("no daemon answers"), "\(status.errors)")
+                let log = try await user.shell(
+                    """
+                    mkdir "$YONDER_STATE_DIR" && chmod 0 "$YONDER_STATE_DIR" && yonder log
+                    ended=$?; chmod 700 "$YONDER_STATE_DIR"; exit $ended
+                    """)
+                log.expectFailure(77, saying: "Permission denied")
+                #expect(!log.errors.contains("there is no log"), "\(log.errors)")
+            }
+        }
+
         @Test("ACCESS-2: credentials that cannot be put on the disk are an error, and those of before stay")
         func durableCredentials() async throws {
             // A mount whose fsync waits for the remote, which is paused, is a disk that does not answer.

@@ -42,10 +42,7 @@ extension Yonder {
             }
             if let unit = await Self.unitOfDaemon() { return try await showJournal(of: unit, lines: lines) }
             let path = Places(environment: ProcessInfo.processInfo.environment).log
-            guard let file = FileHandle(forReadingAtPath: path) else {
-                Output.complain("\(path): there is no log; a daemon in the background writes one")
-                throw ExitCode(1)
-            }
+            let file = try Self.open(path)
             var printer = LogPrinter(Output(output)) { LogLine($0) }
             let missing = try lines.map { try skip(to: $0, in: file) }
             // The daemon moves the content there when there is much.
@@ -62,6 +59,22 @@ extension Yonder {
                 if try file.offset() > length { try file.seek(toOffset: 0) }
             } while follow
             try printer.finish()
+        }
+
+        /// - Throws: `ExitCode` after printing the error.
+        private static func open(_ path: String) throws -> FileHandle {
+            do {
+                let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+                return FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: true)
+            } catch {
+                let reason = error as? Errno
+                Output.complain(
+                    reason == .noSuchFileOrDirectory
+                        ? "\(path): there is no log; a daemon in the background writes one"
+                        : "\(path): the log cannot be read: \(error)")
+                let code: ControlError.Code = reason == .permissionDenied ? .notPermitted : .failed
+                throw ExitCode(code.exitStatus)
+            }
         }
 
         /// Prints the rest of a file.
