@@ -304,6 +304,30 @@ extension RealMount {
             }
         }
 
+        @Test("REIMPORT-5: 'yonder reimport --wait' of what is being reimported already waits for the end of that")
+        func joinsTheOneUnderWay() async throws {
+            try await Installation.mounted(["d/a": "a"]) { yonder async throws in
+                try await yonder.shell("cat d/a")
+                let (path, errors) = (yonder["d"], yonder.directory["errors"].string)
+                let (source, away) = (yonder.source.string, yonder.directory["away"].string)
+                try FileManager.default.moveItem(atPath: source, toPath: away)
+                try await yonder.yonder("reimport", path).expectSuccess()
+                let again = try await yonder.yonder("reimport", path)
+                #expect(again.status == 1)
+                #expect(again.errors == "yonder: \(path): it is being reimported already; --wait waits for the end\n")
+                async let joined = yonder.run("yonder reimport \"$1\" --wait 2> \"$2\"", path, errors)
+                let line = "yonder: \(path): the reimport waits for the remote: "
+                #expect(
+                    await eventually(within: .seconds(20)) {
+                        (try? String(contentsOfFile: errors, encoding: .utf8))?.hasPrefix(line) == true
+                    })
+                try FileManager.default.moveItem(atPath: away, toPath: source)
+                let ended = try await joined
+                #expect(ended.status == 0)
+                #expect(try await yonder.status().reimport == nil)
+            }
+        }
+
         @Test func trashedItemsAreRecognizedInTheTrash() async throws {
             try await Installation.mounted(["d/1": "1", "d/e/2": "2", "t": "t", "u": "u"]) { yonder async throws in
                 try await yonder.shell("find . >/dev/null; cat d/1 t >/dev/null")

@@ -10,15 +10,20 @@ struct ReimportCommand: Sendable {
 
     private static let mostRefusals = 100
 
-    /// - Throws: `failed` for an unknown item, during another reimport of it, and where a paused domain is to be waited for.
+    /// - Parameter waits: also for the end of a reimport of the item that is under way already.
+    /// - Throws: `failed` for an unknown item, during another reimport of it that is not to be waited for, and where a paused domain is
+    ///   to be waited for.
     func perform(_ path: String, waits: Bool) async throws -> ReimportReport {
         let inode = try await PathResolver(host: host).inode(at: path)
         do {
             try await host.engine.reimport(below: inode.number)
         } catch let error as FileProviderError {
-            let isUnderWay = try host.replica.database.reimports.isToBeOffered(inode.number)
-            let reason = isUnderWay ? "noSuchItem: it is being reimported already" : error.message
-            throw ControlError(.failed, reason, path: path)
+            let isUnderWay =
+                try error.code == .noSuchItem && host.replica.database.reimports.isToBeOffered(inode.number)
+            if !isUnderWay { throw ControlError(.failed, error.message, path: path) }
+            if !waits {
+                throw ControlError(.failed, "it is being reimported already; --wait waits for the end", path: path)
+            }
         }
         guard waits else { return ReimportReport(path: path, isFinished: false, refusals: []) }
         do {

@@ -10,7 +10,8 @@ extension Yonder {
                 item below PATH is offered to it again. A recognized item keeps its inode and its content, local changes \
                 stay and are uploaded, and an item that only exists here is created again. Continues in the background \
                 and after a restart; 'yonder status' shows the progress. With --wait, the exit status is 1 if the domain is \
-                paused: the reimport has begun, and goes on after 'yonder resume'.
+                paused: the reimport has begun, and goes on after 'yonder resume'. Where the item is being reimported \
+                already, --wait waits for the end of that.
                 """)
 
         @Flag(help: "Wait until it is complete.")
