@@ -185,6 +185,28 @@ extension RealMount {
             }
         }
 
+        @Test("a mount that fails for /dev/fuse names it, and says what the doctor says", .ordinaryUser)
+        func deniedDevice() async throws {
+            try await OrdinaryUser.run { user in
+                let file = user.yonder.directory["nothing"].string
+                // Only in a mount namespace of its own.
+                let line = """
+                    : > "$1" && chmod 0 "$1" && mount --bind "$1" /dev/fuse && shift && exec "$@"
+                    """
+                func yonder(_ words: String...) async throws -> Command.Outcome {
+                    try await Command(
+                        ["unshare", "--mount", "sh", "-c", line, "sh", file] + OrdinaryUser.prefix
+                            + [Installation.program] + words, environment: user.yonder.environment, seconds: 60
+                    ).run()
+                }
+                let words = "it cannot be opened, so nothing can be mounted"
+                let refused = try await yonder("mount", user.yonder.source.string, user.yonder.mount.string)
+                refused.expectFailure(saying: "/dev/fuse: \(words) (as root: chmod 666 /dev/fuse)")
+                let found = try await yonder("doctor")
+                #expect(found.status == 1 && found.output.contains("/dev/fuse: \(words)"), "\(found.output)")
+            }
+        }
+
         @Test("DOCTOR-1: a domain that is to be mounted and is not is told") func notMounted() async throws {
             try await Installation.mounted { yonder async throws in
                 #expect(try await Command.run("umount", yonder.mount.string).status == 0)

@@ -137,7 +137,8 @@ package final class DomainHost: Sendable {
                     announcer.begin(in: session)
                 }
             } catch {
-                throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)")
+                let obstacle = MountObstacle.ofDevice().map { "; \($0.text)" } ?? ""
+                throw FileProviderError.posix(error, "cannot mount on '\(mountpoint)': \(error)\(obstacle)")
             }
             do {
                 // The options are stored only after they have worked.

@@ -29,17 +29,10 @@ struct MachineExamination {
     }
 
     private var device: Finding {
-        let device = place("dev/fuse")
-        let name = "/dev/fuse"
-        guard FileManager.default.fileExists(atPath: device) else {
-            return .error(
-                name, "it does not exist, so nothing can be mounted",
-                "as root: modprobe fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN")
+        guard let obstacle = MountObstacle.ofDevice(root: FilePath(root)) else {
+            return .ok("/dev/fuse", "it can be opened")
         }
-        guard (try? FileDescriptor.open(device, .readWrite, options: .closeOnExec).close()) != nil else {
-            return .error(name, "it cannot be opened, so nothing can be mounted", "as root: chmod 666 /dev/fuse")
-        }
-        return .ok(name, "it can be opened")
+        return .error(obstacle.subject, obstacle.reason, obstacle.advice)
     }
 
     private var fusermount: Finding {
