@@ -71,6 +71,14 @@ import Testing
         let findings = StateExamination(places: places, mounts: mounts).findings
         #expect(findings.dropFirst().map(\.grade.rawValue) == (grade.map { [$0] } ?? []))
     }
+
+    @Test("DOCTOR-1: a state directory that cannot be made is told, also to root, and without advice about space")
+    func isNotMade() throws {
+        let places = Places(environment: ["YONDER_STATE_DIR": "/proc/nope", "HOME": "/nonexistent"])
+        let finding = try #require(StateExamination(places: places).findings.first)
+        #expect(finding.grade == .error && finding.text == "it is on proc, where no files can be made", "\(finding)")
+        #expect(finding.advice == "set YONDER_STATE_DIR to another directory")
+    }
 }
 
 @Suite struct DomainExaminations {
@@ -182,6 +190,16 @@ extension RealMount {
                     mounted.errors.contains("keeps its domains in '\(yonder.directory["state"])'"), "\(mounted.errors)")
                 let found = try await findings(other).all
                 #expect(found.contains { $0.grade == .warning && $0.text.contains("keeps its domains") })
+            }
+        }
+
+        @Test("DOCTOR-1: a state directory that the user cannot make is told", .ordinaryUser)
+        func homeThatIsNotThere() async throws {
+            try await OrdinaryUser.run { user in
+                let found = try await user.shell(
+                    "unset YONDER_STATE_DIR XDG_STATE_HOME; export HOME=/nonexistent; yonder doctor")
+                let line = "error    /nonexistent/.local/state/yonder: it cannot be made: '/' cannot be written"
+                #expect(found.status == 1 && found.output.contains(line), "\(found.output)")
             }
         }
 

@@ -33,26 +33,49 @@ struct StateExamination {
         }
         if statistics.isReadOnly {
             return .error(
-                subject, "its file system is read-only, so nothing can be mounted",
-                "set YONDER_STATE_DIR to another directory")
+                subject, "its file system is read-only, so nothing can be mounted", Self.otherDirectory)
         }
+        if let obstacle { return .error(subject, obstacle, Self.otherDirectory) }
+        guard statistics.blocks > 0 else { return .ok(subject, "its file system does not say how much is free") }
         let free = Int64(clamping: statistics.availableBlocks.multipliedReportingOverflow(by: statistics.blockSize).0)
         let text = "\(ByteText.text(free)) are free for changes and downloads"
         guard free < Self.scarce else { return .ok(subject, text) }
         return .warning(subject, "only \(text)", "'yonder evict' and --cache-limit give space back")
     }
 
+    private static let otherDirectory = "set YONDER_STATE_DIR to another directory"
+
+    /// File systems of the kernel, in which no files can be made. Permissions do not say that to root.
+    private static let kernels: Set<String> = ["proc", "sysfs"]
+
+    /// Why the state directory cannot be made or written; nil where nothing is known against it. Nothing is written to find out.
+    private var obstacle: String? {
+        if let type = fileSystemType, Self.kernels.contains(type) {
+            return "it is on \(type), where no files can be made"
+        }
+        let nearest = directory.string
+        let files = FileManager.default
+        guard !files.isWritableFile(atPath: nearest) || !files.isExecutableFile(atPath: nearest) else { return nil }
+        return nearest == FilePath(places.stateDirectory).string
+            ? "it cannot be written" : "it cannot be made: '\(nearest)' cannot be written"
+    }
+
     /// Types of file systems that do not keep what is written, or not as a database needs it.
     private static let remote: Set<String> = ["nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph"]
 
-    /// A finding about the kind of file system; nil for an ordinary one.
-    private var fileSystem: Finding? {
+    /// The type of the file system; nil if the table of mounts cannot be read.
+    private var fileSystemType: String? {
         let path = directory.string
         let holding = mounts.filter { mount in
             let top = String(decoding: mount.path, as: UTF8.self)
             return path == top || path.hasPrefix(top.hasSuffix("/") ? top : top + "/")
         }
-        guard let type = holding.max(by: { $0.path.count <= $1.path.count })?.type else { return nil }
+        return holding.max(by: { $0.path.count <= $1.path.count })?.type
+    }
+
+    /// A finding about the kind of file system; nil for an ordinary one.
+    private var fileSystem: Finding? {
+        guard let type = fileSystemType else { return nil }
         let advice = "set YONDER_STATE_DIR to a directory on a local disk"
         if type == "tmpfs" || type == "ramfs" {
             return .error(
