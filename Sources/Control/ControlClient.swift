@@ -81,10 +81,15 @@ package struct ControlClient: Sendable {
         (error as? IOError).map { Errno(rawValue: $0.errnoCode) } ?? .ioError
     }
 
+    /// The error of a command where no daemon listens.
+    package static func noDaemon(at path: String) -> ControlError {
+        ControlError(.unavailable, "no daemon answers on '\(path)'; 'yonder mount' starts one")
+    }
+
     /// The error of a command that has not reached a daemon.
     private static func refused(with error: Errno, at path: String) -> ControlError {
         guard error == .permissionDenied || error == .notPermitted else {
-            return ControlError(.unavailable, "no daemon answers on '\(path)'; 'yonder mount' starts one")
+            return noDaemon(at: path)
         }
         // A daemon may listen there.
         return ControlError(.notPermitted, "the control socket cannot be connected to: \(error)", path: path)

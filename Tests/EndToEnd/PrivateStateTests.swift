@@ -40,6 +40,15 @@ extension RealMount {
                 #expect(refused.status == 69, "\(refused.errors)")
                 #expect(refused.errors.contains("another daemon uses this state directory"), "\(refused.errors)")
                 #expect(refused.errors.contains("'\(yonder.directory["socket"].string)'"), "\(refused.errors)")
+                for word in ["status", "domains"] {
+                    let outcome = try await other.yonder(word)
+                    #expect(outcome.status == 69, "\(outcome.errors)")
+                    #expect(outcome.errors.contains("another daemon uses this state directory"), "\(outcome.errors)")
+                }
+                let doctor = try await other.yonder("doctor")
+                #expect(doctor.status == 1, "\(doctor.output)")
+                #expect(doctor.output.contains("another daemon uses this state directory"), "\(doctor.output)")
+                #expect(!doctor.output.contains("none runs"), "\(doctor.output)")
                 #expect(try await Command.run("cat", yonder["file"]).output == "x")
             }
         }

@@ -34,6 +34,9 @@ struct DaemonExamination {
             return findings
         } catch let error as ControlError where error.code == .unavailable {
             let dead = await dead(except: [])
+            if let other = OtherDaemon(on: places) {
+                return [.error(places.stateDirectory, other.text, OtherDaemon.advice)] + dead
+            }
             return [
                 dead.isEmpty
                     ? .warning("daemon", "none runs, and nothing is mounted", "'yonder mount' starts it")

@@ -67,11 +67,21 @@ struct DaemonConnection: Sendable {
     private static let attempts = 4
 
     private func complaint(_ error: ControlError) -> ExitCode {
+        let places = places
+        // 'yonder mount' would not start one either.
+        if error == ControlClient.noDaemon(at: places.socket), let other = OtherDaemon(on: places) {
+            return Self.complaint(other, on: places)
+        }
         let isUncertain = error.code == .interrupted
         Output.complain(
             error.description
                 + (isUncertain ? "; the command may have been executed, or not: 'yonder status' shows more" : ""))
         return ExitCode(error.code.exitStatus)
+    }
+
+    private static func complaint(_ other: OtherDaemon, on places: Places) -> ExitCode {
+        Output.complain("\(places.stateDirectory): \(other.text); \(OtherDaemon.advice)")
+        return ExitCode(ControlError.Code.unavailable.exitStatus)
     }
 
     /// Executes a command and shows its progress.
@@ -157,21 +167,13 @@ struct DaemonConnection: Sendable {
                     Output.complain("the daemon exited at once; see its log '\(places.log)'")
                     throw ExitCode(69)
                 }
-                try await refuseOtherDaemon()
+                // Or one that listens on another socket.
+                let places = places
+                if let other = OtherDaemon(on: places) { throw Self.complaint(other, on: places) }
             }
             try await Task.sleep(for: .milliseconds(20))
         }
         return process
-    }
-
-    /// - Throws: `ExitCode` after printing the error, if a daemon that listens on another socket uses the state directory.
-    private func refuseOtherDaemon() async throws {
-        let places = places
-        guard let other = places.otherSocket, await ControlClient.answers(at: other) else { return }
-        Output.complain(
-            "\(places.stateDirectory): another daemon uses this state directory, and listens on '\(other)'; set YONDER_SOCKET to "
-                + "that socket, or YONDER_STATE_DIR to another directory")
-        throw ExitCode(69)
     }
 
     private func start(_ unit: SystemdUnit) async throws {
