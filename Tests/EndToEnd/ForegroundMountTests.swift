@@ -1,3 +1,4 @@
+import Control
 import Foundation
 import SystemPackage
 import TestSupport
@@ -27,6 +28,33 @@ extension RealMount {
                 #expect(try await yonder.yonder("status").status == 69)
                 let table = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
                 #expect(!table.contains(yonder.mount.string))
+            }
+        }
+
+        @Test("MOUNT-1: a second signal at once does not leave the domain mounted")
+        func interruptedTwice() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                for _ in 0..<5 {
+                    let process = try await BackgroundProgram(
+                        Installation.program, "mount", "mount", "--foreground", environment: yonder.environment)
+                    defer { process.kill() }
+                    #expect(
+                        try await eventually(within: .seconds(10)) {
+                            try await Command.run("cat", yonder["file"]).output == "x"
+                        })
+                    // Two different signals that come at once stay two.
+                    process.interrupt()
+                    process.interrupt(by: SIGTERM)
+                    #expect(await process.ends(within: .seconds(10)))
+                    #expect(process.status == 0 || process.status == 130, "\(process.status ?? -1)")
+                    let isMounted = try await yonder.json([DomainSummary].self, "domains").first?.isMounted
+                    if process.status == 0 { #expect(isMounted == false) }
+                    #expect(
+                        try await eventually(within: .seconds(10)) {
+                            try await yonder.json([DomainSummary].self, "domains").first?.isMounted == false
+                        })
+                }
             }
         }
 

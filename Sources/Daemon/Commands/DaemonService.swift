@@ -89,10 +89,13 @@ struct DaemonService: ControlService {
         case .mount(let arguments):
             return .mounted(DomainSummary(try await domains.mount(arguments)))
         case .unmount(let reference):
+            // A client that learns of it may end: the unmount goes on.
+            progress(ControlEvent(path: reference.path, items: 0, bytes: 0))
             return .unmounted(try await domains.unmount(reference))
         case .follow(let reference):
             let host = try await domains.host(reference)
             await host.waitUntilUnmounted()
+            await domains.ended(host)
             return .done
         case .domains:
             return .domains(try await allDomains())

@@ -213,7 +213,10 @@ actor Domains {
     func stop(_ host: DomainHost) async -> Int? {
         let pending = await host.stop()
         host.remove(from: manager)
-        if hosts[host.name] === host { hosts[host.name] = nil }
+        if hosts[host.name] === host {
+            hosts[host.name] = nil
+            logger.notice("'\(host.name)' was unmounted")
+        }
         return pending
     }
 
@@ -358,11 +361,11 @@ actor Domains {
         }
     }
 
-    /// The mount has ended, by this daemon or another process.
-    private func ended(_ host: DomainHost) async {
-        guard hosts[host.name] === host else { return }
-        logger.notice("'\(host.name)' was unmounted")
-        await unmount(host)
+    /// Ends a domain whose mount was ended, by this daemon or another process. Returns when the domain is listed as not mounted, also if another caller does that.
+    func ended(_ host: DomainHost) async {
+        await acquire(host.name)
+        defer { release(host.name) }
+        if hosts[host.name] === host { await stop(host) }
     }
 
     func acquire(_ name: String) async {

@@ -219,8 +219,12 @@ extension Yonder {
             defer { interruptions.cancel() }
             do {
                 try await session.waitForDaemon()
-                let domain = try await mount(arguments, daemon) { session.expectUnmount() }.domain
-                await session.stay(with: DomainReference(text: domain.name, path: "/"))
+                _ = try await mount(arguments, daemon) {
+                    session.expectUnmount()
+                } didMount: {
+                    session.didMount(DomainReference(text: $0.name, path: "/"))
+                }
+                await session.stay()
             } catch {
                 await session.end()
                 if session.isInterrupted { throw ExitCode(130) }
@@ -230,9 +234,12 @@ extension Yonder {
 
         /// Mounts, and moves files that were found in the directory into the mount.
         ///
-        /// - Parameter willMount: called after the last question.
+        /// - Parameters:
+        ///   - willMount: called after the last question.
+        ///   - didMount: called as soon as the domain is mounted.
         private func mount(
-            _ given: MountArguments, _ daemon: DaemonConnection, willMount: () -> Void = {}
+            _ given: MountArguments, _ daemon: DaemonConnection, willMount: () -> Void = {},
+            didMount: (DomainSummary) -> Void = { _ in }
         ) async throws -> (domain: DomainSummary, leavesFiles: Bool) {
             var arguments = given
             let found = await found(arguments, daemon)
@@ -243,6 +250,7 @@ extension Yonder {
                 .mount(arguments),
                 afterRefusal: { try remote.completed(arguments, after: $0).map(ControlCommand.mount) })
             guard case .mounted(let domain) = result else { throw unexpected(result) }
+            didMount(domain)
             if !quiet { try Output(output).print(domain) { [Self.line(for: domain)] } }
             await showWarnings(of: daemon, domain)
             return (domain, try found.map { try move($0, to: domain) } ?? false)

@@ -53,9 +53,10 @@ struct DaemonConnection: Sendable {
     ///
     /// - Throws: ``ControlError``.
     func perform(
-        quietly command: ControlCommand, onPart: ControlClient.PartHandler? = nil
+        quietly command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
+        onPart: ControlClient.PartHandler? = nil
     ) async throws -> ControlResult {
-        try await client.perform(command, onPart: onPart)
+        try await client.perform(command, onEvent: onEvent, onPart: onPart)
     }
 
     /// The caller will look at the mount, which must not show the time before a command that was executed.

@@ -20,6 +20,7 @@ final class ForegroundMount: Sendable {
     private let daemon: DaemonConnection
     private let start: Task<ChildProcess?, any Error>
     private let reaction = Mutex(Reaction.end)
+    private let mounted = Mutex<DomainReference?>(nil)
     private let (unmounts, unmounting) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     /// Starts the daemon if none listens.
@@ -38,6 +39,9 @@ final class ForegroundMount: Sendable {
         reaction.withLock { if $0 != .none { $0 = .unmount } }
     }
 
+    /// The domain is mounted: this process does not end before its unmount has begun.
+    func didMount(_ domain: DomainReference) { mounted.withLock { $0 = domain } }
+
     /// Does what a signal asks for.
     func interrupt() {
         let current = reaction.withLock { reaction in
@@ -48,6 +52,7 @@ final class ForegroundMount: Sendable {
         case .unmount: unmounting.yield()
         case .end:
             Task {
+                await beginUnmount()
                 await end()
                 // exit would wait for a read of standard input.
                 _exit(130)
@@ -58,8 +63,21 @@ final class ForegroundMount: Sendable {
 
     var isInterrupted: Bool { reaction.withLock { $0 == .none } }
 
-    /// Waits until the domain is unmounted, and unmounts it on a signal. Then ends the daemon.
-    func stay(with domain: DomainReference) async {
+    /// Returns when the daemon has begun to unmount the domain, or does not. That the request was sent is not enough: the daemon
+    /// may drop one whose client has ended before it was read.
+    private func beginUnmount() async {
+        guard let domain = mounted.withLock(\.self) else { return }
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        Task {
+            _ = try? await daemon.perform(quietly: .unmount(domain), onEvent: { _ in beginning.finish() })
+            beginning.finish()
+        }
+        for await _ in begun {}
+    }
+
+    /// Waits until the mounted domain is unmounted, and unmounts it on a signal. Then ends the daemon.
+    func stay() async {
+        guard let domain = mounted.withLock(\.self) else { return }
         let interruptions = Task {
             for await _ in unmounts {
                 _ = try? await daemon.perform(.unmount(domain))
