@@ -59,6 +59,8 @@ public struct FileProviderItem: Hashable, Sendable {
     public var tagData: [UInt8]?
     /// Whether the item is shared, by a link or with an account. A provider ends sharing when it trashes the item.
     public var isShared: Bool
+    /// The time at which a trashed item was trashed. For nil the system shows when it first learnt that the item is trashed.
+    public var trashDate: FileTimestamp?
     /// Why the remote's description of the item cannot be used; nil for an ordinary item.
     package var unusable: String?
 
@@ -70,7 +72,7 @@ public struct FileProviderItem: Hashable, Sendable {
         lastUsedDate: FileTimestamp? = nil, permissions: UInt16? = nil, owner: UInt32? = nil, group: UInt32? = nil,
         symlinkTargetPath: String? = nil, extendedAttributes: [String: [UInt8]]? = nil,
         contentPolicy: ContentPolicy = .inherited, favoriteRank: Int64? = nil, tagData: [UInt8]? = nil,
-        isShared: Bool = false
+        isShared: Bool = false, trashDate: FileTimestamp? = nil
     ) {
         self.itemIdentifier = itemIdentifier
         self.parentItemIdentifier = parentItemIdentifier
@@ -92,6 +94,7 @@ public struct FileProviderItem: Hashable, Sendable {
         self.favoriteRank = favoriteRank
         self.tagData = tagData
         self.isShared = isShared
+        self.trashDate = trashDate
     }
 
     /// Whether the parent is the trash.

@@ -37,6 +37,23 @@ import Testing
         }
     }
 
+    @Test("TRASH-6: a trashed item has the date of its file in 'info'") func dates() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1], to: "file")
+            let before = Date().timeIntervalSince1970.rounded(.down)
+            _ = try await trash("file", session)
+            let own = try #require(try await session.list(.trashContainer).first?.trashDate)
+            #expect(Double(own.seconds) >= before && Double(own.seconds) < before + 60)
+            let noon = Array("[Trash Info]\nPath=file\nDeletionDate=2021-07-01T12:00:00\n".utf8)
+            try await remote.write(noon, to: "\(top)/info/file.trashinfo")
+            let other = try #require(try await session.list(.trashContainer).first?.trashDate)
+            // Noon is no further from noon in Greenwich.
+            #expect(abs(other.seconds - 1_625_140_800) <= 14 * 3600)
+            try await remote.write(Array("[Trash Info]\n".utf8), to: "\(top)/info/file.trashinfo")
+            #expect(try await session.list(.trashContainer).first?.trashDate == nil)
+        }
+    }
+
     @Test func equalNamesAreNumbered() async throws {
         try await FolderRemote.run { remote, session in
             for number in 1...12 {

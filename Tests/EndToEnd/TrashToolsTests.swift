@@ -238,6 +238,32 @@ extension RealMount {
             }
         }
 
+        @Test("TRASH-6: what was in the trash before the first mount keeps its date") func dateOfTheSource()
+            async throws
+        {
+            try await Installation.run { yonder in
+                let trash = ".Trash-\(getuid())"
+                try yonder.write("old", to: trash + "/files/old")
+                // Years apart from now in each time zone.
+                try yonder.write(
+                    "[Trash Info]\nPath=old\nDeletionDate=2020-03-14T05:06:07\n", to: trash + "/info/old.trashinfo")
+                try yonder.write("no date", to: trash + "/files/other")
+                try yonder.write(
+                    "[Trash Info]\nPath=other\nDeletionDate=2020-02-30T05:06:07\n", to: trash + "/info/other.trashinfo")
+                try await yonder.mountSource()
+                func dates() async throws -> [String: String] {
+                    let items = try await yonder.json([TrashedItem].self, "trash", "list")
+                    return Dictionary(items.map { ($0.name, String(($0.trashed ?? "").prefix(8))) }) { $1 }
+                }
+                #expect(try await eventually { try await dates().count == 2 })
+                let shown = try await dates()
+                #expect(shown["old"] == "2020-03-")
+                #expect(shown["other"]?.hasPrefix("2020") == false)
+                let information = try await Command.run("cat", yonder[trash + "/info/old.trashinfo"]).output
+                #expect(information.hasSuffix("DeletionDate=2020-03-14T05:06:07\n"))
+            }
+        }
+
         @Test("TRASH-6: what another program trashes is in the trash here, also where nothing was listed before")
         func unlistedSource() async throws {
             try await Installation.mounted(["d/one": "one"]) { yonder async throws in

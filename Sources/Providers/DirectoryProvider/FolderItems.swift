@@ -37,7 +37,8 @@ struct FolderItems: Sendable {
             documentSize: status.size, creationDate: status.birth.map(FileTimestamp.init),
             contentModificationDate: FileTimestamp(status.modified), permissions: status.permissions,
             owner: status.owner, group: status.group, symlinkTargetPath: target,
-            extendedAttributes: kind == .symbolicLink ? nil : Self.attributes(of: name, in: directory))
+            extendedAttributes: kind == .symbolicLink ? nil : Self.attributes(of: name, in: directory),
+            trashDate: parent == .trashContainer ? TrashInformation.date(of: name, in: directory) : nil)
     }
 
     private static func attributes(of name: String, in directory: FileDescriptor) -> [String: [UInt8]] {

@@ -9,7 +9,6 @@ import SystemPackage
 /// other programs and users trash are reported, too. This provider trashes to the trash of its own user.
 extension Folder {
     static let trashFiles = "files"
-    static let trashInformation = "info"
 
     /// The name of this user's trash directory.
     static let ownTrash = ".Trash-\(Machine.userIdentifier)"
@@ -136,7 +135,7 @@ extension Folder {
         defer { try? root.close() }
         let top = try openOrMake(Self.ownTrash, in: root)
         defer { try? top.close() }
-        try openOrMake(Self.trashInformation, in: top).close()
+        try openOrMake(TrashInformation.directory, in: top).close()
         return try openOrMake(Self.trashFiles, in: top)
     }
 
@@ -153,7 +152,7 @@ extension Folder {
     ///
     /// - Parameter path: the original path of the item.
     func takeTrashName(for path: [String], in trash: FileDescriptor) throws -> String {
-        let information = try openInformation(of: trash)
+        let information = try TrashInformation.open(of: trash)
         defer { try? information.close() }
         let own = path.last ?? "trashed"
         func candidate(_ number: Int) -> String { Self.fitting(own, with: number == 1 ? "" : " \(number)") }
@@ -161,14 +160,15 @@ extension Folder {
         while true {
             let number = FreeNumber.search(from: first) { number in
                 (try? FileStatus(of: candidate(number), in: trash)) != nil
-                    || (try? FileStatus(of: Self.informationName(of: candidate(number)), in: information)) != nil
+                    || (try? FileStatus(of: TrashInformation.name(of: candidate(number)), in: information)) != nil
             }
             let name = candidate(number)
             do throws(Errno) {
-                let file = try information.makeFile(named: Self.informationName(of: name), permissions: 0o600)
+                let file = try information.makeFile(named: TrashInformation.name(of: name), permissions: 0o600)
                 defer { try? file.close() }
                 let time = FileTimestamp(seconds: Int64(Date().timeIntervalSince1970))
-                let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(Self.localTime(time))\n"
+                let date = TrashInformation.localTime(time)
+                let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(date)\n"
                 do {
                     try file.writeAll(toAbsoluteOffset: 0, Array(text.utf8))
                 } catch {
@@ -185,36 +185,18 @@ extension Folder {
 
     /// Removes the `info` file of a name.
     func giveUpTrashName(_ name: String, in trash: FileDescriptor) {
-        guard let information = try? openInformation(of: trash) else { return }
+        guard let information = try? TrashInformation.open(of: trash) else { return }
         defer { try? information.close() }
-        try? information.unlink(named: Self.informationName(of: name))
+        try? information.unlink(named: TrashInformation.name(of: name))
     }
-
-    private func openInformation(of trash: FileDescriptor) throws(Errno) -> FileDescriptor {
-        let top = try trash.openDirectory(named: "..")
-        defer { try? top.close() }
-        return try top.openDirectory(named: Self.trashInformation)
-    }
-
-    private static let informationEnding = ".trashinfo"
-
-    private static func informationName(of name: String) -> String { shortened(name, for: informationEnding) }
 
     /// Returns `name.ext`, `name 2.ext` and so on, cut so far that the name of its file in `info` is allowed.
     private static func fitting(_ name: String, with mark: String) -> String {
-        let limit = FileProviderItem.maximumFilenameLength - informationEnding.utf8.count
+        let limit = FileProviderItem.maximumFilenameLength - TrashInformation.ending.utf8.count
         let dot = name.utf8.lastIndex(of: 0x2E).flatMap { $0 == name.utf8.startIndex ? nil : $0 } ?? name.utf8.endIndex
         let ending = String(name[dot...])
-        guard ending.utf8.count < 200 else { return shortened(name, for: mark, atMost: limit) }
-        return shortened(String(name[..<dot]), for: mark + ending, atMost: limit)
-    }
-
-    private static func shortened(
-        _ name: String, for ending: String, atMost limit: Int = FileProviderItem.maximumFilenameLength
-    ) -> String {
-        var name = name
-        while FileNameText.byteCount(of: name + ending) > limit { name.unicodeScalars.removeLast() }
-        return name + ending
+        guard ending.utf8.count < 200 else { return TrashInformation.shortened(name, for: mark, atMost: limit) }
+        return TrashInformation.shortened(String(name[..<dot]), for: mark + ending, atMost: limit)
     }
 
     private static func escaped(_ path: [String]) -> String {
@@ -229,14 +211,5 @@ extension Folder {
                 }
             }
         }.joined(separator: "/")
-    }
-
-    private static func localTime(_ time: FileTimestamp) -> String {
-        var seconds = time_t(time.seconds)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        func padded(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
-            + "T\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec))"
     }
 }

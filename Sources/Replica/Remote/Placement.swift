@@ -106,7 +106,7 @@ package struct Placement: RemotePart {
         if isMoved || !name.utf8.elementsEqual(known.name.utf8) {
             if isMoved, known.inode.kind == .directory { reportEnd(of: Self.notShown(item, Self.belowItself)) }
             if let newParent, isTrashed, known.trash == nil {
-                try trash.noteTrashed(known, named: name, in: newParent)
+                try trash.noteTrashed(known, as: item, named: name, in: newParent)
             } else if known.trash != nil, isMoved, !isTrashed {
                 try trash.noteRestored(known)
             }

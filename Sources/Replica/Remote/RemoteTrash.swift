@@ -42,8 +42,10 @@ struct RemoteTrash: RemotePart {
     }
 
     /// An item has come into the trash under a name; `before` is what it was.
-    func noteTrashed(_ before: ItemRecord, named name: String, in files: InodeNumber) throws {
-        try db.noteTrashed(before, at: now)
+    func noteTrashed(_ before: ItemRecord, as item: FileProviderItem, named name: String, in files: InodeNumber)
+        throws
+    {
+        try db.noteTrashed(before, at: item.trashDate ?? now)
         try writeTrashInformation(of: before.id, named: name, in: files)
     }
 
@@ -51,7 +53,7 @@ struct RemoteTrash: RemotePart {
     func noteTrashed(newItem row: Int64, as item: FileProviderItem, named name: String, in files: InodeNumber)
         throws
     {
-        try db.noteTrashed(newItem: row, named: item.filename, at: now)
+        try db.noteTrashed(newItem: row, named: item.filename, at: item.trashDate ?? now)
         try writeTrashInformation(of: row, named: name, in: files)
     }
 
