@@ -8,15 +8,18 @@ package struct LocalUsage: Sendable {
         package var local: Int64
         /// The bytes of all that lies there.
         package var size: Int64
+        /// The number of directories there that were never listed, and whose sizes are not in the sum.
+        package var unlisted = 0
         /// `file`, `directory` or `symlink`; nil for the top.
         package var kind: String?
         /// `dataless`, `partial` or `materialized`; nil for the top.
         package var content: String?
 
         /// The sizes that a remote lists may exceed 64 bits together.
-        fileprivate mutating func add(_ local: Int64, _ size: Int64) {
+        fileprivate mutating func add(_ local: Int64, _ size: Int64, unlisted: Int = 0) {
             self.local = self.local.saturatingAdd(local)
             self.size = self.size.saturatingAdd(size)
+            self.unlisted += unlisted
         }
     }
 
@@ -42,13 +45,14 @@ package struct LocalUsage: Sendable {
             let isDirectory = item.kind == "directory"
             let isNew = isDirectory || counted.insert(item.inode).inserted
             let (local, size) = isDirectory || !isNew ? (0, 0) : (item.localBytes, item.size)
+            let unlisted = isDirectory && item.content != "materialized" ? 1 : 0
             let components = item.path.utf8.dropFirst(top.utf8.count).split(separator: UInt8(ascii: "/"))
             let shown = min(depth, components.count - (isDirectory || showsFiles ? 0 : 1))
             var path = top
-            count(local, size, at: path)
+            count(local, size, unlisted, at: path)
             for component in components.prefix(max(0, shown)) {
                 path += (path == "/" ? "" : "/") + String(Substring(component))
-                count(local, size, at: path)
+                count(local, size, unlisted, at: path)
             }
             guard shown == components.count, shown > 0 else { continue }
             let key = Array(path.utf8)
@@ -57,8 +61,8 @@ package struct LocalUsage: Sendable {
         }
     }
 
-    private mutating func count(_ local: Int64, _ size: Int64, at path: String) {
-        sums[Array(path.utf8), default: Entry(path: path, local: 0, size: 0)].add(local, size)
+    private mutating func count(_ local: Int64, _ size: Int64, _ unlisted: Int, at path: String) {
+        sums[Array(path.utf8), default: Entry(path: path, local: 0, size: 0)].add(local, size, unlisted: unlisted)
     }
 
     /// The sums of some entries.

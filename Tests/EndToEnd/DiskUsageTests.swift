@@ -34,6 +34,28 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-13: yonder du says where a directory was never listed") func unlisted() async throws {
+            try await Installation.run { yonder in
+                try yonder.write("far", to: "d/e/far")
+                try yonder.write("x", to: "top")
+                try await yonder.mountSource()
+                func unlisted(_ name: String) async throws -> [Int] {
+                    let path = name.isEmpty ? yonder.mount.string : yonder[name]
+                    let outcome = try await yonder.yonder("du", "--json", path)
+                    return try JSONDecoder().decode([LocalUsage.Entry].self, from: Data(outcome.outputBytes))
+                        .map(\.unlisted)
+                }
+                try await yonder.shell("ls . >/dev/null")
+                #expect(try await unlisted("") == [1, 1])
+                #expect(try await unlisted("d") == [1])
+                let text = try await yonder.yonder("du", "-d", "0", yonder.mount.string).output
+                #expect(text == "0 bytes  of at least 1 byte  \(yonder.mount)\n", "\(text)")
+                try await yonder.shell("ls d d/e >/dev/null")
+                #expect(try await unlisted("") == [0, 0])
+                #expect(try await unlisted("d/e") == [0])
+            }
+        }
+
         @Test("CMD-14: yonder ls --state lists items of one state, and with -0 their names alone") func states()
             async throws
         {

@@ -8,7 +8,7 @@ extension Yonder {
             commandName: "du", abstract: "Show local disk usage, largest first.",
             discussion: """
                 Counts the bytes that are on this machine, below a path. Beside them stands how much there would be if everything \
-                was downloaded. Fetches nothing. A file with several names counts once.
+                was downloaded; that is 'at least' a number where a directory was never listed. Fetches nothing. A file with several names counts once.
                 """)
 
         @Option(
@@ -31,18 +31,28 @@ extension Yonder {
         func run() async throws {
             let top = path?.text ?? AbsolutePath.resolving(".")
             let usage = Mutex(LocalUsage(below: top, depth: depth, showsFiles: all))
+            let isEmpty = Mutex(true)
+            let add: @Sendable ([ItemInformation]) -> Void = { items in
+                if !items.isEmpty { isEmpty.withLock { $0 = false } }
+                usage.withLock { $0.add(items) }
+            }
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
                 .ls(path: top, isRecursive: true),
-                onPart: { part in if case .items(let items) = part { usage.withLock { $0.add(items) } } })
+                onPart: { part in if case .items(let items) = part { add(items) } })
             guard case .items(let items) = result else { throw unexpected(result) }
-            let entries = usage.withLock { usage in
-                usage.add(items)
-                return usage.entries
+            add(items)
+            // An empty directory and one that was never listed would look the same.
+            if isEmpty.withLock({ $0 }), case .item(let directory) = try await daemon.perform(.info(path: top)) {
+                add([directory])
             }
+            let entries = usage.withLock { $0.entries }
             try Output(output).print(entries) {
                 Output.table(
-                    entries.map { [ByteText.text($0.local), "of \(ByteText.text($0.size))", $0.path] })
+                    entries.map { entry in
+                        let size = (entry.unlisted > 0 ? "at least " : "") + ByteText.text(entry.size)
+                        return [ByteText.text(entry.local), "of \(size)", entry.path]
+                    })
             }
         }
     }
