@@ -28,6 +28,31 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-1: a slash at the end names a directory") func slashes() async throws {
+            try await Installation.mounted(["hello.txt": "x", "d/file": "xyz"]) { yonder async throws in
+                try await yonder.shell("cat hello.txt d/file >/dev/null; ln -s d link; ln -s hello.txt to-file")
+                for (command, name) in [
+                    ("delete", "hello.txt/"), ("delete", "link/"), ("delete", "to-file/"), ("evict", "hello.txt/"),
+                    ("download", "to-file/"), ("tag", "hello.txt/."),
+                ] {
+                    let words = [command, yonder.mount.string + "/" + name] + (command == "tag" ? ["--set", "a"] : [])
+                    let outcome = try await yonder.yonder(words: words)
+                    #expect(outcome.status == 1, "\(words): \(outcome.errors)")
+                    #expect(outcome.errors.contains("not a directory"), "\(words): \(outcome.errors)")
+                }
+                try await yonder.yonder("wait", "--timeout", "20").expectSuccess()
+                #expect(try await yonder.shell("ls") == "d\nhello.txt\nlink\nto-file\n")
+                // Where the link leads.
+                let before = try await yonder.status().bytes.local
+                try await yonder.yonder("evict", yonder["link"] + "/").expectSuccess()
+                #expect(try await yonder.status().bytes.local == before - 3)
+                try await yonder.yonder("download", yonder["link"] + "/").expectSuccess()
+                #expect(try await yonder.status().bytes.local == before)
+                try await yonder.yonder("delete", yonder["link"], yonder["d"] + "/").expectSuccess()
+                #expect(try await yonder.shell("ls") == "hello.txt\nto-file\n")
+            }
+        }
+
         @Test("MOUNT-1: a known domain is mounted by the path of its directory") func mountsByPath() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let path = yonder.mount.string

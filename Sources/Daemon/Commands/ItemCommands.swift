@@ -48,7 +48,7 @@ struct ItemCommands: Sendable {
             }
         case .delete(let paths):
             return try await each(paths) { path in
-                let (host, item) = try await find(path)
+                let (host, item) = try await find(path, followsBeforeSlash: false)
                 try await host.deleteItem(withIdentifier: item.localIdentifier)
                 return (host, nil)
             }
@@ -101,7 +101,7 @@ struct ItemCommands: Sendable {
         _ paths: [String], _ body: (String) async throws -> (DomainHost, ItemIdentifier?)
     ) async throws -> ItemsReport<ItemInformation> {
         var report = ItemsReport<ItemInformation>()
-        report.refusals = try await ItemBatch.run(paths, path: \.self) { path, batch in
+        report.refusals = try await ItemBatch.run(paths, path: PathResolver.withoutSlash) { path, batch in
             let (host, identifier) = try await body(path)
             batch.noteChange(in: host)
             guard let identifier, let item = try host.replica.database.known(identifier) else { return }
@@ -113,9 +113,11 @@ struct ItemCommands: Sendable {
 
     /// The item at a path. Only directories that the database does not know are listed, so that known paths work
     /// offline.
-    private func find(_ path: String, followsLast: Bool = false) async throws -> (DomainHost, ItemRecord) {
-        let host = try await domains.mountedHost(of: path)
-        var resolver = PathResolver(host: host, followsLast: followsLast)
+    private func find(
+        _ path: String, followsLast: Bool = false, followsBeforeSlash: Bool = true
+    ) async throws -> (DomainHost, ItemRecord) {
+        let host = try await domains.mountedHost(of: PathResolver.withoutSlash(path))
+        var resolver = PathResolver(host: host, followsLast: followsLast, followsBeforeSlash: followsBeforeSlash)
         do {
             return (host, try await resolver.item(at: path))
         } catch is ControlError {

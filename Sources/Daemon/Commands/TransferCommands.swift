@@ -142,9 +142,10 @@ struct TransferCommands: Sendable {
         _ body: (DomainHost, InodeRecord, String, inout TransferSummary) async throws -> Void
     ) async throws -> TransferSummary {
         var summary = TransferSummary()
-        let refusals = try await ItemBatch.run(paths, path: \.self) { path, _ in
+        let refusals = try await ItemBatch.run(paths, path: PathResolver.withoutSlash) { given, _ in
+            let path = PathResolver.withoutSlash(given)
             let host = try await domains.mountedHost(of: path)
-            let inode = try await PathResolver(host: host, lists: lists).inode(at: path)
+            let inode = try await PathResolver(host: host, lists: lists).inode(at: given)
             try await body(host, inode, path, &summary)
         }
         summary.refusals += refusals

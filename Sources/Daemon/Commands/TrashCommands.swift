@@ -17,13 +17,14 @@ struct TrashCommands: Sendable {
     }
 
     private func put(_ paths: [String]) async throws -> ItemsReport<TrashedItem> {
-        try await each(paths, path: \.self) { path, batch in
-            let host = try await domains.mountedHost(of: path)
+        try await each(paths, path: PathResolver.withoutSlash) { path, batch in
+            let host = try await domains.mountedHost(of: PathResolver.withoutSlash(path))
             // A source that was read-only when it was mounted has a trash once it is not.
             guard host.engine.hasTrash || host.volume.isReadOnly else {
                 throw FileProviderError(.featureUnsupported, "the remote has no trash; 'rm' deletes for good")
             }
-            let item = try await PathResolver(host: host, lists: true).item(at: path)
+            let resolver = PathResolver(host: host, lists: true, followsBeforeSlash: false)
+            let item = try await resolver.item(at: path)
             batch.noteChange(in: host)
             let trashed = try host.trashItem(withIdentifier: item.localIdentifier)
             return try describe(trashed.itemIdentifier, host, path)

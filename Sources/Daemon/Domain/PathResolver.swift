@@ -15,15 +15,18 @@ struct PathResolver: Sendable {
     var lists = false
     /// Whether a symbolic link that is the last component is followed, too.
     var followsLast = false
+    /// Whether it is also followed for a slash behind it, as most system calls do, and not those that remove.
+    var followsBeforeSlash = true
 
     /// The kernel's limit of symbolic links in one path.
     private static let mostLinks = 40
 
-    init(host: DomainHost, lists: Bool = false, followsLast: Bool = false) {
+    init(host: DomainHost, lists: Bool = false, followsLast: Bool = false, followsBeforeSlash: Bool = true) {
         self.host = host
         mountpoint = host.place.fileNameText
         self.lists = lists
         self.followsLast = followsLast
+        self.followsBeforeSlash = followsBeforeSlash
     }
 
     /// An inode on a path, and the name that led to it; nil for the root.
@@ -37,15 +40,18 @@ struct PathResolver: Sendable {
     /// - Throws: `failed` if the item does not exist or is not known yet; the errors of listing.
     func inode(at path: String) async throws -> InodeRecord {
         guard let last = try await steps(to: path).last else {
-            throw Self.noSuchItem(at: path)
+            throw Self.noSuchItem(at: Self.withoutSlash(path))
         }
         return last.inode
     }
 
-    /// The inodes from the root to an absolute path.
+    /// The inodes from the root to an absolute path. With a slash at the end it is that of a directory.
     ///
     /// - Throws: as ``inode(at:)``.
-    private func steps(to path: String) async throws -> [Step] {
+    private func steps(to given: String) async throws -> [Step] {
+        let path = Self.withoutSlash(given)
+        let isDirectory = path.utf8.count < given.utf8.count
+        let followsLast = self.followsLast || isDirectory && followsBeforeSlash
         var names = try Self.names(of: path, below: mountpoint)
         var walked = [Step(inode: try root())]
         var links = 0
@@ -75,7 +81,18 @@ struct PathResolver: Sendable {
                 names = Self.components(target[...]) + names
             }
         }
+        if isDirectory, let last = walked.last?.inode, last.kind != .directory {
+            throw ControlError(.failed, "not a directory", path: path)
+        }
         return walked
+    }
+
+    /// A path as it is shown.
+    static func withoutSlash(_ path: String) -> String {
+        let slash = UInt8(ascii: "/")
+        guard path.utf8.count > 1, path.utf8.last == slash else { return path }
+        let end = path.utf8.lastIndex { $0 != slash } ?? path.utf8.startIndex
+        return String(Substring(path.utf8[...end]))
     }
 
     /// The item at an absolute path: of a file with several names the one of this name.
@@ -89,7 +106,7 @@ struct PathResolver: Sendable {
             } else {
                 try host.replica.database.item(ofInode: .root)
             }
-        guard let item else { throw Self.noSuchItem(at: path) }
+        guard let item else { throw Self.noSuchItem(at: Self.withoutSlash(path)) }
         return item
     }
 

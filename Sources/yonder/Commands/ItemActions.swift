@@ -28,7 +28,7 @@ extension Yonder {
         @OptionGroup var items: ItemArguments
 
         var verb: String { "made" }
-        var request: ControlCommand { .items(.createDirectories(paths: items.themselves)) }
+        var request: ControlCommand { .items(.createDirectories(paths: items.paths.map(\.itself))) }
     }
 
     struct Rename: ItemCommand {

@@ -11,6 +11,8 @@ struct AbsolutePath: ExpressibleByArgument {
     let text: String
     /// For commands that remove or move the item: a link that is the last component is not followed.
     let itself: String
+    /// A slash if the user wrote one at the end: the item must be a directory.
+    let slash: String
 
     static var defaultCompletionKind: CompletionKind { .file() }
 
@@ -24,6 +26,7 @@ struct AbsolutePath: ExpressibleByArgument {
         }
         text = Self.resolving(argument)
         itself = Self.resolving(argument, followsLast: false)
+        slash = argument.utf8.last == UInt8(ascii: "/") || argument.hasSuffix("/.") ? "/" : ""
     }
 
     /// The kernel's limit of symbolic links in one path.

@@ -13,10 +13,10 @@ struct ItemArguments: ParsableArguments {
 
     @OptionGroup var output: OutputOptions
 
-    var texts: [String] { paths.map(\.text) }
+    var texts: [String] { paths.map { $0.text + $0.slash } }
 
     /// As ``AbsolutePath/itself``.
-    var themselves: [String] { paths.map(\.itself) }
+    var themselves: [String] { paths.map { $0.itself + $0.slash } }
 }
 
 /// The item that a command describes.
