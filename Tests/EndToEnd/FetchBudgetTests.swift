@@ -88,6 +88,7 @@ extension RealMount {
                 let all = "\(names.count * size) all"
                 #expect(await eventually(within: .seconds(20)) { said().last == all })
                 #expect(try await yonder.yonder("allow", "1").status == 1)
+                #expect(try await yonder.yonder("allow", "1", "--bytes", "0").status == 64)
             }
         }
 

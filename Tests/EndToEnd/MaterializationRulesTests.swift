@@ -158,6 +158,18 @@ import Testing
         return outcome.withLock { $0 }
     }
 
+    @Test("LIMIT-4: a budget is raised, and never lowered") func raisedBudget() {
+        let budget = FetchBudget(
+            limit: 10, exceptions: MaterializationRules(exceptions: []),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let own = getpid()
+        budget.charge(4, to: own)
+        #expect(budget.allow(own, bytes: 100)?.limit == 104)
+        #expect(budget.allow(own, bytes: 1)?.limit == 104)
+        #expect(budget.allow(own, bytes: nil)?.limit == 104)
+        #expect(budget.allow(own, bytes: .max)?.limit == .max)
+    }
+
     @Test("LIMIT-4: a thread that an exception names has no budget, and uses up none of its process")
     func budgetOfThread() {
         let budget = FetchBudget(

@@ -112,17 +112,17 @@ package final class FetchBudget: FetchAccounting {
     /// The last process for which an item was not fetched; nil if there is none, or its limit was raised since.
     func refused(_ place: Place) -> String? { refusals.withLock { $0[place] } }
 
-    /// Raises the limit of a process.
+    /// Raises the limit of a process. Never lowers it.
     ///
-    /// - Parameter bytes: the number of bytes that it may fetch from now on; nil for the default limit.
+    /// - Parameter bytes: the number of bytes that it may fetch from now on, at least; nil for the default limit.
     /// - Returns: the process; nil if it has caused no fetches or does not exist.
     func allow(_ process: Int32, bytes: Int64?) -> Reader? {
         guard let observed = ObservedProcess(process) else { return nil }
         let reader = entries.withLock { entries -> Reader? in
             guard var entry = entries[process], entry.startTime == observed.identity.startTime else { return nil }
-            if let more = bytes ?? limit {
+            if let more = bytes ?? limit, let present = entry.reader.limit {
                 let (sum, isTooMuch) = entry.reader.fetched.addingReportingOverflow(more)
-                entry.reader.limit = isTooMuch ? .max : sum
+                entry.reader.limit = max(present, isTooMuch ? .max : sum)
             }
             entry.isTold = false
             entries[process] = entry

@@ -165,6 +165,10 @@ extension Yonder {
 
         @OptionGroup var output: OutputOptions
 
+        func validate() throws {
+            if bytes?.bytes == 0 { throw ValidationError("--bytes takes at least 1 byte") }
+        }
+
         func run() async throws {
             let result = try await DaemonConnection().perform(.allow(process: process, bytes: bytes?.bytes))
             guard case .allowed(let reader) = result else { throw unexpected(result) }
