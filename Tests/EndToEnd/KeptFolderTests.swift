@@ -33,6 +33,15 @@ import Testing
         #expect(try names == ["files", "manifest.json"])
     }
 
+    @Test("REMOVE-2: the check of a folder leaves nothing behind") func checked() throws {
+        defer { directory.remove() }
+        try KeptFolder.check(place)
+        #expect(!FileManager.default.fileExists(atPath: place.string))
+        _ = try directory.makeDirectory("kept")
+        try KeptFolder.check(place)
+        #expect(try names.isEmpty)
+    }
+
     @Test("REMOVE-2: a folder that holds anything is refused and left as it is, whatever the names in it")
     func notEmpty() throws {
         defer { directory.remove() }

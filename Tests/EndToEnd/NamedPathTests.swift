@@ -91,6 +91,8 @@ extension RealMount {
                 ("set NAME cache-limit", 64, "'cache-limit' is not OPTION=VALUE"),
                 ("wait --timeout -1", 64, "--timeout takes a number of seconds"),
                 ("du -d -1", 64, "--depth takes a number from 0"), ("log -n -2", 64, "--lines takes a number from 0"),
+                ("favorite --rank 5 --remove FILE", 64, "give --rank or --remove"),
+                ("remove NAME --keep none --to DIR", 64, "'--keep none' keeps none"),
                 ("mount S D --poll -1", 64, "--poll takes a number of seconds"),
             ])
         func mistakes(line: String, status: Int32, words: String) async throws {

@@ -31,7 +31,12 @@ final class KeptFolder {
     /// Finds out whether data can be kept in a folder, before anything is done.
     ///
     /// - Throws: as ``init(at:)``.
-    static func check(_ path: FilePath) throws { try KeptFolder(at: path).discard() }
+    static func check(_ path: FilePath) throws {
+        let isThere = (try? FileStatus(following: path)) != nil
+        try KeptFolder(at: path).discard()
+        // The removal may still be refused.
+        if !isThere { try? path.removeDirectory() }
+    }
 
     /// Gives everything its place in the folder, `files` first and the manifest last. Precondition: it is on the disk.
     ///

@@ -102,16 +102,20 @@ extension Yonder {
             discussion:
                 "'yonder ls' and 'yonder info' show favourites. They are uploaded to remotes that can store them.")
 
-        @Option(parsing: .unconditional, help: "The rank among the favourites; the lowest is first.")
-        var rank: Int64 = 1
+        @Option(parsing: .unconditional, help: "The rank among the favourites, 1 by default; the lowest is first.")
+        var rank: Int64?
 
         @Flag(help: "Remove the items from the favourites.")
         var remove = false
 
         @OptionGroup var items: ItemArguments
 
+        func validate() throws {
+            if remove, rank != nil { throw ValidationError("give --rank or --remove") }
+        }
+
         var verb: String { remove ? "removed from the favourites" : "made a favourite" }
-        var request: ControlCommand { .items(.setFavoriteRank(paths: items.texts, rank: remove ? nil : rank)) }
+        var request: ControlCommand { .items(.setFavoriteRank(paths: items.texts, rank: remove ? nil : rank ?? 1)) }
     }
 
     struct Tag: ItemListCommand {

@@ -32,6 +32,11 @@ extension Yonder {
 
         @OptionGroup var output: OutputOptions
 
+        func validate() throws {
+            guard keep == KeptData.none, to != nil else { return }
+            throw ValidationError("--to is a folder for kept data, and '--keep none' keeps none")
+        }
+
         func run() async throws {
             let daemon = DaemonConnection()
             _ = try await daemon.start()
