@@ -2,7 +2,11 @@ import Foundation
 
 /// The command line's encoding of tags in tag data: one line of text each. Tag data of other programs may be anything.
 package enum Tags {
-    package static func data(_ tags: [String]) -> Data { Data(tags.joined(separator: "\n").utf8) }
+    /// Each tag once. Two that differ only in Unicode normalization are two.
+    package static func data(_ tags: [String]) -> Data {
+        var seen: Set<[UInt8]> = []
+        return Data(tags.filter { seen.insert(Array($0.utf8)).inserted }.joined(separator: "\n").utf8)
+    }
 
     /// The tags; nil for data that is not text.
     package static func tags(in data: Data) -> [String]? {

@@ -40,6 +40,9 @@ extension RealMount {
                 #expect(two.status == 64)
                 let beyond = try await yonder.yonder("download", "--range", "\(size):1", yonder["file"])
                 #expect(beyond.status == 1 && beyond.errors.contains("the file ends before"))
+                let farthest = try await yonder.yonder(
+                    "download", "--range", "\(Int64.max):\(Int64.max)", yonder["file"])
+                #expect(farthest.status == 1 && farthest.errors.contains("the file ends before"), "\(farthest.errors)")
                 #expect(try await yonder.yonder("download", "--range", "0:1", yonder.mount.string).status == 1)
             }
         }
@@ -269,7 +272,8 @@ extension RealMount {
             try await Installation.mounted(["file": "text", "plain": "plain"]) { yonder async throws in
                 _ = try await yonder.shell("ls")
                 #expect(try await yonder.yonder("favorite", "--rank", "3", yonder["file"]).status == 0)
-                #expect(try await yonder.yonder("tag", "--set", "red", "--set", "to do", yonder["file"]).status == 0)
+                let tags = ["--set", "red", "--set", "to do", "--set", "red"]
+                #expect(try await yonder.yonder(words: ["tag", yonder["file"]] + tags).status == 0)
                 #expect(try await yonder.yonder("used", "--at", "2026-01-31T12:00:00Z", yonder["file"]).status == 0)
                 let info = try await yonder.info("file")
                 #expect(info.favoriteRank == 3)

@@ -93,6 +93,7 @@ extension RealMount {
                 ("du -d -1", 64, "--depth takes a number from 0"), ("log -n -2", 64, "--lines takes a number from 0"),
                 ("favorite --rank 5 --remove FILE", 64, "give --rank or --remove"),
                 ("remove NAME --keep none --to DIR", 64, "'--keep none' keeps none"),
+                ("used --at 2026-02-30T12:00:00Z FILE", 64, "is not a time in RFC 3339 format"),
                 ("mount S D --poll -1", 64, "--poll takes a number of seconds"),
             ])
         func mistakes(line: String, status: Int32, words: String) async throws {

@@ -59,8 +59,9 @@ struct TransferCommands: Sendable {
     ///
     /// - Throws: `usage` for an invalid range; `CancellationError`.
     func download(_ path: String, offset: Int64, length: Int64) async throws -> TransferSummary {
-        let (end, isTooLong) = offset.addingReportingOverflow(length)
-        guard offset >= 0, length > 0, !isTooLong else {
+        // A range may go on behind the end of the file.
+        let end = offset.saturatingAdd(length)
+        guard offset >= 0, length > 0 else {
             throw ControlError(.usage, "a range begins at 0 or later and has at least one byte", path: path)
         }
         return try await each([path], lists: true) { host, inode, path, summary in

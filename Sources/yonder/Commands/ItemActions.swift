@@ -155,7 +155,12 @@ extension Yonder {
         @OptionGroup var items: ItemArguments
 
         private static func date(_ text: String) throws -> Date {
-            guard let date = try? Date(text, strategy: .iso8601) else {
+            // A day that the month does not have would be one of the next month.
+            let plain = "\(text.prefix(19))Z"
+            guard let date = try? Date(text, strategy: .iso8601),
+                let same = try? Date(plain, strategy: .iso8601),
+                Date.ISO8601FormatStyle().format(same) == plain
+            else {
                 throw ValidationError("'\(text)' is not a time in RFC 3339 format, for example 2026-01-31T12:00:00Z")
             }
             return date
