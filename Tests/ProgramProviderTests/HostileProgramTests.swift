@@ -227,7 +227,26 @@ import Testing
         do {
             _ = try await served.factory.probe("nothing:here", served.settings)
             Issue.record("a program that is missing was started")
-        } catch { #expect("\(error)".contains("there is no program 'yonder-provider-nothing'"), "\(error)") }
+        } catch {
+            let folder = served.scratch["config/yonder/providers"].string
+            let words = "there is no program 'yonder-provider-nothing' in '\(folder)', '/usr/lib/yonder/providers'"
+            #expect("\(error)".contains(words) && "\(error)".contains("the daemon's PATH"), "\(error)")
+        }
+        await served.dispose()
+    }
+
+    @Test("PROGRAM-7: what a program reports is in the log of the daemon, and above the message of a check")
+    func placeOfErrors() async throws {
+        let served = try ServedByProgram()
+        let program = served.scratch["config/yonder/providers/yonder-provider-ending"].string
+        try "#!/bin/sh\nexit 3\n".write(toFile: program, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+        for (isDaemon, words) in [(true, "see 'yonder log'"), (false, "what it reports is above")] {
+            do {
+                _ = try await ProgramProviderFactory(isDaemon: isDaemon).probe("ending:here", served.settings)
+                Issue.record("a program that ends at once was started")
+            } catch { #expect("\(error)".contains(words), "\(error)") }
+        }
         await served.dispose()
     }
 

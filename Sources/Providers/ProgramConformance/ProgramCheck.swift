@@ -21,7 +21,7 @@ package struct ProgramCheck: Sendable {
     package init(_ source: String, program: String?, _ settings: ProviderSettings) {
         self.source = source
         self.settings = settings
-        factory = ProgramProviderFactory(program: program)
+        factory = ProgramProviderFactory(program: program, isDaemon: false)
     }
 
     package static var names: [String] {

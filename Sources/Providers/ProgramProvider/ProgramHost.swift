@@ -14,6 +14,8 @@ actor ProgramHost {
         var inactivityLimit: Duration
         var directory: FilePath
         var logger: Logger
+        /// Where the user finds what the program writes to its standard error.
+        var placeOfErrors = "see 'yonder log'"
         var onNotice: @Sendable (ProgramNotice) -> Void = { _ in }
         /// Called with what the program declares at each start.
         var onStart: @Sendable (InitializeResult) throws -> Void = { _ in }
@@ -52,7 +54,7 @@ actor ProgramHost {
             let next = "is started again in \(wait.components.seconds) seconds"
             guard let startFailure else {
                 throw FileProviderError(
-                    .serverUnreachable, "'\(name)' ends again and again, and \(next); see 'yonder log'")
+                    .serverUnreachable, "'\(name)' ends again and again, and \(next); \(launch.placeOfErrors)")
             }
             throw FileProviderError(
                 startFailure.code == .notAuthenticated ? .notAuthenticated : .serverUnreachable,
@@ -136,7 +138,7 @@ actor ProgramHost {
             await session.close()
             guard error.code == .providerDomainTemporarilyUnavailable else { throw error }
             let interpreter = ScriptInterpreter.missing(of: launch.program, in: launch.environment())
-            let reason = interpreter.map { "its interpreter '\($0)' is not installed" } ?? "see 'yonder log'"
+            let reason = interpreter.map { "its interpreter '\($0)' is not installed" } ?? launch.placeOfErrors
             throw FileProviderError(.serverUnreachable, "\(error.message) before it was ready; \(reason)")
         }
     }

@@ -9,12 +9,15 @@ import SystemPackage
 package struct ProgramProviderFactory: ProviderFactory {
     private let program: String?
     private let inactivityLimit: Duration
+    private let isDaemon: Bool
 
     /// - Parameters:
     ///   - program: the path of the executable; nil to search it by the name in the source.
     ///   - inactivityLimit: the time without progress after which a program has hung.
-    package init(program: String? = nil, inactivityLimit: Duration = .seconds(60)) {
+    ///   - isDaemon: whether this process is the daemon: else what programs report is on its standard error.
+    package init(program: String? = nil, inactivityLimit: Duration = .seconds(60), isDaemon: Bool = true) {
         self.program = program
+        self.isDaemon = isDaemon
         self.inactivityLimit = inactivityLimit
     }
 
@@ -107,7 +110,7 @@ package struct ProgramProviderFactory: ProviderFactory {
                 "no provider serves '\(source)': "
                     + (ForeignSource.translation(of: source).map { "did you mean '\($0)'?" }
                         ?? "no kind of source begins so, and there is no program '\(named.programName)' in "
-                        + ProgramSource.places))
+                        + ProgramSource.places(in: settings.environment(), isDaemon: isDaemon)))
         }
         if self.program == nil { try TrustedProgram.check(program) }
         return ProgramHost.Launch(
@@ -117,7 +120,8 @@ package struct ProgramProviderFactory: ProviderFactory {
                     levels: levels, source: source, location: named.location, options: settings.options,
                     secrets: settings.secrets(),
                     directory: directory.string, readOnly: settings.isReadOnly)
-            }, inactivityLimit: inactivityLimit, directory: directory, logger: settings.logger)
+            }, inactivityLimit: inactivityLimit, directory: directory, logger: settings.logger,
+            placeOfErrors: isDaemon ? "see 'yonder log'" : "what it reports is above")
     }
 
     // MARK: - The last start

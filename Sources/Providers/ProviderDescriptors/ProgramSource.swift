@@ -22,8 +22,16 @@ package struct ProgramSource: Hashable, Sendable {
 
     package var programName: String { "yonder-provider-\(name)" }
 
-    /// Where programs are searched, for the user.
-    package static let places = "$XDG_CONFIG_HOME/yonder/providers, /usr/lib/yonder/providers and PATH"
+    /// Where programs are searched, and what to do about a missing one, for the user.
+    ///
+    /// - Parameter isDaemon: whether the environment is that of the daemon, which the user's shell does not show.
+    package static func places(in environment: [String: String], isDaemon: Bool) -> String {
+        let folders = folders(in: environment)
+        let places = folders.map { "'\($0)'" }.joined(separator: ", ")
+        guard isDaemon else { return "\(places) and PATH" }
+        return "\(places) and the daemon's PATH, which may differ from the shell's: put it into '\(folders[0])', or "
+            + "run 'yonder shutdown' and start the daemon with a PATH that has it"
+    }
 
     /// The path of the program; nil if there is none that can be executed.
     package func program(in environment: [String: String]) -> String? {
@@ -33,12 +41,16 @@ package struct ProgramSource: Hashable, Sendable {
     /// The path of a file with the program's name, also of one that cannot be executed.
     package func file(in environment: [String: String]) -> String? { files(in: environment).first }
 
-    private func files(in environment: [String: String]) -> [String] {
+    private static func folders(in environment: [String: String]) -> [String] {
         let configuration = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         let home = configuration ?? environment["HOME"].map { $0 + "/.config" }
-        let folders = [home.map { $0 + "/yonder/providers" }, "/usr/lib/yonder/providers"].compactMap { $0 }
+        return [home.map { $0 + "/yonder/providers" }, "/usr/lib/yonder/providers"].compactMap { $0 }
+    }
+
+    private func files(in environment: [String: String]) -> [String] {
         let path = (environment["PATH"] ?? "").split(separator: ":").map(String.init)
-        return (folders + path).filter { $0.hasPrefix("/") }.map { "\($0)/\(programName)" }.filter {
+        return (Self.folders(in: environment) + path).filter { $0.hasPrefix("/") }.map { "\($0)/\(programName)" }.filter
+        {
             var isDirectory: ObjCBool = false
             return FileManager.default.fileExists(atPath: $0, isDirectory: &isDirectory) && !isDirectory.boolValue
         }
