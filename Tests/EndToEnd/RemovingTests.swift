@@ -256,10 +256,16 @@ extension RealMount {
         @Test func openFilesAreNamed() async throws {
             try await prepared { yonder async throws in
                 let outcome = try await yonder.run(
-                    "exec 9<\"$1/a/f1\"; yonder remove home; echo $?; yonder remove home --force 9<&-",
+                    """
+                    exec 9<"$1/a/f1"; timeout 60 '\(Installation.program)' remove home; echo $?
+                    yonder remove home --force 9<&-
+                    """,
                     yonder.mount.string)
                 #expect(outcome.output.hasPrefix("1\n'home' is removed"), "\(outcome.output)\(outcome.errors)")
-                #expect(outcome.errors.contains("a/f1: it is open by"))
+                // What has it open is the shell, and not what has inherited it.
+                let who = "a/f1: it is open by sh (pid "
+                #expect(outcome.errors.contains(who) && !outcome.errors.contains("timeout"), "\(outcome.errors)")
+                #expect(!outcome.errors.contains("yonder (pid"), "\(outcome.errors)")
             }
         }
 

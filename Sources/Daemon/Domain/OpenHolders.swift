@@ -17,19 +17,36 @@ struct OpenHolders: Sendable {
     let mountpoint: String
     let inode: InodeNumber
 
-    /// Does not access the mount.
+    /// Without a process that has only inherited what its parent has open, as a command of a shell does. Does not access the mount.
     func find() -> [Holder] {
         let processes = Self.names(in: "/proc").compactMap { Int32($0) }
-        return processes.sorted().compactMap { process in
-            guard hasOpen(process) || maps(process) else { return nil }
+        var open: [Int32: Set<String>] = [:]
+        var mapping: Set<Int32> = []
+        for process in processes {
+            let own = descriptors(process)
+            if !own.isEmpty { open[process] = own }
+            if maps(process) { mapping.insert(process) }
+        }
+        return mapping.union(open.keys).sorted().compactMap { process -> Holder? in
+            if !mapping.contains(process), let own = open[process], let parent = Self.parent(of: process),
+                open[parent]?.isSuperset(of: own) == true
+            {
+                return nil
+            }
             let command = Self.text(of: "/proc/\(process)/comm") ?? "?"
             return Holder(process: process, command: command.trimmingCharacters(in: .newlines))
         }
     }
 
+    private static func parent(of process: Int32) -> Int32? {
+        let lines = text(of: "/proc/\(process)/status")?.split(separator: "\n") ?? []
+        let line = lines.first { $0.hasPrefix("PPid:") }
+        return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) }
+    }
+
     /// The link of a descriptor shows the name at open time, so the inode is compared.
-    private func hasOpen(_ process: Int32) -> Bool {
-        Self.names(in: "/proc/\(process)/fd").contains { descriptor in
+    private func descriptors(_ process: Int32) -> Set<String> {
+        let open = Self.names(in: "/proc/\(process)/fd").filter { descriptor in
             guard
                 let path = try? FilePath("/proc/\(process)/fd/\(descriptor)").linkTarget(),
                 Mountpoint.contains(mountpoint, path),
@@ -40,6 +57,7 @@ struct OpenHolders: Sendable {
                 return fields.first == "ino:" && fields.last.flatMap { Int64($0) } == inode.rawValue
             }
         }
+        return Set(open)
     }
 
     /// The fifth field of a mapping is the inode, the rest the path.
