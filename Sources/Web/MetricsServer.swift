@@ -1,5 +1,7 @@
 import Hummingbird
 import Logging
+import NIOCore
+import SystemPackage
 
 /// Answers `GET /metrics` with the text that Prometheus reads.
 package struct MetricsServer: Sendable {
@@ -16,7 +18,7 @@ package struct MetricsServer: Sendable {
 
     /// Serves until the task is cancelled.
     ///
-    /// - Throws: the error of listening.
+    /// - Throws: `Errno` if it cannot listen.
     package func run(onListening: @escaping @Sendable () -> Void) async throws {
         let router = Router()
         router.get("metrics") { [text] _, _ in
@@ -28,6 +30,10 @@ package struct MetricsServer: Sendable {
             router: router,
             configuration: ApplicationConfiguration(address: .hostname(address.host, port: address.port)),
             onServerRunning: { _ in onListening() }, logger: logger)
-        try await application.run()
+        do {
+            try await application.run()
+        } catch let error as IOError {
+            throw Errno(rawValue: error.errnoCode)
+        }
     }
 }

@@ -131,9 +131,10 @@ extension RealMount {
                     func warnings() async throws -> [String] {
                         try await other.json(StatusReport.self, "status").daemon.warnings ?? []
                     }
+                    let words = "on 127.0.0.1:\(port): Address already in use"
                     #expect(
                         try await eventually {
-                            try await warnings().contains { $0.contains("127.0.0.1:\(port)") }
+                            try await warnings().contains { $0.hasSuffix(words) }
                         })
                     #expect(try await yonder.yonder("shutdown").status == 0)
                     #expect(try await eventually(within: .seconds(30)) { try await warnings().isEmpty })
