@@ -27,3 +27,14 @@ package struct InheritedDescriptor: Hashable, Sendable {
         return (0..<count).map { $0 < given.count && !given[$0].isEmpty ? String(given[$0]) : "unknown" }
     }
 }
+
+extension FileDescriptor {
+    /// Opens the standard input and outputs that the parent has closed, so that no other file gets their numbers and what is written
+    /// to them. Reading and writing them fails with EBADF, as before. Must be called before the process opens descriptors of its own.
+    package static func reserveStandard() {
+        for number: Int32 in 0...2 where fcntl(number, F_GETFD) < 0 && Errno.current == .badFileDescriptor {
+            // The lowest free number.
+            _ = Glibc.open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
+        }
+    }
+}

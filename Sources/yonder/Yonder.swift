@@ -3,6 +3,7 @@ import Control
 import Foundation
 import Glibc
 import Syscalls
+import SystemPackage
 
 @main
 struct Yonder: AsyncParsableCommand {
@@ -22,6 +23,7 @@ struct Yonder: AsyncParsableCommand {
         ])
 
     static func main() async {
+        FileDescriptor.reserveStandard()
         // A write to a closed pipe fails with EPIPE instead of a signal.
         signal(SIGPIPE, SIG_IGN)
         for (name, path) in Places.relativePaths(in: ProcessInfo.processInfo.environment) {

@@ -12,6 +12,8 @@ extension RealMount.CommandLine {
             #expect(try await Command.run("ls", yonder.mount.string).output == "file\n")
             let full = try await yonder.run("yonder ls \"$1\" > /dev/full", yonder.mount.string)
             #expect(full.status == 1 && full.errors.contains("cannot be written"), "\(full.errors)")
+            let none = try await yonder.run("yonder ls \"$1\" >&-", yonder.mount.string)
+            #expect(none.status == 1 && none.errors.contains("Bad file descriptor"), "\(none.errors)")
             let closed = try await yonder.run("yonder ls \"$1\" | true", yonder.mount.string)
             #expect(closed.status == 0 && closed.errors == "", "\(closed.errors)")
         }
