@@ -277,7 +277,7 @@ extension RealMount {
                 _ = try await yonder.yonder("pause", path)
                 let ended = try await yonder.yonder("reimport", path, "--wait", seconds: 20)
                 #expect(ended.status == 1)
-                #expect(ended.errors == "yonder: \(path): the domain is paused: 'yonder resume' goes on\n")
+                #expect(ended.errors == "yonder: \(path): the domain is paused: 'yonder resume NAME' goes on\n")
                 #expect(try await yonder.status().reimport != nil)
                 _ = try await yonder.yonder("resume", path)
                 #expect(try await eventually(within: .seconds(20)) { try await yonder.status().reimport == nil })

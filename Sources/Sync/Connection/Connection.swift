@@ -22,11 +22,11 @@ package final class Connection: Sendable {
 
         fileprivate var error: FileProviderError {
             switch self {
-            case .user: FileProviderError(.serverUnreachable, "the domain is paused: 'yonder resume' goes on")
+            case .user: FileProviderError(.serverUnreachable, "the domain is paused: 'yonder resume NAME' goes on")
             case .metered:
                 FileProviderError(
                     .serverUnreachable,
-                    "the domain is paused while the network connection is metered: 'yonder resume' goes on before that ends"
+                    "the domain is paused while the network connection is metered: 'yonder resume NAME' goes on before that ends"
                 )
             }
         }
