@@ -81,6 +81,16 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-8: an option that 'yonder set' does not know is answered with the command that shows them")
+        func unknownOption() async throws {
+            try await Installation.mounted { yonder async throws in
+                let outcome = try await yonder.yonder("set", "mount", "foo=1")
+                #expect(outcome.status == 64, "\(outcome.errors)")
+                #expect(outcome.errors.contains("foo is no option; 'yonder show mount' shows"), "\(outcome.errors)")
+                #expect(!outcome.errors.contains("--foo"), "\(outcome.errors)")
+            }
+        }
+
         @Test(
             "CMD-8: a mistake in the arguments is answered with what is wrong",
             arguments: [

@@ -80,15 +80,25 @@ extension Domains {
             let request = MountRequest(
                 name: name, source: host.source, mountpoint: host.mountpoint.fileNameText,
                 options: host.options.merging(arguments))
-            try check(request.options, of: name, request.source)
+            try checkChange(request.options, of: name, request.source)
             try await change(host, to: request, nil)
             return report(host)
         }
         var known = try unmountedDomain(name)
         known.options = known.options.merging(arguments)
-        try check(known.options, of: name, known.source)
+        try checkChange(known.options, of: name, known.source)
         try await keepOptions(of: known)
         return report(known)
+    }
+
+    /// As ``check(_:of:_:)``, in the words of `yonder set`.
+    private func checkChange(_ options: DomainOptions, of name: String, _ source: String) throws {
+        do {
+            try check(options, of: name, source)
+        } catch let error as ControlError where error.code == .usage {
+            let message = error.message.replacing("--", with: "")
+            throw ControlError(.usage, message + "; 'yonder show \(name)' shows its options", path: error.path)
+        }
     }
 
     private func check(_ options: DomainOptions, of name: String, _ source: String) throws {
