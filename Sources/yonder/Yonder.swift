@@ -43,12 +43,8 @@ struct Yonder: AsyncParsableCommand {
                 Glibc.exit(64)
             }
         }
-        let isHelp = arguments.first == "help" && arguments.count > 1
-        if let word = isHelp ? arguments[1] : arguments.first, !word.hasPrefix("-"), word != "help",
-            !names.contains(word)
-        {
-            let suggestion = CommandNames.suggestion(for: word, among: names).map { "; did you mean '\($0)'?" }
-            Output.complain("there is no command '\(word)'" + (suggestion ?? "; 'yonder --help' lists all"))
+        if let unknown = unknownCommand(in: arguments) {
+            Output.complain(unknown)
             Glibc.exit(64)
         }
         await perform(arguments)
@@ -78,7 +74,26 @@ struct Yonder: AsyncParsableCommand {
         }
     }
 
-    private static var names: [String] {
-        configuration.subcommands.map { $0.configuration.commandName ?? "\($0)".lowercased() }
+    /// What is wrong if a word that must be a command is none: the first, or any after `help`, for which ArgumentParser would show
+    /// the help of the command before.
+    private static func unknownCommand(in arguments: [String]) -> String? {
+        let words: ArraySlice<String> = arguments.first == "help" ? arguments.dropFirst() : arguments.prefix(1)
+        var commands = configuration.subcommands
+        var path = ""
+        for word in words {
+            if word.hasPrefix("-") || word == "help" { return nil }
+            guard let command = commands.first(where: { name(of: $0) == word }) else {
+                let suggestion = CommandNames.suggestion(for: word, among: commands.map { name(of: $0) })
+                let hint = suggestion.map { "did you mean '\(path)\($0)'?" } ?? "'yonder --help' lists all"
+                return "there is no command '\(path)\(word)'; \(hint)"
+            }
+            commands = command.configuration.subcommands
+            path += word + " "
+        }
+        return nil
+    }
+
+    private static func name(of command: any ParsableCommand.Type) -> String {
+        command.configuration.commandName ?? "\(command)".lowercased()
     }
 }

@@ -94,7 +94,9 @@ extension RealMount {
         @Test(
             "CMD-8: a mistake in the arguments is answered with what is wrong",
             arguments: [
-                ("help nonsense", 64, "there is no command 'nonsense'"), ("mount S D -o foo", 64, "takes NAME=VALUE"),
+                ("help nonsense", 64, "there is no command 'nonsense'"),
+                ("help trash bogus", 64, "there is no command 'trash bogus'"),
+                ("help trash pit", 64, "did you mean 'trash put'?"), ("mount S D -o foo", 64, "takes NAME=VALUE"),
                 ("mount ''", 64, "the source is empty"), ("mount S D --limit-up 1", 64, "at least 32K"),
                 ("provider check nonsense", 1, "neither a program nor"),
                 ("set NAME cache-limit", 64, "yonder set NAME OPTION=VALUE"),
