@@ -12,6 +12,14 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-11: what is restored from the trash is no domain") func trashedItems() async throws {
+            try await Installation.mounted { yonder async throws in
+                #expect(try await Self.words("", of: "unmount", yonder).contains("mount"))
+                let line = "yonder ---completion trash restore -- positional@0 3 0 yonder trash restore ''"
+                #expect(try await !yonder.run(line).output.contains("mount"))
+            }
+        }
+
         @Test("CMD-11: the first word of mount is a domain or a directory") func sources() async throws {
             try await Installation.run { yonder in
                 try yonder.write("x", to: "folder/nested/file")

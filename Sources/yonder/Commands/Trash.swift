@@ -62,7 +62,9 @@ extension Yonder.Trash {
                 taken, it gets another one.
                 """)
 
-        @Argument(help: "Paths under '.Trash-UID/files' in a mount, or names as 'yonder trash list' prints them.")
+        @Argument(
+            help: "Paths under '.Trash-UID/files' in a mount, or names as 'yonder trash list' prints them.",
+            completion: .file())
         var items: [DomainReference]
 
         @Option(
