@@ -1,4 +1,5 @@
 import CSyscalls
+import FileNames
 import Glibc
 import SystemPackage
 
@@ -26,29 +27,40 @@ extension FileDescriptor {
         guard utimensat(rawValue, cName(name), times, AT_SYMLINK_NOFOLLOW) == 0 else { throw Errno.current }
     }
 
-    /// All readable extended attributes by full name; none if the file system does not support them. (listxattr,
-    /// getxattr)
+    /// All readable extended attributes by full name, encoded by ``FileNameText``; none if the file system does not support
+    /// them. (listxattr, getxattr)
     package func extendedAttributes() -> [String: [UInt8]] {
         let path = processPath
-        guard let list = Self.bytes({ yonder_listxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
+        guard let list = Self.bytes({ yonder_listxattr(path, $0, $1) }) else { return [:] }
+        return Self.attributes(named: list, where: { _ in true }) { name in
+            Self.bytes { yonder_getxattr(path, name, $0, $1) }
+        }
+    }
+
+    /// - Parameters:
+    ///   - list: the names, each with a zero after it.
+    ///   - isWanted: selects attributes by name.
+    ///   - read: reads one; nil if it cannot be read.
+    static func attributes(
+        named list: [UInt8], where isWanted: (String) -> Bool, read: ([CChar]) -> [UInt8]?
+    ) -> [String: [UInt8]] {
         var attributes: [String: [UInt8]] = [:]
         for bytes in list.split(separator: 0) {
-            guard let name = String(validating: bytes, as: UTF8.self),
-                let value = Self.bytes({ yonder_getxattr(path, name, $0, $1) })
-            else { continue }
+            let name = FileNameText.text(of: bytes)
+            guard isWanted(name), let value = read(cName(name)) else { continue }
             attributes[name] = value
         }
         return attributes
     }
 
-    /// Sets an extended attribute by its full name. (setxattr)
+    /// Sets an extended attribute by its full name, encoded by ``FileNameText``. (setxattr)
     package func setExtendedAttribute(_ name: String, to value: [UInt8]) throws(Errno) {
-        guard yonder_setxattr(processPath, name, value, value.count) == 0 else { throw Errno.current }
+        guard yonder_setxattr(processPath, cName(name), value, value.count) == 0 else { throw Errno.current }
     }
 
-    /// Removes an extended attribute by its full name, if it exists. (removexattr)
+    /// Removes an extended attribute by its full name, encoded by ``FileNameText``, if it exists. (removexattr)
     package func removeExtendedAttribute(_ name: String) throws(Errno) {
-        guard yonder_removexattr(processPath, name) != 0, Errno.current != .noData else { return }
+        guard yonder_removexattr(processPath, cName(name)) != 0, Errno.current != .noData else { return }
         throw Errno.current
     }
 }

@@ -51,23 +51,18 @@ extension FileDescriptor {
         }
     }
 
-    /// The readable extended attributes of a name in this directory by full name; none if the file system does not
-    /// support them. (llistxattr, lgetxattr)
+    /// The readable extended attributes of a name in this directory by full name, encoded by ``FileNameText``; none if the
+    /// file system does not support them. (llistxattr, lgetxattr)
     ///
     /// - Parameter isWanted: selects attributes by name.
     package func extendedAttributes(
         named name: String, where isWanted: (String) -> Bool = { _ in true }
     ) -> [String: [UInt8]] {
         let path = cName("/proc/self/fd/\(rawValue)/\(name)")
-        guard let list = Self.bytes({ yonder_llistxattr(path, $0, $1) }), !list.isEmpty else { return [:] }
-        var attributes: [String: [UInt8]] = [:]
-        for bytes in list.split(separator: 0) {
-            guard let attribute = String(validating: bytes, as: UTF8.self), isWanted(attribute),
-                let value = Self.bytes({ yonder_lgetxattr(path, attribute, $0, $1) })
-            else { continue }
-            attributes[attribute] = value
+        guard let list = Self.bytes({ yonder_llistxattr(path, $0, $1) }) else { return [:] }
+        return Self.attributes(named: list, where: isWanted) { attribute in
+            Self.bytes { yonder_lgetxattr(path, attribute, $0, $1) }
         }
-        return attributes
     }
 
     /// Whether the file is on a network file system, where inotify reports only changes by this machine.

@@ -45,6 +45,28 @@ import Testing
         }
     }
 
+    @Test("NAME-9: names of extended attributes need not be UTF-8, and an upload keeps them")
+    func attributesOfBytes() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2, 3], to: "file")
+            let set = try await Command.python(
+                "import os, sys; os.setxattr(sys.argv[1], b'user.a\\xff', b'yes')", remote["file"])
+            try #require(set.status == 0, "\(set.errors)")
+            let old = try await session.find("file")
+            #expect(old.extendedAttributes == ["a\u{10FFFF}": Array("yes".utf8)])
+            var item = try await session.modify(old, .contents, content: [4]).item
+            #expect(item.extendedAttributes == ["a\u{10FFFF}": Array("yes".utf8)])
+            item.extendedAttributes = ["b\u{10FFFF}\u{10FFFE}": [1]]
+            let stored = try await session.modify(item, .extendedAttributes)
+            #expect(stored.stillPending.isEmpty)
+            #expect(stored.item.extendedAttributes == ["b\u{10FFFF}\u{10FFFE}": [1]])
+            let names = try await Command.python(
+                "import os, sys; print([n for n in map(os.fsencode, os.listxattr(sys.argv[1])) if n[:5] == b'user.'])",
+                remote["file"])
+            #expect(names.output == "[b'user.b\\xff\\xfe']\n", "\(names.errors)")
+        }
+    }
+
     /// In a reimport every directory is compared anyway.
     @Test func recognizedDirectoryReportsNoChanges() async throws {
         try await FolderRemote.run { remote, session in

@@ -66,6 +66,45 @@ extension RealMount {
             }
         }
 
+        @Test("NAME-9: a folder has such names of extended attributes unchanged, also after an edit")
+        func attributes() async throws {
+            func names(in directory: String) async throws -> String {
+                let outcome = try await Command.python(
+                    """
+                    import os, sys
+                    names = map(os.fsencode, os.listxattr(os.path.join(sys.argv[1], "file")))
+                    print(sorted(name for name in names if name[:5] == b"user."))
+                    """, directory)
+                #expect(outcome.errors == "")
+                return outcome.output
+            }
+            try await Installation.run { yonder in
+                try yonder.write("content", to: "file")
+                try await yonder.expectDone(
+                    "python3 -c 'import os, sys; os.setxattr(sys.argv[1], b\"user.there\\xfe\", b\"1\")' \"$1/file\"",
+                    yonder.source.string)
+                try await yonder.mountSource()
+                #expect(try await names(in: yonder.mount.string) == "[b'user.there\\xfe']\n")
+                try await yonder.shell(
+                    """
+                    python3 -c 'import os; os.setxattr("file", b"user.here\\xff", b"2")'
+                    """)
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                let both = "[b'user.here\\xff', b'user.there\\xfe']\n"
+                #expect(try await names(in: yonder.source.string) == both)
+                try await yonder.shell("echo more >> file")
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(try await names(in: yonder.source.string) == both)
+                #expect(try await names(in: yonder.mount.string) == both)
+                try await yonder.shell(
+                    """
+                    python3 -c 'import os; os.removexattr("file", b"user.there\\xfe")'
+                    """)
+                _ = try await yonder.yonder("wait", "--timeout", "30")
+                #expect(try await names(in: yonder.source.string) == "[b'user.here\\xff']\n")
+            }
+        }
+
         @Test("NAME-9: a folder with such names is imported, and they are kept when the domain is removed")
         func importing() async throws {
             try await Installation.run { yonder in
