@@ -24,8 +24,9 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// A directory's content version changes with any of its descendants, at any depth. A comparison then skips the
     /// subtree of an unchanged directory. Read before each comparison: a provider may learn it from its remote.
     public var directoryVersionsCoverTrees: Bool
-    /// Names and link targets are bytes on the remote and need not be UTF-8. The provider returns and accepts them encoded
-    /// by `FileNameText` of the module `FileNames`. Without it, an item whose name is not UTF-8 stays on this machine.
+    /// Names, also of extended attributes, and link targets are bytes on the remote and need not be UTF-8. The provider returns
+    /// and accepts them encoded by `FileNameText` of the module `FileNames`. Without it, an item or attribute whose name is not
+    /// UTF-8 stays on this machine.
     public var byteNames: Bool
     /// The number of concurrent calls that the provider prefers.
     public var concurrentCalls: Int

@@ -132,6 +132,33 @@ extension EngineTests {
             }
         }
 
+        @Test("WRITE-12: attributes whose names are not UTF-8 are kept here where names are text")
+        func attributesOfBytesAreKeptLocally() async throws {
+            try await Machine.run(fill: ScriptRun.fill) { machine in
+                try await machine.write("new", to: "n")
+                for path in ["a", "n"] {
+                    let number = try await machine.number(path)
+                    for name in ["k", "b\u{10FFFF}"] {
+                        try await machine.change {
+                            try $0.attributes.setExtendedAttribute(
+                                name, of: number, to: [1], mustBeNew: false, mustExist: false,
+                                caller: Machine.caller)
+                        }
+                    }
+                }
+                try await machine.drain()
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+                for path in ["a", "n"] {
+                    let remote = machine.provider.tree
+                    let identifier = try #require(remote.identifier(at: path))
+                    #expect(remote[identifier]?.extendedAttributes == ["k": [1]], "\(path)")
+                    let number = try await machine.number(path)
+                    let names = try machine.replica.database.extendedAttributeNames(of: number)
+                    #expect(names == ["b\u{10FFFF}", "k"], "\(path)")
+                }
+            }
+        }
+
         @Test(
             "WRITE-12: what the remote leaves pending is sent again later, and said",
             arguments: [ItemFields.contents, .filename])

@@ -63,7 +63,7 @@ extension Executor {
     private func call(
         _ sent: SentChange, _ source: ContentSource?, isOnly: Bool, _ transfer: UploadTransfer
     ) async throws -> Answer {
-        let request = request
+        let (request, sending) = (request, told(sent))
         var options: CreateItemOptions = [.mayAlreadyExist, .keepExisting]
         if isOnly { options.insert(.recognizeOnly) }
         let wanted = options
@@ -71,7 +71,7 @@ extension Executor {
             return .change(
                 try await make(.createItem, transfer, recognizesOnly: isOnly) { provider in
                     try await provider.createItem(
-                        basedOn: sent.item, fields: sent.fields, contents: source, options: wanted, request: request)
+                        basedOn: sending, fields: sent.fields, contents: source, options: wanted, request: request)
                 })
         } catch let error as FileProviderError {
             guard error.code == .filenameCollision else { throw error }
@@ -97,7 +97,8 @@ extension Executor {
             if offer.isAtOrigin || !offer.isDataless { return false }
             guard try await commits.commit({ try $0.offers.loseOffered(sent, offer) }) else { return true }
             events.tell(.lost, of: nil, named: sent.item.filename)
-        case .change(.applied(let item, let stillPending, let shouldFetchContent)):
+        case .change(.applied(let item, let answered, let shouldFetchContent)):
+            let stillPending = answered.union(withheld(from: sent))
             if let failure = Self.malformed(item) {
                 try await postpone(sent, failure)
                 return true

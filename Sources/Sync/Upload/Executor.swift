@@ -128,7 +128,7 @@ struct Executor: SyncPart {
     private func call(
         _ sent: SentChange, _ source: ContentSource?, _ transfer: UploadTransfer
     ) async throws -> (ItemChange, isReplay: Bool) {
-        let request = request
+        let (request, sending) = (request, told(sent))
         guard sent.identifier != nil else {
             let attempts = Mutex(0)
             let change = try await make(.createItem, transfer) { provider in
@@ -137,7 +137,7 @@ struct Executor: SyncPart {
                     return attempts > 1 || sent.isReplay
                 }
                 return try await provider.createItem(
-                    basedOn: sent.item, fields: sent.fields, contents: source,
+                    basedOn: sending, fields: sent.fields, contents: source,
                     options: isReplay ? .mayAlreadyExist : [], request: request)
             }
             return (change, attempts.withLock { $0 > 1 })
@@ -150,7 +150,7 @@ struct Executor: SyncPart {
         }
         let change = try await make(.modifyItem, transfer) { provider in
             try await provider.modifyItem(
-                sent.item, baseVersion: sent.base, changedFields: sent.fields, contents: source,
+                sending, baseVersion: sent.base, changedFields: sent.fields, contents: source,
                 options: .failOnConflict, request: request)
         }
         return (change, false)
@@ -184,7 +184,8 @@ struct Executor: SyncPart {
         switch change {
         case .refused(let reason):
             try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
-        case .applied(let item, let stillPending, let shouldFetchContent):
+        case .applied(let item, let answered, let shouldFetchContent):
+            let stillPending = answered.union(withheld(from: sent))
             if let failure = Self.malformed(item) ?? Self.leftPending(stillPending, of: sent) {
                 return try await postpone(sent, failure)
             }
