@@ -170,9 +170,10 @@ ssize_t yonder_lgetxattr(const char *path, const char *name, char *value, size_t
     return lgetxattr(path, name, value, size);
 }
 
-int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *flags_at)
+int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *flags_at, int *source)
 {
     *flags_at = 0;
+    *source = -1;
     switch (call) {
 #ifdef SYS_open
     case SYS_open: return arguments[1] & O_CREAT ? 0 : -1;
@@ -196,6 +197,22 @@ int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *fla
     case SYS_mkdirat: return 1;
     case SYS_mknodat: return 1;
     case SYS_symlinkat: return 2;
+#ifdef SYS_rename
+    case SYS_rename: *source = 0; return 1;
+#endif
+#ifdef SYS_link
+    case SYS_link: *source = 0; return 1;
+#endif
+#ifdef SYS_renameat
+    case SYS_renameat: *source = 1; return 3;
+#endif
+    case SYS_renameat2:
+        /* An exchange makes no name. */
+        if (arguments[4] & 2)
+            return -1;
+        *source = 1;
+        return 3;
+    case SYS_linkat: *source = 1; return 3;
     default: return -1;
     }
 }

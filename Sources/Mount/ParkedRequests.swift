@@ -53,10 +53,11 @@ final class ParkedRequests: Sendable {
 
     /// Answers a request whose answer says nothing but that it was carried out.
     func answer(
-        _ request: Request, _ reply: consuming EmptyReply,
+        _ request: Request, _ reply: consuming EmptyReply, worksUnlisted: Bool = false,
         attempt: @escaping @Sendable (Attempt) throws(VolumeError) -> Void
     ) {
-        answer(request, reply, attempt: attempt, succeed: { reply, _ in reply.succeed() })
+        answer(
+            request, reply, worksUnlisted: worksUnlisted, attempt: attempt, succeed: { reply, _ in reply.succeed() })
     }
 
     /// Refuses a request after something has been waited for, or with EINTR when the request is interrupted before.

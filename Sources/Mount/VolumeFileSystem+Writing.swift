@@ -53,9 +53,11 @@ extension VolumeFileSystem {
         _ request: Request, node: NodeID, newParent: NodeID, newName: FileName, reply: consuming EntryReply
     ) {
         let name = newName.text
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             Entry(
-                try volume.link(node.rawValue, as: name, in: newParent.rawValue, request: request.number))
+                try volume.link(
+                    node.rawValue, as: name, in: newParent.rawValue, isListed: attempt != .unlisted,
+                    request: request.number))
         } succeed: { [self] reply, entry in
             succeed(reply, entry, request)
         }
@@ -63,15 +65,17 @@ extension VolumeFileSystem {
 
     func unlink(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.unlink(name, in: parent.rawValue, request: request.number)
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
+            try volume.unlink(
+                name, in: parent.rawValue, isListed: attempt != .unlisted, request: request.number)
         }
     }
 
     func removeDirectory(_ request: Request, parent: NodeID, name: FileName, reply: consuming EmptyReply) {
         let name = name.text
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
-            try volume.removeDirectory(name, in: parent.rawValue, request: request.number)
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
+            try volume.removeDirectory(
+                name, in: parent.rawValue, isListed: attempt != .unlisted, request: request.number)
         }
     }
 
@@ -82,10 +86,10 @@ extension VolumeFileSystem {
         let old = name.text
         let new = newName.text
         guard options.isSubset(of: [.noReplace, .exchange]) else { return reply.fail(.invalidArgument) }
-        requests.answer(request, reply) { [volume] _ throws(VolumeError) in
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             try volume.rename(
                 old, in: parent.rawValue, to: new, in: newParent.rawValue, noReplace: options.contains(.noReplace),
-                exchange: options.contains(.exchange), request: request.number)
+                exchange: options.contains(.exchange), isListed: attempt != .unlisted, request: request.number)
         }
     }
 

@@ -54,7 +54,7 @@ final class VolumeFileSystem: FileSystem {
         let text = name.text
         requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
             if attempt == .unlisted {
-                // A system call that creates this name needs no listing. For any other call the answer is unknown.
+                // A system call that makes this name needs no listing. For any other call the answer is unknown.
                 guard CallUnderWay.makes(text, thread: request.caller.processID) else {
                     throw .refused(.noRouteToHost)
                 }

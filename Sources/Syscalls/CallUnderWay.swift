@@ -6,18 +6,20 @@ import SystemPackage
 /// The system call in which another thread is blocked, if the kernel shows it to this process: threads of the same
 /// user, or all for root, unless Yama forbids it (/proc/sys/kernel/yama/ptrace_scope).
 package enum CallUnderWay {
-    /// Whether a thread is in a system call that creates a file, directory, node or symbolic link with this name.
+    /// Whether a thread is in a system call that gives this name to a new file, directory, node or link, or to something else.
     ///
     /// FUSE's LOOKUP does not contain the purpose of the lookup; /proc/PID/syscall and /proc/PID/mem do.
     ///
     /// - Parameters:
     ///   - name: encoded by ``FileNameText``.
     ///   - thread: the thread number in the FUSE request.
-    /// - Returns: false if it is unknown.
+    /// - Returns: false if it is unknown, also for a rename or link whose old path has the same name: it may be the one that
+    ///   is looked up.
     package static func makes(_ name: String, thread: Int32) -> Bool {
         guard thread > 0, let (call, arguments) = call(of: thread) else { return false }
         var flagsAt: UInt64 = 0
-        let index = arguments.withUnsafeBufferPointer { yonder_created_path(call, $0.baseAddress, &flagsAt) }
+        var source: Int32 = -1
+        let index = arguments.withUnsafeBufferPointer { yonder_created_path(call, $0.baseAddress, &flagsAt, &source) }
         guard index >= 0,
             let memory = try? FileDescriptor.open(
                 FilePath("/proc/\(thread)/mem"), .readOnly, options: .closeOnExec)
@@ -28,10 +30,16 @@ package enum CallUnderWay {
             let flags = bytes.reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
             guard flags & UInt64(O_CREAT) != 0 else { return false }
         }
-        guard let path = text(at: arguments[Int(index)], of: memory) else { return false }
-        let slash = UInt8(ascii: "/")
-        let trimmed = path.reversed().drop { $0 == slash }.prefix { $0 != slash }.reversed()
-        return trimmed.elementsEqual(FileNameText.bytes(of: name))
+        let name = FileNameText.bytes(of: name)[...]
+        guard let path = components(at: arguments[Int(index)], of: memory), path.last == name else { return false }
+        guard source >= 0 else { return true }
+        guard let old = components(at: arguments[Int(source)], of: memory) else { return false }
+        return !old.contains(name)
+    }
+
+    /// The components of the path that is at an address.
+    private static func components(at address: UInt64, of memory: FileDescriptor) -> [ArraySlice<UInt8>]? {
+        text(at: address, of: memory)?.split(separator: UInt8(ascii: "/"))
     }
 
     /// The number of the call and its six arguments.

@@ -29,30 +29,42 @@ extension Volume {
             isListed: isListed, request: request)
     }
 
+    /// - Parameter isListed: as for ``make(_:in:mode:device:caller:isListed:request:)``.
     package func link(
-        _ node: UInt64, as name: String, in parent: UInt64, request: RequestNumber? = nil
+        _ node: UInt64, as name: String, in parent: UInt64, isListed: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) -> Attributes {
         let inode = try change(request, .inode) {
-            try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent))
+            try $0.names.link(InodeNumber(node), as: name, in: InodeNumber(parent), isListed: isListed)
         }
         return attributes(for: inode)
     }
 
     /// Removes a name of anything but a directory.
-    package func unlink(_ name: String, in parent: UInt64, request: RequestNumber? = nil) throws(VolumeError) {
-        try change(request, .nothing) { _ = try $0.names.unlink(name, in: InodeNumber(parent)) }
+    ///
+    /// - Parameter isListed: whether the directory must be listed. In an unlisted directory only what was created here and not
+    ///   sent is removed.
+    package func unlink(
+        _ name: String, in parent: UInt64, isListed: Bool = true, request: RequestNumber? = nil
+    ) throws(VolumeError) {
+        try change(request, .nothing) { _ = try $0.names.unlink(name, in: InodeNumber(parent), isListed: isListed) }
     }
 
+    /// - Parameter isListed: as for ``unlink(_:in:isListed:request:)``.
     package func removeDirectory(
-        _ name: String, in parent: UInt64, request: RequestNumber? = nil
+        _ name: String, in parent: UInt64, isListed: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) {
-        try change(request, .nothing) { try $0.names.removeDirectory(name, in: InodeNumber(parent)) }
+        try change(request, .nothing) {
+            try $0.names.removeDirectory(name, in: InodeNumber(parent), isListed: isListed)
+        }
     }
 
     /// Renames an item, moves it, or both.
+    ///
+    /// - Parameter isListed: whether both directories must be listed. Otherwise only what was created here and not sent is moved
+    ///   or replaced.
     package func rename(
         _ name: String, in parent: UInt64, to newName: String, in newParent: UInt64, noReplace: Bool, exchange: Bool,
-        request: RequestNumber? = nil
+        isListed: Bool = true, request: RequestNumber? = nil
     ) throws(VolumeError) {
         let rule: RenameRule
         switch (noReplace, exchange) {
@@ -62,7 +74,8 @@ extension Volume {
         case (true, true): throw .refused(.invalidArgument)
         }
         try change(request, .nothing) {
-            try $0.names.rename(name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent), rule)
+            try $0.names.rename(
+                name, in: InodeNumber(parent), to: newName, in: InodeNumber(newParent), rule, isListed: isListed)
         }
     }
 

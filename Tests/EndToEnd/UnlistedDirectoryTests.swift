@@ -56,12 +56,64 @@ extension RealMount {
             }
         }
 
-        @Test("WRITE-14, C1: a name that turns out to be taken is a conflict, and both contents stay") func taken()
+        @Test("WRITE-14: what was made there is renamed, linked and removed, and nothing else is") func changed()
             async throws
         {
             try await ProvidedMount.run(Self.fill) { mount async throws in
                 try await goAway(mount)
-                try await Command.shell("echo here > \"$1/d/there\"", mount.path.string).expectSuccess()
+                let outcome = try await Command.python(
+                    """
+                    import errno, os, sys
+                    os.chdir(sys.argv[1] + "/d")
+                    def write(name, text):
+                        with open(name, "w") as file:
+                            file.write(text)
+                    write("one", "1")
+                    os.rename("one", "two")
+                    # As editors save.
+                    write("two.tmp", "2")
+                    os.rename("two.tmp", "two")
+                    write("gone", "x")
+                    os.unlink("gone")
+                    os.mkdir("empty")
+                    os.rmdir("empty")
+                    os.mkdir("old")
+                    write("old/f", "3")
+                    os.rename("old", "new")
+                    os.link("two", "linked")
+                    calls = [os.unlink, os.rmdir, lambda name: os.rename(name, "moved"), lambda name: os.link(name, "moved")]
+                    for name in ["there", "other"]:
+                        for call in calls:
+                            try:
+                                call(name)
+                                print(name, "is known")
+                            except OSError as error:
+                                if error.errno != errno.EHOSTUNREACH:
+                                    print(name, error)
+                    """, mount.path.string)
+                #expect(outcome.status == 0 && outcome.output == "", "\(outcome.output)\(outcome.errors)")
+                mount.provider.faults.clear()
+                mount.host.engine.errorWasResolved()
+                #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))
+                #expect(mount.provider.tree.text(at: "d/two") == "2")
+                #expect(mount.provider.tree.text(at: "d/linked") == "2")
+                #expect(mount.provider.tree.text(at: "d/new/f") == "3")
+                #expect(try await Command.run("ls", mount["d"]).output == "linked\nnew\nthere\ntwo\n")
+            }
+        }
+
+        @Test(
+            "WRITE-14, C1: a name that turns out to be taken is a conflict, and both contents stay",
+            arguments: [false, true])
+        func taken(isRenamed: Bool) async throws {
+            try await ProvidedMount.run(Self.fill) { mount async throws in
+                try await goAway(mount)
+                let name = isRenamed ? "new" : "there"
+                try await Command.shell("echo here > \"$1\"", mount["d/\(name)"]).expectSuccess()
+                if isRenamed {
+                    let renaming = "import os, sys; os.rename(sys.argv[1], sys.argv[2])"
+                    try await Command.python(renaming, mount["d/new"], mount["d/there"]).expectSuccess()
+                }
                 mount.provider.faults.clear()
                 mount.host.engine.errorWasResolved()
                 #expect(try await mount.host.engine.waitUntilSynced(within: .seconds(20)))

@@ -100,4 +100,38 @@ import Testing
         try await replica.database.write { db in try db.run("UPDATE item SET reimport = 1 WHERE name = 'new'", []) }
         #expect(try replica.database.lookup("new", in: directory).inode == nil)
     }
+
+    @Test("WRITE-14: without a listing, what the remote has never heard of is renamed, linked and removed")
+    func changed() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        let number = try create("new", .file, in: directory)
+        _ = try create("other", .file, in: directory)
+        _ = try await make("sent", .file, in: directory)
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.rename("new", in: directory, to: "newer", in: directory, .keep, isListed: false)
+            try $0.names.rename("other", in: directory, to: "another", in: directory, .keep, isListed: false)
+            try $0.names.rename("newer", in: directory, to: "another", in: directory, .replace, isListed: false)
+            _ = try $0.names.link(number, as: "linked", in: directory, isListed: false)
+            try $0.names.unlink("another", in: directory, isListed: false)
+        }
+        let names = try replica.database.entries(of: directory, after: 0, limit: 100).map(\.name)
+        #expect(Set(names) == ["linked", "sent"])
+        #expect(try replica.database.lookup("linked", in: directory).inode?.number == number)
+        #expect(throws: LocalObstacle.listing(of: directory)) {
+            _ = try replica.change(open: fixture.open) { try $0.names.unlink("linked", in: directory) }
+        }
+        #expect(throws: LocalObstacle.listing(of: directory)) {
+            _ = try replica.change(open: fixture.open) { try $0.names.unlink("sent", in: directory, isListed: false) }
+        }
+        #expect(throws: LocalObstacle.listing(of: directory)) {
+            _ = try replica.change(open: fixture.open) {
+                try $0.names.rename("sent", in: directory, to: "moved", in: directory, .keep, isListed: false)
+            }
+        }
+        #expect(throws: LocalObstacle.listing(of: directory)) {
+            _ = try replica.change(open: fixture.open) {
+                try $0.names.rename("linked", in: directory, to: "sent", in: directory, .replace, isListed: false)
+            }
+        }
+    }
 }

@@ -55,8 +55,9 @@ uint64_t yonder_device(uint32_t major, uint32_t minor);
 extern const int yonder_open_path;
 
 /* Which argument of a system call is the address of a path that the call makes; -1 where it makes none. Where flags_at is not 0
- * afterwards, the call makes it only when the 64-bit flags at that address contain O_CREAT (openat2(2)). */
-int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *flags_at);
+ * afterwards, the call makes it only when the 64-bit flags at that address contain O_CREAT (openat2(2)). Where source is not -1
+ * afterwards, that argument is the address of a path which the call looks up as well (rename(2), link(2)). */
+int yonder_created_path(int64_t call, const uint64_t arguments[6], uint64_t *flags_at, int *source);
 
 /* open(2)'s O_TMPFILE. */
 extern const int yonder_open_temporary;

@@ -130,10 +130,11 @@ package struct NameChanges: LocalPart {
 
     /// Gives an inode one more name: another item, which shares its content.
     ///
+    /// - Parameter isListed: as for ``create(_:in:_:caller:usualGroup:isListed:)``.
     /// - Throws: ``LocalObstacle``: EPERM for directories, EEXIST, EMLINK; the content has to be here, because it is
     ///   sent once more.
     package func link(
-        _ number: InodeNumber, as name: String, in parent: InodeNumber
+        _ number: InodeNumber, as name: String, in parent: InodeNumber, isListed: Bool = true
     ) throws -> InodeRecord {
         try check(name)
         let source = try inode(number)
@@ -143,7 +144,7 @@ package struct NameChanges: LocalPart {
             throw LocalObstacle.refused(.noSuchFileOrDirectory)
         }
         guard source.linkCount < Self.mostLinks else { throw LocalObstacle.refused(.tooManyLinks) }
-        let directory = try writableDirectory(parent)
+        let directory = try writableDirectory(parent, isListed: isListed)
         try trashMoves.checkIsNotShared(name, in: parent)
         guard try db.item(named: name, in: parent) == nil else { throw LocalObstacle.refused(.fileExists) }
         guard transaction.hasRoom() else { throw LocalObstacle.room }
@@ -170,12 +171,15 @@ package struct NameChanges: LocalPart {
 
     /// Removes a name that is no directory's.
     ///
+    /// - Parameter isListed: whether the directory has to be listed first: else only what the remote has never heard of can be
+    ///   removed.
     /// - Returns: the inode that it was.
     /// - Throws: ``LocalObstacle``: ENOENT, EISDIR, EACCES.
     @discardableResult
-    package func unlink(_ name: String, in parent: InodeNumber) throws -> InodeNumber {
-        let directory = try writableDirectory(parent)
+    package func unlink(_ name: String, in parent: InodeNumber, isListed: Bool = true) throws -> InodeNumber {
+        let directory = try writableDirectory(parent, isListed: isListed)
         let item = try child(name, of: parent)
+        try checkListed(directory, for: item)
         guard item.inode.kind != .directory else { throw LocalObstacle.refused(.isDirectory) }
         let isOurs = try db.exclusion(of: item) == .name
         if try !endSave(byRemoving: item) { try remove(item) }
@@ -185,14 +189,26 @@ package struct NameChanges: LocalPart {
 
     /// Removes an empty directory.
     ///
+    /// - Parameter isListed: as for ``unlink(_:in:isListed:)``.
     /// - Throws: ``LocalObstacle``: ENOENT, ENOTDIR, ENOTEMPTY, EACCES; one that was never listed is listed first.
-    package func removeDirectory(_ name: String, in parent: InodeNumber) throws {
-        let directory = try writableDirectory(parent)
+    package func removeDirectory(_ name: String, in parent: InodeNumber, isListed: Bool = true) throws {
+        let directory = try writableDirectory(parent, isListed: isListed)
         let item = try child(name, of: parent)
+        try checkListed(directory, for: item)
         try checkEmpty(item)
         let isOurs = try db.exclusion(of: item) == .name
         try remove(item)
         try touch(directory, isOurs: isOurs)
+    }
+
+    /// Without the listing of a directory it is not known whether the remote still has there what it had. What it has never heard of is
+    /// changed as what is created there: a namesake is met when the item is sent, or the directory is listed.
+    private func checkListed(_ directory: DirectoryRecord, for item: ItemRecord) throws {
+        if directory.inode.content == .materialized { return }
+        let isUnheardOf = item.identifier == nil && !item.wasSent && !item.isToBeOffered
+        guard isUnheardOf, item.trash == nil, item.trashRole == .none else {
+            throw LocalObstacle.listing(of: directory.inode.number)
+        }
     }
 
     func checkEmpty(_ item: ItemRecord) throws {
@@ -210,15 +226,22 @@ package struct NameChanges: LocalPart {
     /// A new file that replaces one of the remote's is a modification of that item: editors save this way, and the
     /// remote's item keeps its identifier.
     ///
+    /// - Parameter isListed: whether both directories have to be listed first: else the remote must never have heard of the item,
+    ///   nor of what is here under the new name.
     /// - Throws: ``LocalObstacle``: what `rename(2)` says.
     package func rename(
-        _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber, _ rule: RenameRule
+        _ name: String, in parent: InodeNumber, to newName: String, in newParent: InodeNumber, _ rule: RenameRule,
+        isListed: Bool = true
     ) throws {
         try check(newName)
-        let directory = try writableDirectory(parent)
-        let newDirectory = newParent == parent ? directory : try writableDirectory(newParent)
+        let directory = try writableDirectory(parent, isListed: isListed)
+        let newDirectory = newParent == parent ? directory : try writableDirectory(newParent, isListed: isListed)
         var item = try child(name, of: parent)
         let target = try db.item(named: newName, in: newParent)
+        for changed in [directory, newDirectory] {
+            try checkListed(changed, for: item)
+            if let target { try checkListed(changed, for: target) }
+        }
         if rule == .keep, target != nil { throw LocalObstacle.refused(.fileExists) }
         try checkMove(item, to: newParent, named: newName)
         if rule == .exchange {
