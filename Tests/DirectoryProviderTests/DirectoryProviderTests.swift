@@ -269,6 +269,22 @@ import Testing
         }
     }
 
+    @Test("FOLDER-17: content of equal size that is written in place and gets the old date is no other version")
+    func writtenWithTheOldDate() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            let writer = try FileDescriptor.open(remote.root.appending("file"), .writeOnly)
+            try writer.closeAfter {
+                let date = try FileStatus(of: writer).modified
+                _ = try writer.writeAll([3, 4])
+                try writer.setModified(date)
+            }
+            let written = try await session.item(file.itemIdentifier)
+            #expect(written.itemVersion.contentVersion == file.itemVersion.contentVersion)
+        }
+    }
+
     @Test func fiveThousandFilesComeInPages() async throws {
         try await FolderRemote.run { remote, session in
             let made = try await Command.shell("cd \"$1\" && seq -f file-%.0f 5000 | xargs touch", remote.root.string)
