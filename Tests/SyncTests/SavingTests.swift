@@ -2,6 +2,7 @@ import FileProvider
 import FileProviderTesting
 import Foundation
 import Replica
+import TestSupport
 import Testing
 
 extension EngineTests {
@@ -112,6 +113,35 @@ extension EngineTests {
                 try await sent
                 try await machine.drain()
                 #expect(machine.provider.tree.entries()["file"]?.content == "")
+                #expect(try await machine.complaints() == [])
+            }
+        }
+
+        @Test("SEND-2: a new file that changes after its upload was prepared is sent once, with its new date and mode")
+        func changedAfterThePreparation() async throws {
+            try await Machine.run { machine in
+                try await machine.write("first", to: "file")
+                let number = try await machine.number("file")
+                // The root is looked at between the preparation and the opening of the content.
+                let gate = machine.provider.faults.hold(.enumerate, of: .rootContainer, times: 1)
+                let sending = Task { try await machine.send(passes: 1) }
+                #expect(await eventually { gate.waiting == 1 })
+                try await machine.beginWriting(number)
+                try machine.put("second", into: number)
+                try await machine.close(number)
+                try await machine.setPermissions(of: "file", to: 0o600)
+                gate.open()
+                try await sending.value
+                let item = try await machine.item("file")
+                let identifier = try #require(item.identifier)
+                #expect(item.changedFields.isEmpty)
+                let there = machine.provider.tree.entries()["file"]
+                #expect(there?.content == "second")
+                #expect(there?.modifiedAt == item.inode.modifiedAt)
+                #expect(there?.permissions == 0o600)
+                try await machine.drain()
+                #expect(machine.provider.log.count(of: .create) == 1)
+                #expect(machine.provider.log.count(of: .modify, identifier) == 0)
                 #expect(try await machine.complaints() == [])
             }
         }

@@ -85,20 +85,30 @@ struct Executor: SyncPart {
         sent.contentStamp = opened.stamp
         sent.contentDigest = await ContentDigest.of(opened.source)
         sent.item.documentSize = opened.size
-        if try replica.database.isOpenForWriting(sent.inode) {
-            // It was prepared with the date of an earlier write.
-            try commits.noteWritten(sent.inode)
-            sent.item.contentModificationDate = try shownDate(of: opened, sent.inode)
-        }
+        try renewItem(of: &sent, with: opened)
         transfer.begin(opened.size)
         return opened
+    }
+
+    /// Gives a change the date and the mode that go with its content. It was prepared before the content was opened, and programs may have
+    /// written the file since.
+    private func renewItem(of sent: inout SentChange, with content: ContentSnapshot) throws {
+        if try replica.database.isOpenForWriting(sent.inode) { try commits.noteWritten(sent.inode) }
+        sent.item.contentModificationDate = try shownDate(of: content, sent.inode)
+        guard let item = try replica.database.item(row: sent.row), item.inode.number == sent.inode else { return }
+        if item.inode.permissions != sent.item.permissions {
+            sent.item.permissions = item.inode.permissions
+            sent.fields.formUnion(item.changedFields.intersection(.permissions))
+        }
+        // An offer names the version of the bytes that come with it.
+        if sent.offer != nil, item.changedFields.contains(.contents) { sent.item.itemVersion.contentVersion = [] }
     }
 
     /// The date that the mount shows for content that was just noted; that of its content file may lag behind it
     /// (``InodeRecord/modificationTime(afterWritingAt:)``). With another one the date would be sent once more.
     private func shownDate(of content: ContentSnapshot, _ number: InodeNumber) throws -> FileTimestamp {
         guard let stamp = content.stamp, let inode = try replica.database.inode(number),
-            try replica.contentStatus(of: number).stamp == stamp
+            (try? replica.contentStatus(of: number).stamp) == stamp
         else { return content.modifiedAt }
         return inode.modifiedAt
     }
