@@ -178,13 +178,15 @@ import Testing
         let store = ReportingStore.temporary
         let date = FileTimestamp(seconds: 1_700_000_000, nanoseconds: 5)
         let first = SentContents(in: store)
-        first.note("name", .tag([1, 0, 255]), date: date)
+        first.note("name", .tag([1, 0, 255]), date: date, permissions: 0o640)
         first.note("answered", .tag([2]), date: date)
         first.forget("answered", .tag([2]))
         first.carry("name", to: "e\u{301}")
         let second = SentContents(in: store)
         #expect(second.date("name", tag: [1, 0, 255]) == date)
         #expect(second.date("e\u{301}", tag: [1, 0, 255]) == date)
+        #expect(second.permissions("e\u{301}", tag: [1, 0, 255]) == 0o640)
+        #expect(second.permissions("name", tag: [2]) == nil)
         #expect(second.date("\u{e9}", tag: [1, 0, 255]) == nil)
         #expect(second.date("answered", tag: [2]) == nil)
     }

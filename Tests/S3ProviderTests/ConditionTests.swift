@@ -143,6 +143,20 @@ import Testing
         }
     }
 
+    @Test("S3-4: an object is asked for its mode before it is replaced only where its metadata has not been seen")
+    func askedForItsMode() async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            func asked() async throws -> Int { try await store.log().filter { $0 == "HEAD top/file" }.count }
+            try await store.put("theirs", to: "top/file")
+            let theirs = try await remote.entry(at: RemotePath("file"))
+            let before = try await asked()
+            let first = try await write("one", remote, if: .unchanged(tag: theirs.tag))
+            #expect(try await asked() == before + 1)
+            _ = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(try await asked() == before + 1)
+        }
+    }
+
     @Test func aServerThatIgnoresConditionsIsFoundOut() async throws {
         try await withStore("ignores") { remote, _, _ in
             let first = try await write("one", remote, if: .absent)

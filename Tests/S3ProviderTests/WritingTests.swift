@@ -136,6 +136,44 @@ import Testing
     }
 
     @Test(
+        "S3-4: new content keeps the mode of an object that was not read here, also after a rename",
+        arguments: [false, true])
+    func unreadModes(isRenamed: Bool) async throws {
+        try await withBucket { bucket, remote in
+            var path = RemotePath("a")
+            try await bucket.put(bucket.prefix + "a", "theirs", fields: ["x-amz-meta-mode": "33261"])
+            var there = try await remote.entry(at: path)
+            #expect(there.attributes.permissions == nil)
+            if isRenamed {
+                there = try await remote.move(path, to: RemotePath("b"), kind: .file)
+                path = RemotePath("b")
+            }
+            let attributes = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_234_567_890))
+            let (place, tag) = (path, there.tag)
+            let written = try await withContent(Array("ours".utf8)) {
+                try await remote.write($0, to: place, attributes: attributes, if: .unchanged(tag: tag))
+            }
+            #expect(written.attributes.permissions == 0o755)
+            let answer = try await bucket.get(bucket.prefix + (isRenamed ? "b" : "a"))
+            #expect(answer.text == "ours" && answer.fields["x-amz-meta-mode"] == "33261")
+            #expect(answer.fields["x-amz-meta-mtime"] == "1234567890")
+        }
+    }
+
+    @Test("S3-4: the mode of what was sent without an answer is known") func unansweredModes() async throws {
+        try await withBucket { bucket, remote in
+            let key = bucket.prefix + "a"
+            try await bucket.put(key, "text", fields: ["x-amz-meta-mode": "33184"])
+            let object = try #require(try await remote.client.listed(key))
+            let date = FileTimestamp(seconds: 1_234_567_890)
+            remote.records.willWrite(
+                key, tag: object.tag, RemoteAttributes(contentModificationDate: date, permissions: 0o640))
+            let entry = try await remote.entry(at: RemotePath("a"))
+            #expect(entry.attributes.permissions == 0o640 && entry.attributes.contentModificationDate == date)
+        }
+    }
+
+    @Test(
         "a mode in metadata is that of a file, in the digits of s3fs or those of rclone",
         arguments: [
             ("33188", 0o644), ("100664", 0o664), ("0100600", 0o600), ("33261", 0o755), ("644", nil), ("16877", nil),

@@ -34,6 +34,8 @@ package final class SentContents: Sendable {
         /// Nil where the tag says enough.
         package var size: Int64?
         package var date: FileTimestamp?
+        /// The mode that it was sent with; nil where it has none.
+        fileprivate var permissions: UInt16?
         /// The tag with which the same content was acknowledged when it was sent again; nil if it was not.
         package var acknowledgedTag: [UInt8]?
         /// Tags of other contents that had its place and its size. One that is forgotten is compared once more.
@@ -90,18 +92,20 @@ package final class SentContents: Sendable {
     /// An upload is about to be sent, or had no response.
     ///
     /// - Parameters:
-    ///   - date: nil is nothing to be recognized for, without the next parameter.
+    ///   - date: nil is nothing to be recognized for, without an acknowledged tag.
+    ///   - permissions: the mode that it has then, where the remote stores modes but does not list them.
     ///   - acknowledgedTag: with which the same content was acknowledged when it was sent again.
     /// - Returns: whether this is the only upload that the record is of.
     @discardableResult
     package func note(
-        _ place: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?, acknowledgedTag: [UInt8]? = nil
+        _ place: String, _ mark: Mark, size: Int64? = nil, date: FileTimestamp?, permissions: UInt16? = nil,
+        acknowledgedTag: [UInt8]? = nil
     ) -> Bool {
         guard date != nil || acknowledgedTag != nil else { return false }
         return note(
             Content(
-                place: Array(place.utf8), mark: mark, size: size, date: date, acknowledgedTag: acknowledgedTag,
-                strangers: acknowledgedTag.map { [$0] } ?? []))
+                place: Array(place.utf8), mark: mark, size: size, date: date, permissions: permissions,
+                acknowledgedTag: acknowledgedTag, strangers: acknowledgedTag.map { [$0] } ?? []))
     }
 
     @discardableResult
@@ -213,6 +217,11 @@ package final class SentContents: Sendable {
     /// The date of the content with a tag; nil for all other contents.
     package func date(_ place: String, tag: [UInt8]) -> FileTimestamp? {
         state.withLock { $0.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.date }
+    }
+
+    /// The mode that the content with a tag was sent with; nil for all other contents.
+    package func permissions(_ place: String, tag: [UInt8]) -> UInt16? {
+        state.withLock { $0.contents[Array(place.utf8)]?.first { $0.mark == .tag(tag) }?.permissions }
     }
 
     /// The tag with which the content with another tag was acknowledged; nil for all other contents.

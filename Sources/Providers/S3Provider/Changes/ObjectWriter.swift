@@ -20,6 +20,7 @@ struct ObjectWriter: Sendable {
     ) async throws -> RemoteEntry {
         let key = tree.key(of: path)
         let support = condition == .always ? nil : await preconditions.support()
+        let attributes = try await withMode(attributes, ofReplaced: condition, at: key)
         // The content is hashed before the condition is checked, so that nothing lies between the check and the request.
         let hashes =
             contents.size > settings.multipartThreshold ? nil : try await hashes(of: contents, 0..<contents.size)
@@ -31,18 +32,42 @@ struct ObjectWriter: Sendable {
             try await tree.requireNothing(at: path)
         }
         let fields = ObjectMetadata.fields(attributes)
-        let date = attributes.contentModificationDate
         do {
             let answer: Answer =
                 if let hashes {
-                    try await put(contents, hashes, to: key, fields, if: condition, support, at: path, date: date)
+                    try await put(contents, hashes, to: key, fields, if: condition, support, at: path, attributes)
                 } else {
-                    try await upload(contents, to: key, fields, if: condition, support, at: path, date: date)
+                    try await upload(contents, to: key, fields, if: condition, support, at: path, attributes)
                 }
             return try await written(contents, key, path, answer, if: condition, attributes)
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace || failure.status == 404 {
             throw try await refusal(failure, condition, at: path)
         }
+    }
+
+    /// Gives the attributes of a write that sets no mode the mode of the object that it replaces. Listings lack the modes of objects that
+    /// were not read here: such an object is asked for it.
+    private func withMode(
+        _ attributes: RemoteAttributes, ofReplaced condition: RemoteCondition, at key: String
+    ) async throws -> RemoteAttributes {
+        guard attributes.permissions == nil, case .unchanged(let content) = condition else { return attributes }
+        let replaced = S3Object(key: key, tag: records.tag(of: content, at: key), size: 0, modified: nil)
+        if records.hasMetadata(of: replaced) { return attributes }
+        var attributes = attributes
+        do {
+            let fields = try await client.head(key).fields
+            let present = ObjectMetadata.attributes(fields)
+            // Of another version the write is refused.
+            if let tag = fields["ETag"].map(S3Object.quoted),
+                tag == records.requestedTag(of: key, listedAs: replaced.tag)
+            {
+                records.noteMetadata(present, of: replaced)
+            }
+            attributes.permissions = present.permissions
+        } catch let failure as S3Failure where failure.status == 404 || failure.isAboutOneObject {
+            // It is gone, which the write finds, or may be replaced and not looked at.
+        }
+        return attributes
     }
 
     /// The error of a write that the server refuses because of its condition.
@@ -99,10 +124,11 @@ struct ObjectWriter: Sendable {
 
     private func put(
         _ contents: ContentSource, _ hashes: ContentHashes, to key: String, _ fields: HTTPFields,
-        if condition: RemoteCondition, _ support: ConditionSupport?, at path: RemotePath, date: FileTimestamp?
+        if condition: RemoteCondition, _ support: ConditionSupport?, at path: RemotePath,
+        _ attributes: RemoteAttributes
     ) async throws -> Answer {
         let expected = "\"\(Signature.hexadecimal(hashes.md5))\""
-        records.willWrite(key, tag: expected, date: date)
+        records.willWrite(key, tag: expected, attributes)
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
         var tag: String?
@@ -129,7 +155,7 @@ struct ObjectWriter: Sendable {
     /// Sends a large file in parts. Servers that list the ETags of a PUT may list others of what they assemble.
     private func upload(
         _ contents: ContentSource, to key: String, _ fields: HTTPFields, if condition: RemoteCondition,
-        _ support: ConditionSupport?, at path: RemotePath, date: FileTimestamp?
+        _ support: ConditionSupport?, at path: RemotePath, _ attributes: RemoteAttributes
     ) async throws -> Answer {
         let partSize = max(settings.partSize, (contents.size / 9_000 + 1).roundedUp(to: 1 << 20))
         let uploads = copier.multipart
@@ -142,7 +168,7 @@ struct ObjectWriter: Sendable {
                 }
                 // The last byte may have been sent long ago.
                 try await BlockingWork.run { try contents.confirm() }
-                records.willWrite(key, tag: MultipartUploads.tag(of: parts), date: date)
+                records.willWrite(key, tag: MultipartUploads.tag(of: parts), attributes)
                 // Hours may have passed since the first comparison, and some servers check no preconditions here.
                 try await tree.require(condition, at: path)
                 var tag = ""

@@ -12,6 +12,8 @@ final class ObjectRecords: Sendable {
         var date: Int64?
         /// The mode in the object's metadata.
         var permissions: UInt16?
+        /// Whether the object's metadata has not been seen: it is a copy of an object that was not read.
+        var isUnseen: Bool?
         /// The ETag under which the same bytes were first known here. A server-side copy of a multipart or encrypted object gets
         /// a new ETag although its content is unchanged; without this a rename of a directory would invalidate every cached
         /// file below it.
@@ -39,7 +41,7 @@ final class ObjectRecords: Sendable {
         return RemoteEntry(
             name: name, kind: .file, tag: Array(known(object).utf8), isTagStrong: true, size: object.size,
             attributes: RemoteAttributes(
-                contentModificationDate: date(of: object), permissions: note(of: object)?.permissions))
+                contentModificationDate: date(of: object), permissions: permissions(of: object)))
     }
 
     /// The date of an object's content: the recorded one, or that of content that was sent to its key without a response;
@@ -48,6 +50,14 @@ final class ObjectRecords: Sendable {
         note(of: object)?.date.map(FileTimestamp.init(nanosecondsSince1970:))
             ?? sent.date(object.key, tag: Array(object.tag.utf8)) ?? object.modified
     }
+
+    /// The mode of an object: the recorded one, or that of content that was sent to its key without a response.
+    private func permissions(of object: S3Object) -> UInt16? {
+        note(of: object)?.permissions ?? sent.permissions(object.key, tag: Array(object.tag.utf8))
+    }
+
+    /// Whether it is known what an object's metadata has.
+    func hasMetadata(of object: S3Object) -> Bool { note(of: object).map { $0.isUnseen != true } ?? false }
 
     /// The ETag by which an object's content is known.
     func known(_ object: S3Object) -> String { note(of: object)?.known ?? object.tag }
@@ -66,8 +76,9 @@ final class ObjectRecords: Sendable {
     // MARK: - Changes
 
     /// Content with an ETag is about to be sent.
-    func willWrite(_ key: String, tag: String, date: FileTimestamp?) {
-        sent.note(key, .tag(Array(tag.utf8)), date: date)
+    func willWrite(_ key: String, tag: String, _ attributes: RemoteAttributes) {
+        sent.note(
+            key, .tag(Array(tag.utf8)), date: attributes.contentModificationDate, permissions: attributes.permissions)
     }
 
     /// - Parameter other: the ETag in the response to the upload, where listings have another.
@@ -75,7 +86,8 @@ final class ObjectRecords: Sendable {
         let note = Note(
             tag: object.tag, date: attributes.contentModificationDate?.nanosecondsSince1970,
             permissions: attributes.permissions)
-        notes.note([(object.key, note == Note(tag: object.tag) ? nil : note)])
+        // Also without attributes: it is known then that the object has none.
+        notes.note([(object.key, note)])
         for tag in [object.tag, other ?? object.tag] { sent.forget(object.key, .tag(Array(tag.utf8))) }
     }
 
@@ -83,6 +95,7 @@ final class ObjectRecords: Sendable {
         var note = note(of: object) ?? Note(tag: object.tag)
         note.date = attributes.contentModificationDate?.nanosecondsSince1970 ?? note.date
         note.permissions = attributes.permissions ?? note.permissions
+        note.isUnseen = nil
         if note != self.note(of: object) { notes.note([(object.key, note)]) }
     }
 
@@ -106,8 +119,8 @@ final class ObjectRecords: Sendable {
                     key,
                     Note(
                         tag: tag, date: date(of: original)?.nanosecondsSince1970,
-                        permissions: note(of: original)?.permissions, known: tag == known ? nil : known,
-                        renaming: rename?.begun, target: note(of: original)?.target)
+                        permissions: permissions(of: original), isUnseen: hasMetadata(of: original) ? nil : true,
+                        known: tag == known ? nil : known, renaming: rename?.begun, target: note(of: original)?.target)
                 )
             })
     }
