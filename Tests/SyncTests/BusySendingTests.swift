@@ -137,6 +137,27 @@ extension EngineTests {
             }
         }
 
+        @Test("ERROR-4: a date is held no longer once the remote has the same") func aDateThatTheRemoteHasIsNotHeld()
+            async throws
+        {
+            var options = InMemoryProvider.Options()
+            options.holds.remove(.contentModificationDate)
+            try await Machine.run(options: options, fill: ScriptRun.fill) { machine async throws in
+                try await machine.listAll()
+                let (whole, cut) = (FileTimestamp(seconds: 1_000, nanoseconds: 5), FileTimestamp(seconds: 1_000))
+                try await machine.setTime(of: "a", to: whole)
+                try await machine.drain()
+                machine.provider.change { $0.edit("a") { $0.contentModificationDate = cut } }
+                try await machine.ingest()
+                #expect(try await machine.item("a").truncatedDate == cut)
+                machine.provider.change { $0.edit("a") { $0.contentModificationDate = whole } }
+                try await machine.ingest()
+                let item = try await machine.item("a")
+                #expect(item.truncatedDate == nil && !item.heldFields.contains(.contentModificationDate))
+                #expect(item.inode.modifiedAt == whole)
+            }
+        }
+
         @Test("S3-4: a mode that could not be set on what was there is sent with new content")
         func aHeldModeIsSentWithContent() async throws {
             var options = InMemoryProvider.Options()

@@ -39,10 +39,10 @@ package struct ItemRecord: Hashable, Sendable {
     /// The fields that remote changes must not overwrite.
     package var localFields: ItemFields { changedFields.union(heldFields) }
 
-    /// The date of the remote's that stands for the one here, which it has cut; nil if the remote has none or another.
+    /// The date of the remote's that stands for the one here, which it has cut; nil if the remote has none, another or the same.
     package var truncatedDate: FileTimestamp? {
         guard heldFields.contains(.contentModificationDate), let date = base.modifiedAt,
-            date.isTruncation(of: inode.modifiedAt)
+            date != inode.modifiedAt, date.isTruncation(of: inode.modifiedAt)
         else { return nil }
         return date
     }

@@ -138,6 +138,9 @@ package struct Placement: RemotePart {
     /// version, size and date stay together.
     private func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
         try db.setBase(of: known.id, to: item)
+        if known.heldFields.contains(.contentModificationDate), item.contentModificationDate == known.inode.modifiedAt {
+            try db.endHold(of: known.id, .contentModificationDate)
+        }
         var inode = known.inode
         let changed = known.localFields
         if let permissions = item.permissions, !changed.contains(.permissions) {

@@ -53,6 +53,11 @@ extension Database {
             ])
     }
 
+    /// The remote has fields as they are here, which it could not hold before: they are not kept here alone any more.
+    func endHold(of row: Int64, _ fields: ItemFields) throws {
+        try run("UPDATE item SET heldFields = heldFields & ~? WHERE id = ?", [Int64(fields.rawValue), row])
+    }
+
     /// The directory that holds an item on the remote has this identifier, or none that is known.
     func setBaseParent(of row: Int64, to directory: ItemIdentifier?) throws {
         try run("UPDATE item SET baseParent = ? WHERE id = ?", [directory?.rawValue, row])
