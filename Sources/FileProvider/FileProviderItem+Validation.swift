@@ -51,6 +51,11 @@ extension FileProviderItem {
         return nil
     }
 
+    /// As ``defect``, for a provider with ``ProviderFeatures/byteNames`` or without.
+    package func reasonNotToShow(withByteNames hasByteNames: Bool) -> ItemDefect? {
+        defect ?? (hasByteNames || FileNameText.isUTF8(filename) ? nil : Self.isNotUTF8)
+    }
+
     /// The reason why a text is not valid as a file name; nil for a valid name.
     public static func defect(ofFilename name: String) -> ItemDefect? {
         let bytes = name.utf8
@@ -67,4 +72,11 @@ extension FileProviderItem {
         if bytes.contains(0) { return ItemDefect(description: "name with NUL") }
         return nil
     }
+
+    /// As ``defect(ofFilename:)``, for a provider without ``ProviderFeatures/byteNames``.
+    package static func defect(ofUTF8Filename name: String) -> ItemDefect? {
+        defect(ofFilename: name) ?? (FileNameText.isUTF8(name) ? nil : isNotUTF8)
+    }
+
+    private static let isNotUTF8 = ItemDefect(description: "name that is not UTF-8")
 }

@@ -30,4 +30,18 @@ import Testing
             #expect(session.manager.warnings == [])
         }
     }
+
+    @Test("NAME-6: a listing tells of a name that is not UTF-8, and leaves it out") func byteNames() async throws {
+        try await MemoryPathRemote.run { remote, session async throws in
+            remote.change { contents in
+                contents.make(path("d"), kind: .directory)
+                for name in ["fine", "n\u{10FFFF}"] { contents.make(path("d/" + name), kind: .file) }
+            }
+            let directory = try await session.find("d").itemIdentifier
+            #expect(try await session.list(directory).map(\.filename) == ["fine"])
+            let text = "the remote has a name that is not shown: name that is not UTF-8: 'n\u{10FFFF}' in '/d'"
+            for _ in 0..<2 { #expect(try await session.omissions(in: directory) == [text]) }
+            #expect(session.manager.warnings == [])
+        }
+    }
 }

@@ -49,6 +49,22 @@ extension EngineTests {
             }
         }
 
+        @Test("NAME-6: a name that is not UTF-8 where the provider has none is reported, and no difference")
+        func nameThatIsNotUTF8() async throws {
+            try await Machine.run(fill: Self.fill) { machine in
+                try machine.replica.ignore(IgnoredNames([], sendsByteNames: false))
+                machine.provider.change {
+                    _ = $0.addFile("n\u{10FFFF}", in: "d", content: RemoteContent("there"), identifier: "n")
+                }
+                try await machine.ingest()
+                #expect(try machine.replica.database.item(ItemIdentifier("n")) == nil)
+                let texts = machine.engine.warnings.texts
+                #expect(texts.contains { $0.contains("cannot be shown: 'n\u{10FFFF}'") }, "\(texts)")
+                #expect(texts.contains { $0.contains("name that is not UTF-8") }, "\(texts)")
+                #expect(try await check(machine) == [])
+            }
+        }
+
         @Test("CHECK-1: an item that is not known here is found under its path") func isNotKnown() async throws {
             try await Machine.run(fill: Self.fill) { machine in
                 let item = try await machine.item("d/x")

@@ -227,7 +227,7 @@ final class PathEnumerator: FileProviderEnumerator {
                 omissions.append(Self.omission(of: entry.name, in: path, "the remote lists a name twice"))
                 return false
             }
-            if let defect = FileProviderItem.defect(ofFilename: entry.name) {
+            if let defect = FileProviderItem.defect(ofUTF8Filename: entry.name) {
                 let reason = "the remote has a name that is not shown: \(defect)"
                 omissions.append(Self.omission(of: entry.name, in: path, reason))
                 return false

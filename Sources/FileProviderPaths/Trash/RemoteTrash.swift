@@ -80,7 +80,7 @@ final class RemoteTrash: Sendable {
         var identifiers: Set<ItemIdentifier> = []
         return entries.filter { found in
             guard let identifier = found.identifier, !HiddenName.isOne(found.entry.name) else { return false }
-            if let defect = FileProviderItem.defect(ofFilename: found.entry.name) {
+            if let defect = FileProviderItem.defect(ofUTF8Filename: found.entry.name) {
                 tree.manager.report("the remote's trash has a name that is not shown: \(defect)")
                 return false
             }

@@ -18,13 +18,8 @@ package struct Placement: RemotePart {
     ///
     /// - Parameter number: the inode number of an item that is not known here; nil for the next.
     package func place(_ item: FileProviderItem, in parent: InodeNumber?, as number: InodeNumber? = nil) throws {
-        if let defect = item.defect {
+        if let defect = item.reasonNotToShow(withByteNames: transaction.hasByteNames) {
             report(Self.notShown(item, "\(defect)"))
-            return
-        }
-        guard transaction.hasByteNames || FileNameText.isUTF8(item.filename) else {
-            let name = item.filename.debugDescription
-            report("\(name) (\(item.itemIdentifier)): its name has scalars that stand for bytes here")
             return
         }
         if let known = try db.item(item.itemIdentifier) {

@@ -142,7 +142,9 @@ struct RemoteCheck: SyncPart {
             let finding = CheckFinding(.remote, text, inode: inode, name: name)
             found.append(RemoteDifference(identifier: identifier, remote: remote[identifier], finding: finding))
         }
-        for (identifier, item) in remote where item.defect == nil && !doomed.contains(identifier) {
+        let hasByteNames = replica.ignoredNames.sendsByteNames
+        for (identifier, item) in remote
+        where item.reasonNotToShow(withByteNames: hasByteNames) == nil && !doomed.contains(identifier) {
             guard let child = known[identifier] else {
                 // One that is moved here has its old place until the remote has heard of it.
                 if try database.item(identifier)?.changedFields.isEmpty != false,
