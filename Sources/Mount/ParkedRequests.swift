@@ -101,10 +101,13 @@ final class ParkedRequests: Sendable {
             if let error {
                 if error == .staleNFSFileHandle, round < Self.maximumRounds {
                     self.follow(request, from: prerequisite, round: round)
-                } else if request.worksUnlisted, Self.isAway(error, for: prerequisite),
-                    case .success(let answer) = Self.outcome(of: request.attempt, .unlisted)
-                {
-                    request.finish(answer)
+                } else if request.worksUnlisted, Self.isAway(error, for: prerequisite) {
+                    switch Self.outcome(of: request.attempt, .unlisted) {
+                    case .success(let answer): request.finish(answer)
+                    // That of what was made here does not depend on the listing.
+                    case .failure(.refused(let refusal)) where refusal == .directoryNotEmpty: request.fail(refusal)
+                    case .failure: request.fail(error)
+                    }
                 } else {
                     request.fail(error)
                 }

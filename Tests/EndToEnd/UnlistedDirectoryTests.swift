@@ -80,6 +80,15 @@ extension RealMount {
                     os.mkdir("old")
                     write("old/f", "3")
                     os.rename("old", "new")
+                    os.mkdir("other-new")
+                    for call in [os.rmdir, lambda name: os.rename("other-new", name)]:
+                        try:
+                            call("new")
+                            print("it was empty")
+                        except OSError as error:
+                            if error.errno != errno.ENOTEMPTY:
+                                print(call, error)
+                    os.rmdir("other-new")
                     os.link("two", "linked")
                     calls = [os.unlink, os.rmdir, lambda name: os.rename(name, "moved"), lambda name: os.link(name, "moved")]
                     for name in ["there", "other"]:

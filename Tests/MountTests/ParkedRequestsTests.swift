@@ -187,6 +187,26 @@ import Volume
     }
 
     @Test(
+        "WRITE-14: without the listing, what was made there is refused for what is in it, and nothing for what is unknown",
+        arguments: [
+            (Errno.directoryNotEmpty, Errno.directoryNotEmpty), (Errno.noSuchFileOrDirectory, Errno.noRouteToHost),
+        ])
+    func refusedUnlisted(refusal: Errno, answer: Errno) {
+        let request = Request(caller: Caller(processID: 1, userID: 2, groupID: 3), unique: 1, number: nil)
+        let directory = InodeNumber(rawValue: 2)
+        ParkedRequests(provisioning: provider).answer(request, Answering(kernel: kernel), worksUnlisted: true) {
+            attempt throws(VolumeError) -> Int in
+            if attempt == .unlisted { throw .refused(refusal) }
+            throw .needs(.listing(of: directory, beyond: nil))
+        } succeed: { reply, answer in
+            reply.succeed(answer)
+        }
+        #expect(kernel.errors == [])
+        provider.end(.noRouteToHost)
+        #expect(kernel.errors == [answer])
+    }
+
+    @Test(
         "OPEN-7: an append that is refused later is refused once, also when it is interrupted", .timeLimit(.minutes(1)),
         arguments: [false, true])
     func refusedLater(interrupted: Bool) async {
