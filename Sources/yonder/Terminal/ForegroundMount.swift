@@ -13,6 +13,8 @@ final class ForegroundMount: Sendable {
         case end
         /// Unmounts the domain, as soon as it is mounted.
         case unmount
+        /// Ends this process when the daemon has begun to unmount the domain.
+        case leave
         /// Nothing, because both are ending.
         case none
     }
@@ -45,14 +47,14 @@ final class ForegroundMount: Sendable {
     /// Does what a signal asks for.
     func interrupt() {
         let current = reaction.withLock { reaction in
-            defer { reaction = reaction == .unmount ? .end : .none }
+            defer { reaction = reaction == .unmount ? .leave : .none }
             return reaction
         }
         switch current {
         case .unmount: unmounting.yield()
-        case .end:
+        case .leave, .end:
             Task {
-                await beginUnmount()
+                if current == .leave { await beginUnmount() }
                 await end()
                 // exit would wait for a read of standard input.
                 _exit(130)
@@ -63,16 +65,36 @@ final class ForegroundMount: Sendable {
 
     var isInterrupted: Bool { reaction.withLock { $0 == .none } }
 
-    /// Returns when the daemon has begun to unmount the domain, or does not. That the request was sent is not enough: the daemon
-    /// may drop one whose client has ended before it was read.
+    /// How long a second signal waits for the answer to a mount that may be visible already.
+    private static let patienceForMount = Duration.seconds(1)
+    /// How long it waits for a daemon that may not respond.
+    private static let patience = Duration.seconds(5)
+
+    /// Returns when the daemon has begun to unmount the domain, or does not in time. That the request was sent is not enough: the
+    /// daemon may drop one whose client has ended before it was read.
     private func beginUnmount() async {
-        guard let domain = mounted.withLock(\.self) else { return }
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
         Task {
-            _ = try? await daemon.perform(quietly: .unmount(domain), onEvent: { _ in beginning.finish() })
+            if let domain = await mountedDomain() {
+                _ = try? await daemon.perform(quietly: .unmount(domain), onEvent: { _ in beginning.finish() })
+            }
+            beginning.finish()
+        }
+        Task {
+            try? await Task.sleep(for: Self.patience)
             beginning.finish()
         }
         for await _ in begun {}
+    }
+
+    /// - Returns: nil if it is not mounted in time.
+    private func mountedDomain() async -> DomainReference? {
+        let deadline = ContinuousClock.now + Self.patienceForMount
+        while true {
+            if let domain = mounted.withLock(\.self) { return domain }
+            guard ContinuousClock.now < deadline else { return nil }
+            try? await Task.sleep(for: .milliseconds(10))
+        }
     }
 
     /// Waits until the mounted domain is unmounted, and unmounts it on a signal. Then ends the daemon.
