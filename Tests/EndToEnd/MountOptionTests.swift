@@ -139,9 +139,7 @@ extension RealMount {
         @Test("CMD-6: --all mounts and unmounts every known domain, also when one of them cannot be")
         func allDomains() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
-                let other = try yonder.directory.makeDirectory("another source")
-                let place = yonder.directory["another mount"].string
-                #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+                let place = try await Self.mountOther(yonder)
                 let unmounted = try await yonder.yonder("unmount", "--all")
                 #expect(unmounted.status == 0 && unmounted.output.split(separator: "\n").count == 2)
                 #expect(try await yonder.yonder("unmount", "--all").output == "")
@@ -162,12 +160,21 @@ extension RealMount {
             }
         }
 
+        /// Mounts a second domain, `other`.
+        ///
+        /// - Returns: the directory.
+        @discardableResult
+        private static func mountOther(_ yonder: Installation) async throws -> String {
+            let other = try yonder.directory.makeDirectory("another source")
+            let place = yonder.directory["another mount"].string
+            #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+            return place
+        }
+
         @Test("CMD-6: signal --wait without a name looks at every domain, and names each that cannot be asked")
         func signalOfAll() async throws {
             try await Installation.mounted { yonder async throws in
-                let other = try yonder.directory.makeDirectory("another source")
-                let place = yonder.directory["another mount"].string
-                #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+                try await Self.mountOther(yonder)
                 for name in ["mount", "other"] { #expect(try await yonder.yonder("pause", name).status == 0) }
                 let refused = try await yonder.yonder("signal", "--wait")
                 #expect(refused.status == 1)
@@ -184,9 +191,7 @@ extension RealMount {
         @Test("CMD-6: a command for all domains leaves out one that is unmounted while it runs")
         func unmountedMeanwhile() async throws {
             try await Installation.mounted { yonder async throws in
-                let other = try yonder.directory.makeDirectory("another source")
-                let place = yonder.directory["another mount"].string
-                #expect(try await yonder.yonder("mount", other.string, place, "--name", "other").status == 0)
+                try await Self.mountOther(yonder)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo x > file")
                 let errors = yonder.directory["errors"].string

@@ -15,7 +15,7 @@ import Testing
         (fixture, replica) = try ReplicaFixture.opened()
     }
 
-    @Test("who waits for a name is found without reading others that wait") func plan() throws {
+    @Test("an item that waits for a name is found without reading the others that wait") func plan() throws {
         let plan = try replica.database.read { db in
             try db.all("EXPLAIN QUERY PLAN " + ShownNames.waitingItem, [1, "a"], { $0[3] as String })
         }

@@ -361,7 +361,8 @@ actor Domains {
         }
     }
 
-    /// Ends a domain whose mount was ended, by this daemon or another process. Returns when the domain is listed as not mounted, also if another caller does that.
+    /// Ends a domain whose mount was ended, by this daemon or another process. Returns when the domain is listed as not mounted, also if
+    /// another caller ends it.
     func ended(_ host: DomainHost) async {
         await acquire(host.name)
         defer { release(host.name) }

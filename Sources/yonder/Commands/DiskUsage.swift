@@ -8,7 +8,8 @@ extension Yonder {
             commandName: "du", abstract: "Show local disk usage, largest first.",
             discussion: """
                 Counts the bytes that are on this machine, below a path. Beside them stands how much there would be if everything \
-                was downloaded; that is 'at least' a number where a directory was never listed. Fetches nothing. A file with several names counts once.
+                was downloaded; that is 'at least' a number where a directory was never listed. Fetches nothing. \
+                A file with several names counts once.
                 """)
 
         @Option(
