@@ -39,6 +39,10 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// The provider has thumbnails, which ``FileProviderReplicatedExtension/fetchThumbnails(for:requestedSize:request:perThumbnailCompletionHandler:)``
     /// returns. Read before each request. In either case the system uses the thumbnail that a picture itself has near its beginning.
     public var thumbnails = false
+    /// Two contents of a file may have one content version, as where that is a size and a date, and the metadata version changes with each
+    /// write. Where it has changed, and nothing else of an item that has content here, the system compares the bytes with the remote's.
+    /// Until then it gives the old metadata version as the base of changes.
+    public var contentVersionsMayRepeat = false
 
     /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(

@@ -31,6 +31,7 @@ extension SyncEngine {
             await reimports.start()
             if hasTrash { trashTidier.start() }
             await materializer.start()
+            await doubts.start()
             await documents.start()
             if calls.provider.features.followsLocalSets {
                 for notifier in notifiers { await notifier.start() }
@@ -81,6 +82,7 @@ extension SyncEngine {
         await reimports.stop()
         trashTidier.stop()
         await materializer.stop()
+        await doubts.stop()
         await budget.stop()
         for notifier in notifiers { notifier.stop() }
         await documents.stop()

@@ -18,6 +18,7 @@ package final class SyncEngine: SyncPart {
     let filePrefetcher: FilePrefetcher
     private let eviction: Eviction
     let materializer: BackgroundMaterializer
+    let doubts: ContentDoubts
     let budget: CacheBudget
     let accessTimes: AccessTimes
     let contentSyncer: ContentSyncer
@@ -68,6 +69,7 @@ package final class SyncEngine: SyncPart {
 
         // What wakes a worker is made before the worker, so each part below needs only those above it.
         let (uploadsSignal, materializerSignal, reimportSignal) = (WakeSignal(), WakeSignal(), WakeSignal())
+        let doubtful = ContentDoubts.Queue()
         let connection = Connection(logger: logger, changes: replica.database.changes)
         let schedule = RefreshSchedule(replica: replica, connection: connection, polling: polling)
         self.schedule = schedule
@@ -81,7 +83,7 @@ package final class SyncEngine: SyncPart {
             onRecovery: {
                 syncEvents.tell(.online, of: nil, named: "the remote answers again")
                 schedule.refresh()
-                for signal in [uploadsSignal, materializerSignal, reimportSignal] { signal.wake() }
+                for signal in [uploadsSignal, materializerSignal, reimportSignal, doubtful.signal] { signal.wake() }
             })
         quota = QuotaMonitor(calls: calls)
         let notifiers = [
@@ -99,6 +101,7 @@ package final class SyncEngine: SyncPart {
         contentSyncer = ContentSyncer(replica: replica)
         let commits = Commits(
             replica: replica, open: open, kernel: kernel, warnings: warnings,
+            versionsMayRepeat: provider.features.contentVersionsMayRepeat,
             onCommit: {
                 materializerSignal.wake()
                 budget.wake()
@@ -107,7 +110,7 @@ package final class SyncEngine: SyncPart {
                 let name = (try? replica.database.item(ofInode: number)).flatMap(\.self)?.name
                 syncEvents.tell(.conflict, of: number, named: name ?? "")
             },
-            onSomethingToSend: { uploadsSignal.wake() },
+            onSomethingToSend: { uploadsSignal.wake() }, onDoubt: { doubtful.add($0) },
             onPublish: { for notifier in notifiers { notifier.wake() } })
         let guardian = DeletionGuard(
             domainName: domainName, warnings: warnings,
@@ -184,6 +187,7 @@ package final class SyncEngine: SyncPart {
             onLateAnswer: { schedule.compareNoted() })
         materializer = BackgroundMaterializer(
             context, listings: listings, downloads: downloads, signal: materializerSignal)
+        doubts = ContentDoubts(context, queue: doubtful)
         trashTidier = TrashTidier(context)
         reimports = ReimportWorker(
             context, signal: reimportSignal, uploads: uploadsSignal,

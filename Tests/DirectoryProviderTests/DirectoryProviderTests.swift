@@ -269,19 +269,61 @@ import Testing
         }
     }
 
-    @Test("FOLDER-17: content of equal size that is written in place and gets the old date is no other version")
+    /// Writes a file in place, and gives it its old time.
+    private func rewrite(_ name: String, _ bytes: [UInt8], in remote: FolderRemote) throws {
+        let writer = try FileDescriptor.open(remote.root.appending(name), .writeOnly)
+        try writer.closeAfter {
+            let date = try FileStatus(of: writer).modified
+            _ = try writer.writeAll(bytes)
+            try writer.setModified(date)
+        }
+    }
+
+    @Test("FOLDER-17: content that is written in place with its size and date has another metadata version")
     func writtenWithTheOldDate() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1, 2], to: "file")
             let file = try await session.find("file")
-            let writer = try FileDescriptor.open(remote.root.appending("file"), .writeOnly)
-            try writer.closeAfter {
-                let date = try FileStatus(of: writer).modified
-                _ = try writer.writeAll([3, 4])
-                try writer.setModified(date)
-            }
+            try rewrite("file", [3, 4], in: remote)
             let written = try await session.item(file.itemIdentifier)
             #expect(written.itemVersion.contentVersion == file.itemVersion.contentVersion)
+            #expect(written.itemVersion.metadataVersion != file.itemVersion.metadataVersion)
+            #expect(session.provider.features.contentVersionsMayRepeat)
+            // What was written here is based on other bytes.
+            let code = await failureCode { _ = try await session.modify(file, .contents, content: [5, 6]) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+            _ = try await session.modify(written, .contents, content: [5, 6])
+            #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
+
+    @Test("FOLDER-17: a change of attributes does not hide that the content was written in place")
+    func attributesOfRewritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            var file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            file.permissions = 0o600
+            let answer = try await session.modify(file, .permissions).item
+            #expect(answer.permissions == 0o600 && answer.itemVersion == file.itemVersion)
+            // Where nothing was written in between, the answer has the present version.
+            file = try await session.item(file.itemIdentifier)
+            file.permissions = 0o640
+            let next = try await session.modify(file, .permissions).item
+            let present = try await session.item(file.itemIdentifier)
+            #expect(next.itemVersion == present.itemVersion)
+        }
+    }
+
+    @Test("FOLDER-17: new content is no conflict where attributes show why the metadata version is another one")
+    func contentAfterAttributes() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: remote["file"])
+            _ = try await session.modify(file, .contents, content: [5, 6])
+            #expect(remote.text("file") == "\u{5}\u{6}")
         }
     }
 

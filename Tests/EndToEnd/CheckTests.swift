@@ -172,22 +172,6 @@ extension RealMount {
             }
         }
 
-        @Test("FOLDER-17: a file of the source that was rewritten with its size and date is found with --content")
-        func comparesBytesOfTheSource() async throws {
-            try await Installation.run { yonder in
-                try await prepare(yonder)
-                try await unmount(yonder)
-                try await yonder.expectDone(
-                    "cd \"$1\"; touch -r a ../date; printf ALPHA > a; touch -r ../date a", yonder.source.string)
-                #expect(try await yonder.yonder("mount", "mount").status == 0)
-                #expect(try await Command.run("cat", yonder["a"]).output == "alpha")
-                let found = try await check(yonder, "--content", expecting: 1)
-                #expect(found.contains { $0.kind == "bytes" && $0.path == yonder["a"] }, "\(found)")
-                _ = try await check(yonder, "--content", "--repair", expecting: 0)
-                #expect(try await Command.run("cat", yonder["a"]).output == "ALPHA")
-            }
-        }
-
         @Test("CHECK-1: orphans, circles and wrong counts are found and mended from the remote")
         func mendsTheTree() async throws {
             try await Installation.run { yonder in

@@ -43,6 +43,8 @@ extension InMemoryProvider {
         public var uploadChunkSize: Int64 = 1 << 20
         /// Whether a directory's content version changes with any of its descendants.
         public var directoryVersionsCoverTrees = false
+        /// Whether two contents of a file may have one content version, as ``RemoteTree/writeSameVersion(_:to:)`` gives them.
+        public var contentVersionsMayRepeat = false
         /// The thumbnails of files; nil for a provider that has none.
         public var thumbnails: [ItemIdentifier: [UInt8]]?
         /// The quota that the remote reports; nil if it reports none.

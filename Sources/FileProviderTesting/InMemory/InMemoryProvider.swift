@@ -80,6 +80,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             documentEnumeration: options.documentEnumeration, followsLocalSets: options.followsLocalSets,
             directoryVersionsCoverTrees: options.directoryVersionsCoverTrees,
             concurrentCalls: options.concurrentCalls)
+        features.contentVersionsMayRepeat = options.contentVersionsMayRepeat
         features.thumbnails = options.thumbnails != nil
         features.keepsModificationDates = options.holds.contains(.contentModificationDate)
         return features

@@ -111,6 +111,11 @@ public struct RemoteTree: Sendable {
         }
     }
 
+    /// Replaces a file's content by one of the same size without another content version or date.
+    public mutating func writeSameVersion(_ content: RemoteContent, to identifier: ItemIdentifier) {
+        update(identifier) { node, _ in node.content = content }
+    }
+
     /// Renames an item in its directory.
     public mutating func rename(_ identifier: ItemIdentifier, to name: String) {
         update(identifier) { node, _ in node.item.filename = name }

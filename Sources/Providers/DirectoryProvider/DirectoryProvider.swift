@@ -18,11 +18,14 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
         folder = try Folder(path: root, manager: manager, leftoverAge: leftoverAge)
         // inotify does not report changes by other machines on a network mount, so it is compared.
         watcher = folder.isOnNetwork ? nil : try? FolderWatcher(folder: folder)
-        features = ProviderFeatures(
+        var features = ProviderFeatures(
             partialContentFetching: true, changeFeed: watcher != nil, writing: !folder.isReadOnly,
             trash: !folder.isReadOnly,
             conditionalWrites: !folder.isReadOnly, documentEnumeration: true, datesMakeVersions: true, byteNames: true,
             concurrentCalls: 16)
+        // A network file system may change the times of a file after it was written.
+        features.contentVersionsMayRepeat = !folder.isOnNetwork
+        self.features = features
     }
 
     package func invalidate() async {

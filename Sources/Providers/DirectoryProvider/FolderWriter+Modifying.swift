@@ -91,7 +91,12 @@ extension FolderWriter {
             try old.directory.synchronize(asDirectory: true)
         }
         try new.directory.synchronize(asDirectory: true)
-        let change = try answer(new, pending, stored: stored)
+        // Another program may have written the file in place and given it its old time: the system has not seen that.
+        let before = FolderItems.version(of: status)
+        let isUnseen =
+            status.kind == .regular && !fields.contains(.contents) && before.contentVersion == base.contentVersion
+            && before.metadataVersion != base.metadataVersion && !folder.isOnNetwork
+        let change = try answer(new, pending, stored: stored, known: isUnseen ? base.metadataVersion : nil)
         if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
         return change
     }
@@ -107,7 +112,7 @@ extension FolderWriter {
         if fields.contains(.contents), contents == nil, item.documentSize != 0 {
             throw FileProviderError(.cannotSynchronize, "the content of '\(entry.name)' was not sent")
         }
-        let isBase = FolderItems.version(of: status).contentVersion == base.contentVersion
+        let isBase = try isBase(base, status, of: item, at: entry, fields)
         guard fields.contains(.contents) else {
             // The modification time belongs to the bytes of the base version; other bytes would look unchanged with
             // it.
@@ -127,6 +132,22 @@ extension FolderWriter {
             throw conflict(at: entry)
         }
         return fields.subtracting(.contents)
+    }
+
+    /// Whether a file has the content that a change is based on.
+    private func isBase(
+        _ base: ItemVersion, _ status: FileStatus, of item: FileProviderItem, at entry: NamedEntry, _ fields: ItemFields
+    ) throws -> Bool {
+        let current = FolderItems.version(of: status)
+        guard current.contentVersion == base.contentVersion else { return false }
+        // A change of other fields, whose answer was lost, has changed the metadata version, too, as one of another hard link does.
+        guard fields.contains(.contents), fields.isSubset(of: [.contents, .contentModificationDate]),
+            current.metadataVersion != base.metadataVersion, status.kind == .regular, status.linkCount == 1,
+            !folder.isOnNetwork, let there = try self.item(at: entry)
+        else { return true }
+        // It was written in place and got its old time, unless what it has shows why the version is another one.
+        return there.permissions != item.permissions || there.owner != item.owner || there.group != item.group
+            || there.extendedAttributes != item.extendedAttributes
     }
 
     /// The name and parent of the root cannot be changed.

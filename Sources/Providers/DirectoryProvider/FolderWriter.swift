@@ -192,8 +192,12 @@ struct FolderWriter {
     ///
     /// - Parameter stored: the version of the content that was stored or compared; nil if there is none. If another program has written
     ///   to the file since, its content must be fetched.
-    func answer(_ entry: NamedEntry, _ pending: ItemFields, stored: [UInt8]? = nil) throws -> ItemChange {
-        guard let item = try item(at: entry) else { throw Errno.noSuchFileOrDirectory }
+    /// - Parameter known: the metadata version that the system goes on to know; nil for the present one.
+    func answer(
+        _ entry: NamedEntry, _ pending: ItemFields, stored: [UInt8]? = nil, known: [UInt8]? = nil
+    ) throws -> ItemChange {
+        guard var item = try item(at: entry) else { throw Errno.noSuchFileOrDirectory }
+        if let known { item.itemVersion.metadataVersion = known }
         // On a network mount the time of a new file may still change.
         let isOther = stored.map { $0 != item.itemVersion.contentVersion } ?? false
         return .applied(item, stillPending: pending, shouldFetchContent: isOther && !folder.isOnNetwork)

@@ -21,11 +21,13 @@ extension Replica {
     ///
     /// - Parameter changingNames: false for a batch that changes neither names nor directories, or says so itself before
     ///   it does (``RemotePart/willChangeNames()``).
+    /// - Parameter versionsMayRepeat: as the provider's features say.
     /// - Parameter kernel: is told what to forget after the commit, before a process can open a file that the batch has changed while it
     ///   was closed: the open would find the new version, and that the kernel has nothing of an earlier one. With nil the caller tells.
     /// - Returns: what is left to tell the kernel, or was told, and what was wrong with the batch.
     package func ingest<Value: Sendable>(
-        open: any OpenInodes, changingNames: Bool = true, telling kernel: (any KernelCache)? = nil,
+        open: any OpenInodes, changingNames: Bool = true, versionsMayRepeat: Bool = false,
+        telling kernel: (any KernelCache)? = nil,
         _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> (Value, ReplicaEffects) {
         let (contents, ordering, hasByteNames) = (contents, ordering, ignoredNames.sendsByteNames)
@@ -39,7 +41,8 @@ extension Replica {
                     withdrawals.begin()
                     let transaction = RemoteTransaction(
                         db: db, open: open, contents: contents, withdrawals: withdrawals, turn: turn,
-                        ordering: ordering, hasByteNames: hasByteNames, lastSync: lastSync)
+                        ordering: ordering, hasByteNames: hasByteNames, versionsMayRepeat: versionsMayRepeat,
+                        lastSync: lastSync)
                     let value = try body(Ingestion(transaction: transaction))
                     return (value, try db.recordInvalidations(of: transaction.effects))
                 }

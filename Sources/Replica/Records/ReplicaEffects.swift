@@ -16,6 +16,8 @@ package struct ReplicaEffects: Sendable {
     package var conflictCopies: [(number: InodeNumber, text: String)] = []
     /// The items that are shown under another name than their own, because another item has that, each with what happened.
     package var decoratedItems: [(identifier: ItemIdentifier, text: String)] = []
+    /// Files that the remote may have written without another content version.
+    package var doubtfulContents: [InodeNumber] = []
 
     /// Whether what the remote has told made something due, at once or earlier than before: the uploads have to plan again.
     package var isSomethingToSend = false
@@ -32,6 +34,7 @@ package struct ReplicaEffects: Sendable {
         endedDefects += other.endedDefects
         conflictCopies += other.conflictCopies
         decoratedItems += other.decoratedItems
+        doubtfulContents += other.doubtfulContents
         isSomethingToSend = isSomethingToSend || other.isSomethingToSend
     }
 }

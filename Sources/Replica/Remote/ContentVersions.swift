@@ -65,6 +65,37 @@ package struct ContentVersions: RemotePart {
         try takeContentVersion(of: item)
     }
 
+    /// Content that may have been written on the remote without another version was compared with it.
+    ///
+    /// - Parameters:
+    ///   - generation: that of the content that was compared.
+    ///   - remote: what the remote had before that.
+    package func settleDoubt(
+        of number: InodeNumber, generation: Int64, with remote: FileProviderItem, isEqual: Bool
+    ) throws {
+        guard let item = try db.item(remote.itemIdentifier), item.inode.number == number,
+            item.inode.contentGeneration == generation, item.inode.content == .materialized,
+            item.base.version.contentVersion == remote.itemVersion.contentVersion, try !isWritten(item)
+        else { return }
+        try db.setBaseMetadataVersion(of: item.id, to: remote.itemVersion.metadataVersion)
+        if !isEqual { try takeNewContent(of: item) }
+    }
+
+    /// The remote has other content of an item.
+    func takeNewContent(of item: ItemRecord) throws {
+        if item.inode.linkCount > 1 {
+            try giveOwnInode(to: item)
+        } else if let current = try db.item(id: item.id) {
+            // A reader that waits sees by the version alone that the content is another one.
+            let repeats = current.inode.contentVersion == current.base.version.contentVersion
+            if repeats, open.isOpen(current.inode.number) {
+                if try !isWritten(current) { try supersede(current) }
+            } else {
+                try showNewest(of: current)
+            }
+        }
+    }
+
     /// The mount shows the content version that the provider gave last from now on. A process that has read from the file
     /// keeps the version that it opened; an open file that no process has read from follows the new version.
     func showNewest(of item: ItemRecord) throws {

@@ -132,7 +132,14 @@ package struct Placement: RemotePart {
     /// Everything but parent and name. What is written here is still based on what it was written over: that content's
     /// version, size and date stay together.
     private func updateAttributes(of known: ItemRecord, with item: FileProviderItem) throws {
+        let doubt = try doubt(of: known, seeing: item)
         try db.setBase(of: known.id, to: item)
+        if doubt == .remains {
+            try db.setBaseMetadataVersion(of: known.id, to: known.base.version.metadataVersion)
+            if !known.changedFields.contains(.contents) {
+                transaction.effects.doubtfulContents.append(known.inode.number)
+            }
+        }
         if known.heldFields.contains(.contentModificationDate), item.contentModificationDate == known.inode.modifiedAt {
             try db.endHold(of: known.id, .contentModificationDate)
         }
@@ -184,12 +191,7 @@ package struct Placement: RemotePart {
             isOtherAccess = true
         }
         if isOtherAccess, inode.kind == .directory { try retryFailed(in: known) }
-        guard isNewContent else { return }
-        if inode.linkCount > 1 {
-            try versions.giveOwnInode(to: known)
-        } else if let current = try db.item(id: known.id) {
-            try versions.showNewest(of: current)
-        }
+        if isNewContent || doubt == .isPartial { try versions.takeNewContent(of: known) }
     }
 
     /// - Returns: whether the access ACL is another one.

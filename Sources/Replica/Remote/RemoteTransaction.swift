@@ -5,6 +5,8 @@ import GRDB
 final class RemoteTransaction: ReplicaTransaction {
     /// Whether the provider may give names that are not UTF-8.
     let hasByteNames: Bool
+    /// Whether the provider may give two contents one version.
+    let versionsMayRepeat: Bool
     /// Items that are still to come in this batch: they make room for those that come before them.
     var upcoming: Set<ItemIdentifier> = []
     /// The listing that this batch belongs to: items of its directory that it has not confirmed make room.
@@ -25,14 +27,16 @@ final class RemoteTransaction: ReplicaTransaction {
     ///   - turn: the writer's.
     ///   - ordering: told of the acknowledgements that are recorded.
     ///   - hasByteNames: as the provider's features say.
+    ///   - versionsMayRepeat: as the provider's features say.
     init(
         db: Database, open: any OpenInodes, contents: ContentStore, withdrawals: ContentWithdrawals, turn: WriteTurn,
-        ordering: RemoteOrdering, hasByteNames: Bool, lastSync: FileTimestamp?
+        ordering: RemoteOrdering, hasByteNames: Bool, versionsMayRepeat: Bool, lastSync: FileTimestamp?
     ) {
         self.lastSync = lastSync
         self.turn = turn
         self.ordering = ordering
         self.hasByteNames = hasByteNames
+        self.versionsMayRepeat = versionsMayRepeat
         super.init(db: db, open: open, contents: contents, withdrawals: withdrawals)
     }
 }

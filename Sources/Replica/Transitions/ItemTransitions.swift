@@ -53,6 +53,11 @@ extension Database {
             ])
     }
 
+    /// Changes of an item are based on this metadata version.
+    func setBaseMetadataVersion(of row: Int64, to version: [UInt8]) throws {
+        try run("UPDATE item SET baseMetadataVersion = ? WHERE id = ?", [Data(version), row])
+    }
+
     /// The remote has fields as they are here, which it could not hold before: they are not kept here alone any more.
     func endHold(of row: Int64, _ fields: ItemFields) throws {
         try run("UPDATE item SET heldFields = heldFields & ~? WHERE id = ?", [Int64(fields.rawValue), row])

@@ -12,18 +12,26 @@ final class Commits: Sendable {
     private let onPublish: @Sendable () -> Void
     private let onConflict: @Sendable (InodeNumber) -> Void
     private let onSomethingToSend: @Sendable () -> Void
+    private let onDoubt: @Sendable ([InodeNumber]) -> Void
+    private let versionsMayRepeat: Bool
 
     /// - Parameters:
+    ///   - versionsMayRepeat: as the provider's features say.
     ///   - onCommit: called after each commit; returns at once.
     ///   - onConflict: called with the inode of each conflict copy; returns at once.
     ///   - onSomethingToSend: called after each transaction in which what the remote has told made something due, at once or
     ///     earlier than before; returns at once.
+    ///   - onDoubt: called with the files that the remote may have written without another content version; returns at once.
     ///   - onPublish: called after each transaction whose effects are made known; returns at once.
     init(
-        replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings,
+        replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings, versionsMayRepeat: Bool,
         onCommit: @escaping @Sendable () -> Void, onConflict: @escaping @Sendable (InodeNumber) -> Void,
-        onSomethingToSend: @escaping @Sendable () -> Void, onPublish: @escaping @Sendable () -> Void
+        onSomethingToSend: @escaping @Sendable () -> Void,
+        onDoubt: @escaping @Sendable ([InodeNumber]) -> Void = { _ in },
+        onPublish: @escaping @Sendable () -> Void
     ) {
+        self.versionsMayRepeat = versionsMayRepeat
+        self.onDoubt = onDoubt
         self.onConflict = onConflict
         self.onSomethingToSend = onSomethingToSend
         self.onPublish = onPublish
@@ -40,7 +48,7 @@ final class Commits: Sendable {
         changingNames: Bool = true, _ body: @escaping @Sendable (Ingestion) throws -> Value
     ) async throws -> Value {
         let (value, effects) = try await replica.ingest(
-            open: open, changingNames: changingNames, telling: kernel, body)
+            open: open, changingNames: changingNames, versionsMayRepeat: versionsMayRepeat, telling: kernel, body)
         report(effects)
         onCommit()
         return value
@@ -119,6 +127,7 @@ final class Commits: Sendable {
         }
         for item in effects.decoratedItems { warnings.report(all: [item.text], of: .decoratedName(item.identifier)) }
         if effects.isSomethingToSend { onSomethingToSend() }
+        if !effects.doubtfulContents.isEmpty { onDoubt(effects.doubtfulContents) }
         onPublish()
     }
 }

@@ -1,0 +1,97 @@
+import FileProvider
+import Replica
+import Synchronization
+
+/// Compares content that is here with the remote's where the remote may have written it without another content version
+/// (``ProviderFeatures/contentVersionsMayRepeat``). What is not equal becomes dataless, as with a new version.
+///
+/// Its list is not durable: the base of such an item keeps its old metadata version until then, so that each comparison of the directory
+/// doubts the content again.
+actor ContentDoubts: SyncPart {
+    /// The files to compare. It is made before what fills it.
+    final class Queue: Sendable {
+        let signal = WakeSignal()
+        private let numbers = Mutex<Set<InodeNumber>>([])
+
+        /// Returns at once; from any thread.
+        func add(_ added: [InodeNumber]) {
+            insert(added)
+            signal.wake()
+        }
+
+        /// As ``add(_:)``, for a worker that is awake.
+        func insert(_ added: [InodeNumber]) { numbers.withLock { $0.formUnion(added) } }
+
+        func take() -> InodeNumber? { numbers.withLock { $0.popFirst() } }
+    }
+
+    private struct Retry {
+        var attempts: Int
+        var next: ContinuousClock.Instant
+    }
+
+    nonisolated let context: SyncContext
+    private let queue: Queue
+    private var retries: [InodeNumber: Retry] = [:]
+
+    init(_ context: SyncContext, queue: Queue) {
+        self.context = context
+        self.queue = queue
+    }
+
+    func start() {
+        queue.signal.run {
+            await self.compareAll()
+            return .zero
+        }
+        queue.signal.wake()
+    }
+
+    func stop() {
+        queue.signal.stop()
+    }
+
+    private func compareAll() async {
+        let now = ContinuousClock.now
+        queue.insert(retries.filter { $0.value.next <= now }.map(\.key))
+        while !Task.isCancelled, connection.state == .online, let number = queue.take() {
+            do {
+                if try await compare(number) {
+                    retries[number] = nil
+                    continue
+                }
+            } catch let error as FileProviderError where error.code == .noSuchItem {
+                // A change that is still to come says so.
+                retries[number] = nil
+                continue
+            } catch {
+                // What concerns the whole remote, and what passes, ends by itself.
+            }
+            let attempts = (retries[number]?.attempts ?? 0) + 1
+            retries[number] = Retry(attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
+        }
+        // What is due while the remote cannot be reached waits for the word that it can.
+        let next = retries.values.map(\.next).filter { $0 > now }.min()
+        queue.signal.wake(after: next.map { max(.zero, $0 - .now) })
+    }
+
+    /// - Returns: false when the file is open for writing, and has to be compared later.
+    private func compare(_ number: InodeNumber) async throws -> Bool {
+        guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
+            item.inode.content == .materialized, !item.changedFields.contains(.contents)
+        else { return true }
+        // The kernel may write it without a request.
+        guard item.inode.contentStamp == nil else { return false }
+        let request = FileProviderRequest(reason: .synchronization)
+        let remote = try await calls.make(.item, for: request) { try await $0.item(for: identifier, request: request) }
+        guard remote.itemVersion.contentVersion == item.base.version.contentVersion,
+            remote.itemVersion.metadataVersion != item.base.version.metadataVersion
+        else { return true }
+        let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
+        let generation = item.inode.contentGeneration
+        try await commits.commit {
+            try $0.versions.settleDoubt(of: number, generation: generation, with: remote, isEqual: isEqual)
+        }
+        return true
+    }
+}

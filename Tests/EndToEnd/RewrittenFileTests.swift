@@ -1,0 +1,60 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+extension RealMount {
+    /// Files of the source that are rewritten in place with the same size, and get their old time.
+    @Suite struct RewrittenFiles {
+        private func rewrite(_ yonder: Installation, _ name: String, _ text: String) async throws {
+            try await yonder.expectDone(
+                "cd \"$1\"; touch -r \"$2\" ../date; printf %s \"$3\" > \"$2\"; touch -r ../date \"$2\"",
+                yonder.source.string, name, text)
+        }
+
+        private func text(_ yonder: Installation, _ name: String) async throws -> String {
+            try await Command.run("cat", yonder[name]).output
+        }
+
+        @Test("FOLDER-17: a file that was read shows its new bytes, and an open one keeps the old ones")
+        func showsTheNewBytes() async throws {
+            try await Installation.mounted(["a": "alpha", "b": "beta"]) { yonder async throws in
+                #expect(try await text(yonder, "a") == "alpha")
+                #expect(try await text(yonder, "b") == "beta")
+                let reader = try FileHandle(forReadingFrom: URL(fileURLWithPath: yonder["b"]))
+                defer { try? reader.close() }
+                #expect(try reader.read(upToCount: 1) == Data("b".utf8))
+                try await rewrite(yonder, "a", "ALPHA")
+                try await rewrite(yonder, "b", "BETA")
+                #expect(try await eventually { try await text(yonder, "a") == "ALPHA" })
+                #expect(try await eventually { try await text(yonder, "b") == "BETA" })
+                #expect(try reader.readToEnd() == Data("eta".utf8))
+            }
+        }
+
+        @Test("FOLDER-17: what was rewritten while the domain was not mounted is noticed")
+        func whileUnmounted() async throws {
+            try await Installation.mounted(["a": "alpha"]) { yonder async throws in
+                #expect(try await text(yonder, "a") == "alpha")
+                #expect(try await yonder.yonder("unmount", "mount").status == 0)
+                try await rewrite(yonder, "a", "ALPHA")
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await eventually { try await text(yonder, "a") == "ALPHA" })
+            }
+        }
+
+        @Test("FOLDER-17: an edit of the old bytes does not replace the new ones") func edited() async throws {
+            try await Installation.mounted(["a": "alpha"]) { yonder async throws in
+                #expect(try await text(yonder, "a") == "alpha")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("printf o | dd of=a bs=1 conv=notrunc")
+                try await rewrite(yonder, "a", "ALPHA")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("wait", "mount", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("a") == "ALPHA")
+                let copy = try #require(try await yonder.conflicts()["a"])
+                #expect(try await text(yonder, copy) == "olpha")
+            }
+        }
+    }
+}

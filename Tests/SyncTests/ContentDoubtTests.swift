@@ -1,0 +1,96 @@
+import FileProvider
+import FileProviderTesting
+import Replica
+import TestSupport
+import Testing
+
+@testable import Sync
+
+extension EngineTests {
+    /// A remote whose content versions may be those of two contents.
+    @Suite struct ContentDoubtTests {
+        private static let old = RemoteContent.pattern(size: 3 << 20, seed: 1)
+        private static let new = RemoteContent.pattern(size: 3 << 20, seed: 2)
+
+        private func run(reading range: Range<Int64>?, _ test: (EngineFixture) async throws -> Void) async throws {
+            var options = InMemoryProvider.Options.with(\.contentVersionsMayRepeat, true)
+            options.chunkSize = 64 << 10
+            try await EngineFixture.run(
+                options: options, fill: { $0.addFile("f", content: Self.old, identifier: "f") }, listing: "/"
+            ) { fixture async throws in
+                fixture.engine.start()
+                if let range { _ = try await fixture.read("f", range) }
+                try await test(fixture)
+            }
+        }
+
+        /// The metadata version that changes of the file are based on.
+        private func base(_ fixture: EngineFixture) throws -> [UInt8]? {
+            try fixture.replica.database.item("f")?.base.version.metadataVersion
+        }
+
+        private func present(_ fixture: EngineFixture) -> [UInt8]? {
+            fixture.provider.changeSilently { $0.items(in: .rootContainer).first?.itemVersion.metadataVersion }
+        }
+
+        @Test(
+            "FOLDER-17: content that was written on the remote without another version is compared, and fetched again")
+        func whole() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let before = try fixture.inode("f").contentGeneration
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                #expect(try await eventually { try fixture.inode("f").contentGeneration != before })
+                #expect(try base(fixture) == present(fixture))
+                #expect(try await fixture.read("f") == Self.new[0..<Self.new.size])
+            }
+        }
+
+        @Test("FOLDER-17: equal content stays, and is compared once") func equal() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let before = try fixture.inode("f").contentGeneration
+                let fetches = fixture.provider.log.calls(of: .fetch).count
+                fixture.provider.change { $0.writeSameVersion(Self.old, to: "f") }
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                #expect(fixture.provider.log.calls(of: .fetch).count == fetches + 1)
+                let inode = try fixture.inode("f")
+                #expect(inode.contentGeneration == before && inode.content == .materialized)
+            }
+        }
+
+        @Test("FOLDER-17: a file of which a part is here is fetched anew, and nothing is compared") func part()
+            async throws
+        {
+            try await run(reading: 0..<4096) { fixture async throws in
+                try #require(try fixture.inode("f").content == .partial)
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                #expect(try await fixture.read("f") == Self.new[0..<Self.new.size])
+            }
+        }
+
+        @Test("FOLDER-17: a change that attributes explain compares nothing") func explained() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let fetches = fixture.provider.log.calls(of: .fetch).count
+                fixture.provider.change { $0.edit("f") { $0.permissions = 0o600 } }
+                #expect(try await eventually { try fixture.inode("f").permissions == 0o600 })
+                #expect(try base(fixture) == present(fixture))
+                #expect(fixture.provider.log.calls(of: .fetch).count == fetches)
+            }
+        }
+
+        @Test("FOLDER-17: while the remote cannot be asked, the base stays, and the comparison is made later")
+        func failing() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let before = try base(fixture)
+                fixture.provider.faults.add(.fail(FileProviderError(.cannotSynchronize)), to: .fetch, times: 1)
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                let fetches = fixture.provider.log.calls(of: .fetch).count
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).count > fetches })
+                let kept = try base(fixture)
+                #expect(kept == before)
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                #expect(try await fixture.read("f") == Self.new[0..<Self.new.size])
+            }
+        }
+    }
+}
