@@ -46,6 +46,24 @@ import Testing
         }
     }
 
+    @Test func changesStayInTheirPlace() async throws {
+        try await withServer { server, transport in
+            for method in ["DELETE", "PUT", "MOVE", "POST"] {
+                let url = try server.at("/redirect/file?to=/echo/")
+                let error = await failure { _ = try await transport.send(request(method, url)) }
+                #expect(error?.code == .malformedResponse)
+                let words = "redirects \(method) to another place ('/echo/'), which is not followed"
+                #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+                // As lighttpd does for a directory without its slash.
+                let slash = "/redirect/\(method)/%3Fstatus=200%26to=/"
+                let answer = try await transport.send(
+                    request(method, try server.at("/redirect/\(method)?status=308&to=\(slash)")))
+                #expect(answer.status == 200 && answer.head.url.path == "/redirect/\(method)/")
+            }
+            #expect(try await server.log().entries(below: "/echo").isEmpty)
+        }
+    }
+
     @Test func neverLeavesASafeConnection() async throws {
         try await withServer { other, _ in
             try await withServer(isSecure: true, { $1.environment["SSL_CERT_FILE"] = $0.certificate }) {

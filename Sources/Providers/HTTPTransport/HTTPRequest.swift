@@ -14,7 +14,8 @@ package struct HTTPRequest: Sendable {
     /// ends the request: another client has changed that meanwhile. Nil where the server checks the request's own condition.
     package var beforeRepetition: (@Sendable () async throws -> Void)?
     /// Whether redirects are followed: with the same method, a limited number of them, and to another server only to read,
-    /// with no header of this request but `Range`; never from `https` to `http`.
+    /// with no header of this request but `Range`; never from `https` to `http`. A change is followed only to the same path, with
+    /// or without a slash at its end: at another one it would change what nobody has named, such as the directory above.
     package var followsRedirects = true
     /// The stall timeout, where it is not that of the configuration.
     package var patience: Duration?
@@ -47,10 +48,15 @@ package struct HTTPRequest: Sendable {
         }
     }
 
+    /// Whether a method changes nothing (RFC 9110, 9.2.1).
+    static func isSafe(_ method: String) -> Bool {
+        ["GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT", "SEARCH"].contains(method)
+    }
+
     /// A conditional change is not repeated: the condition may not hold the second time because of the first.
     private static func usualRepetition(of method: String, _ fields: HTTPFields) -> Repetition {
         switch method {
-        case "GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT", "SEARCH": .harmless
+        case _ where isSafe(method): .harmless
         case "PUT", "DELETE", "PROPPATCH":
             ["If-Match", "If-None-Match", "If"].allSatisfy { fields[$0] == nil } ? .harmless : .ifNotDone
         default: .ifNotDone

@@ -22,6 +22,9 @@ extension HTTPTransport {
             let server = "another server (\(target.scheme)://\(target.authority))"
             throw Self.refusal(host, "to \(server)", advice: ": name that one as the source")
         }
+        guard HTTPRequest.isSafe(request.method) || target.hasSamePlace(as: request.url) else {
+            throw Self.refusal(host, "\(request.method) to another place ('\(target.path.prefix(200))')")
+        }
         return target
     }
 

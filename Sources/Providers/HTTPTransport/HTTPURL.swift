@@ -92,6 +92,16 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
         isSecure == other.isSecure && host == other.host && port == other.port && socketPath == other.socketPath
     }
 
+    /// Whether the paths are the same, however they are encoded, with or without slashes at the end.
+    func hasSamePlace(as other: HTTPURL) -> Bool {
+        func place(_ url: HTTPURL) -> ArraySlice<UInt8> {
+            var bytes = (PercentEncoding.decode(url.path) ?? Array(url.path.utf8))[...]
+            while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
+            return bytes
+        }
+        return place(self) == place(other)
+    }
+
     /// The URL that a reference (`Location`, `href`) has relative to this one; nil for an invalid one.
     package func resolving(_ reference: String) -> HTTPURL? {
         if reference.contains("://"), let whole = HTTPURL(reference) { return whole }
