@@ -62,6 +62,19 @@ struct OddServerTests {
         }
     }
 
+    @Test("DAV-15: a directory that is deleted member by member takes nothing beside or above it along")
+    func dots() async throws {
+        try await run("dots") { session, _, base async throws in
+            let provider = try #require(session.provider as? PathAddressedProvider)
+            try await provider.remote.delete(RemotePath(["dir"]), kind: .directory, if: .always)
+            let transport = HTTPTransport(logger: Logger(label: "test"))
+            var page = base
+            page.path = "/deleted"
+            #expect(try await transport.send(HTTPRequest("GET", page)).text == "/dots/dir/ /dots/dir/member /dots/dir/")
+            await transport.close()
+        }
+    }
+
     @Test("DAV-22: half a listing is no listing")
     func truncated() async throws {
         try await run("truncated", "cut", "partly", "empty", "nothing", "entities") { session, _, _ async throws in

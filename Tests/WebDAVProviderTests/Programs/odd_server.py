@@ -36,6 +36,7 @@ def missing(href):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     portal = False
+    deleted = []
 
     def log_message(self, *arguments):
         pass
@@ -72,6 +73,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if path.rstrip("/").endswith("/gone"):
                 return self.multistatus(missing(path))
             return self.multistatus(own)
+        if path.rstrip("/") == "/dots/dir":
+            dots = collection("/dots/dir/%2e/") + collection("/dots/dir/%2e%2e/")
+            return self.multistatus(collection("/dots/dir/") + dots + file("/dots/dir/member"))
         if name == "elsewhere":
             inner = (
                 file("http://other.example/elsewhere/one") + file("/outside/two") + file("/elsewhere/deep/three")
@@ -106,8 +110,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.multistatus(own + file("/inner404/file") + missing("/inner404/gone"))
         self.multistatus(own + file(f"/{name}/file"))
 
+    def do_DELETE(self):
+        """The first request for /dots/dir/ deletes it only in part."""
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        type(self).deleted.append(self.path)
+        if type(self).deleted == ["/dots/dir/"]:
+            return self.multistatus(
+                "<D:response><D:href>/dots/dir/member</D:href><D:status>HTTP/1.1 500 No</D:status></D:response>")
+        self.answer(204)
+
     def do_GET(self):
         name = self.path.strip("/").split("/")[0]
+        if name == "deleted":
+            return self.answer(200, " ".join(type(self).deleted).encode())
         if type(self).portal:
             return self.answer(200, b"<html>no", [("Content-Type", "text/html")])
         fields = [("ETag", '"one"'), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]

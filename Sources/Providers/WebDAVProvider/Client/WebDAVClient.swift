@@ -123,9 +123,9 @@ final class WebDAVClient: Sendable {
             take: { resource, head in
                 let there = collection.path(of: resource.href, on: head.url)
                 if there == path { return found.withLock { $0.own = resource } }
-                guard let there, there.parent == path, !there.names.isEmpty, isWanted(there) else {
-                    return noteIgnored(resource.href)
-                }
+                // A server may list `.` and `..`, and what is deleted member by member must be below.
+                guard let there, there.parent == path, let name = there.name, TrashBin.isName(name), isWanted(there)
+                else { return noteIgnored(resource.href) }
                 if resource.isDescribed { found.withLock { $0.members.append((there, resource)) } }
             },
             discard: {

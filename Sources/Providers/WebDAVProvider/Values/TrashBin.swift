@@ -39,7 +39,8 @@ struct TrashBin: Hashable, Sendable {
     /// - Parameter location: nil where the server does not say.
     func wasMounted(_ location: RemotePath?) -> Bool { location?.isBelow(mounted) ?? mounted.names.isEmpty }
 
-    /// Whether a name can refer to one item of a bin: an empty name would refer to the whole bin.
+    /// Whether a name can refer to one item of a bin, or of any collection: an empty name would refer to the whole collection, and two
+    /// dots to the one above.
     static func isName(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == 0x2F || $0 == 0 }
     }
