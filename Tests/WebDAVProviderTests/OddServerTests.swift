@@ -92,6 +92,29 @@ struct OddServerTests {
         }
     }
 
+    @Test("DAV-22: what a server names and does not describe is no file, and no other version of one")
+    func innerRefusal() async throws {
+        try await run("refused") { session, manager, _ async throws in
+            #expect(try await session.list().map(\.filename) == ["file"])
+            for name in ["forbidden", "busy", "unread"] {
+                #expect(manager.warnings.contains { $0.contains("does not show '\(name)'") }, "\(name)")
+            }
+            let remote = try #require(session.provider as? PathAddressedProvider).remote
+            let codes: [(String, FileProviderError.Code)] = [
+                ("forbidden", .fileReadNoPermission), ("unread", .fileReadNoPermission), ("busy", .serverUnreachable),
+            ]
+            for (name, code) in codes {
+                let found = await failureCode { _ = try await remote.entry(at: RemotePath([name])) }
+                #expect(found == code, "\(name)")
+            }
+            // It would be gone from the mount if it were no directory.
+            let closed = await failureCode {
+                _ = try await remote.entries(in: RemotePath(["closed"]), from: nil, limit: 10)
+            }
+            #expect(closed == .fileReadNoPermission)
+        }
+    }
+
     @Test("DAV-22: a page to log in is neither a listing nor a file")
     func portals() async throws {
         try await run("plain") { session, _, base async throws in

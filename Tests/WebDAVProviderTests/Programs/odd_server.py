@@ -33,6 +33,18 @@ def missing(href):
     return f"<D:response><D:href>{href}</D:href><D:status>HTTP/1.1 404 Not Found</D:status></D:response>"
 
 
+def refused(href, status):
+    return f"<D:response><D:href>{href}</D:href><D:status>HTTP/1.1 {status} No</D:status></D:response>"
+
+
+def unread(href):
+    return (
+        f"<D:response><D:href>{href}</D:href><D:propstat><D:prop><D:resourcetype/><D:getcontentlength/><D:getetag/>"
+        "</D:prop><D:status>HTTP/1.1 403 Forbidden</D:status></D:propstat><D:propstat><D:prop><D:getlastmodified/>"
+        "</D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat></D:response>"
+    )
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     portal = False
@@ -72,7 +84,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.multistatus(file(path))
             if path.rstrip("/").endswith("/gone"):
                 return self.multistatus(missing(path))
+            if path.rstrip("/") == "/refused/forbidden":
+                return self.multistatus(refused(path, 403))
+            if path.rstrip("/") == "/refused/busy":
+                return self.multistatus(refused(path, 503))
+            if path.rstrip("/") == "/refused/unread":
+                return self.multistatus(unread(path))
             return self.multistatus(own)
+        if path.rstrip("/") == "/refused/closed":
+            return self.multistatus(refused(path, 403))
+        if name == "refused":
+            inner = refused("/refused/forbidden", 403) + refused("/refused/busy", 503) + unread("/refused/unread")
+            return self.multistatus(own + file("/refused/file") + inner)
         if path.rstrip("/") == "/dots/dir":
             dots = collection("/dots/dir/%2e/") + collection("/dots/dir/%2e%2e/")
             return self.multistatus(collection("/dots/dir/") + dots + file("/dots/dir/member"))

@@ -1,3 +1,4 @@
+import FileProvider
 import HTTPTransport
 
 extension WebDAVClient {
@@ -15,5 +16,16 @@ extension WebDAVClient {
         guard method == "PUT" || method == "MKCOL" else { return nil }
         // 424 says that another one of them is the reason.
         return refusals.first { $0 != 424 } ?? refusals.first
+    }
+
+    /// The error that a resource means which a multistatus names and does not describe; nil for any other, also for a missing one.
+    static func refusal(
+        of resource: DAVResource, in head: HTTPResponseHead, _ what: String
+    ) -> FileProviderError? {
+        guard !resource.isDescribed, !resource.isMissing, let status = resource.status ?? resource.statusOfProperties
+        else { return nil }
+        var inner = head
+        inner.status = status
+        return failure(inner, of: what)
     }
 }

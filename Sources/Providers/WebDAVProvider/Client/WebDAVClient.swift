@@ -126,7 +126,8 @@ final class WebDAVClient: Sendable {
                 // A server may list `.` and `..`, and what is deleted member by member must be below.
                 guard let there, there.parent == path, let name = there.name, TrashBin.isName(name), isWanted(there)
                 else { return noteIgnored(resource.href) }
-                if resource.isDescribed { found.withLock { $0.members.append((there, resource)) } }
+                // One that is not described is there as well: its directory is not empty.
+                if !resource.isMissing { found.withLock { $0.members.append((there, resource)) } }
             },
             discard: {
                 found.withLock { $0 = ([], nil) }
@@ -342,8 +343,12 @@ final class WebDAVClient: Sendable {
 
     /// The error that a response without success means.
     static func failure(_ response: HTTPResponse, of what: String, isChange: Bool = false) -> FileProviderError {
-        let host = response.head.url.host
-        switch response.status {
+        failure(response.head, of: what, isChange: isChange)
+    }
+
+    static func failure(_ head: HTTPResponseHead, of what: String, isChange: Bool = false) -> FileProviderError {
+        let (host, status) = (head.url.host, head.status)
+        switch status {
         case 404, 410: return FileProviderError(.noSuchItem, "\(host) has no '\(what)'")
         case 401: return FileProviderError(.notAuthenticated, "\(host) wants other credentials")
         case 403:
@@ -355,11 +360,11 @@ final class WebDAVClient: Sendable {
             return FileProviderError(
                 .malformedResponse, "\(host) answers 400 for '\(what)': it may not accept the name")
         case 405 where isChange, 501 where isChange:
-            return FileProviderError(.cannotSynchronize, "\(host) cannot be written (\(response.status))")
+            return FileProviderError(.cannotSynchronize, "\(host) cannot be written (\(status))")
         case 405, 501:
             return FileProviderError(
                 .malformedResponse,
-                "\(host) does not speak WebDAV at '\(what)' (\(response.status)): another path? Nextcloud's is "
+                "\(host) does not speak WebDAV at '\(what)' (\(status)): another path? Nextcloud's is "
                     + "/remote.php/dav/files/USER")
         case 409 where isChange: return FileProviderError(.noSuchItem, "\(host) has no directory for '\(what)'")
         case 413, 414:
@@ -368,13 +373,13 @@ final class WebDAVClient: Sendable {
         case 423: return FileProviderError(.cannotSynchronize, "'\(what)' is locked on \(host)")
         case 507: return FileProviderError(.insufficientQuota, "\(host) has no room for '\(what)'")
         case 502, 503, 504:
-            return FileProviderError(.serverUnreachable, "\(host) is not working at present (\(response.status))")
+            return FileProviderError(.serverUnreachable, "\(host) is not working at present (\(status))")
         case 408, 425, 429, 500, 505...599:
             return FileProviderError(
-                .providerDomainTemporarilyUnavailable, "\(host) failed for '\(what)' (\(response.status))")
-        case 200..<300: return noWebDAV(response.head)
+                .providerDomainTemporarilyUnavailable, "\(host) failed for '\(what)' (\(status))")
+        case 200..<300: return noWebDAV(head)
         default:
-            return FileProviderError(.malformedResponse, "\(host) answers \(response.status) for '\(what)'")
+            return FileProviderError(.malformedResponse, "\(host) answers \(status) for '\(what)'")
         }
     }
 

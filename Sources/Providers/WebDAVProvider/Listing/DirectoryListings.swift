@@ -59,6 +59,7 @@ struct DirectoryListings: Sendable {
                             "\(head.url.host) lists in '\(what)' what lies elsewhere: '\(resource.href.prefix(200))'")
                     }
                     if place == path {
+                        if let refusal = WebDAVClient.refusal(of: resource, in: head, what) { throw refusal }
                         return stream.noteOwn(isDirectory: !resource.isMissing && resource.isCollection)
                     }
                     guard let name = place.name, place.parent == path else {
@@ -68,7 +69,8 @@ struct DirectoryListings: Sendable {
                     if resource.isMissing { return }
                     guard resource.isDescribed else {
                         stream.noteLeftOut()
-                        return report("\(head.url.host) does not show '\(name)' (\(resource.status ?? 0))")
+                        let status = resource.status ?? resource.statusOfProperties ?? 0
+                        return report("\(head.url.host) does not show '\(name)' (\(status))")
                     }
                     try stream.add(server.found(resource, place, in: head).entry)
                 },

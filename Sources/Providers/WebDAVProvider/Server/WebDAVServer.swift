@@ -159,6 +159,7 @@ final class WebDAVServer: Sendable {
     func lastSize(at path: RemotePath) -> Int64? { state.withLock { $0.lastFound[path]?.size } }
 
     /// - Returns: nil when nothing is at the path.
+    /// - Throws: also the error for an item that the server names and does not describe.
     func lookUp(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {
         try await connect()
         let answer = try await client.ifExists {
@@ -166,6 +167,7 @@ final class WebDAVServer: Sendable {
                 at: client.root.url(of: path, isDirectory: isDirectory), properties, what: path.name ?? "/")
         }
         guard let (resource, head) = answer, !resource.isMissing else { return nil }
+        if let refusal = WebDAVClient.refusal(of: resource, in: head, path.name ?? "/") { throw refusal }
         return found(resource, path, in: head)
     }
 

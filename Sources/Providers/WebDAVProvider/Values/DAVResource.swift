@@ -5,6 +5,8 @@ struct DAVResource: Sendable, Hashable {
     var href: String
     /// The status of the resource itself; nil where only its properties have one.
     var status: Int?
+    /// The status with which the server refuses all requested properties that the resource may have; nil where it gives any.
+    var statusOfProperties: Int?
     var isCollection = false
     /// Whether the server sent `resourcetype`.
     var hasType = false
@@ -36,12 +38,18 @@ struct DAVResource: Sendable, Hashable {
         }
         self.href = href.trimmedText
         status = element.child("DAV:", "status").flatMap { Self.status($0.trimmedText) }
+        var isAnswered = false
         for part in element.children("DAV:", "propstat") {
-            guard let status = part.child("DAV:", "status").flatMap({ Self.status($0.trimmedText) }),
-                (200..<300).contains(status), let properties = part.child("DAV:", "prop")
-            else { continue }
-            for property in properties.children { take(property) }
+            guard let status = part.child("DAV:", "status").flatMap({ Self.status($0.trimmedText) }) else { continue }
+            guard (200..<300).contains(status) else {
+                // 404 says that the resource has no such property.
+                if status != 404 { statusOfProperties = statusOfProperties ?? status }
+                continue
+            }
+            isAnswered = true
+            for property in part.child("DAV:", "prop")?.children ?? [] { take(property) }
         }
+        if isAnswered { statusOfProperties = nil }
     }
 
     /// A file, as the headers of a response to HEAD describe it.
@@ -59,7 +67,7 @@ struct DAVResource: Sendable, Hashable {
     var isMissing: Bool { status == 404 || status == 410 }
 
     /// Whether the server describes the resource. It may list one and refuse to.
-    var isDescribed: Bool { (200..<300).contains(status ?? 200) }
+    var isDescribed: Bool { (200..<300).contains(status ?? statusOfProperties ?? 200) }
 
     private mutating func take(_ property: XMLElement) {
         let text = property.trimmedText
