@@ -185,6 +185,20 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-25: a listing that does not say whether it goes on is refused",
+        arguments: [("", false), ("yes", false), ("TRUE", false), ("1", false), ("False", true), ("0", true)])
+    func unclearEnd(_ text: String, isEnd: Bool) async throws {
+        try await withStore("truncated=\(text)") { remote, store in
+            try await store.put("one", to: "top/file")
+            let failed = await failure {
+                let entries = try await remote.entries(in: .root, from: nil, limit: 9).entries
+                #expect(entries.map(\.name) == ["file"])
+            }
+            #expect(failed?.code == (isEnd ? nil : .malformedResponse))
+        }
+    }
+
     @Test("S3-3: a name with control characters that the server refuses is not tried again and again")
     func controlCharacters() async throws {
         try await withStore("controls=refused") { remote, _ in

@@ -32,6 +32,7 @@ archived=KEY: its content cannot be read.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
+truncated=TEXT: listings say this of whether they go on.
 unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
 outdated=KEY: listings show the first object of this key, as a busy server's do for a while after the next is written.
 awaits=KEY: the first listing is sent as it is once this key is written, or after thirty seconds.
@@ -270,7 +271,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(0.01)
             lock.acquire()
         parts += [f"<CommonPrefixes><Prefix>{urllib.parse.quote(p)}</Prefix></CommonPrefixes>" for p in below]
-        self.answer(200, ("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
+        self.answer(200, ("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>"
+                          + options.get("truncated", "false") + "</IsTruncated>"
                           + "".join(parts) + "</ListBucketResult>").encode())
 
 

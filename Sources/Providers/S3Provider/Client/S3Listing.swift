@@ -55,13 +55,22 @@ final class ListingParser: Sendable {
                 case "CommonPrefixes":
                     guard let prefix = element.child("Prefix") else { throw wrong("a prefix without a name") }
                     state.prefixes.append(prefix.text)
-                case "IsTruncated": state.isTruncated = element.trimmedText == "true"
+                case "IsTruncated": state.isTruncated = try flag(element.trimmedText)
                 case "NextContinuationToken": state.next = element.text
                 case "EncodingType": state.isEncoded = element.trimmedText == "url"
                 case "Code": throw wrong("an error where a listing should be")
                 default: break
                 }
             }
+        }
+    }
+
+    /// Whether a listing goes on. A part that is taken for the last one would hide, and so remove, all that follows.
+    private func flag(_ text: String) throws -> Bool {
+        switch text.lowercased() {
+        case "true", "1": return true
+        case "false", "0": return false
+        default: throw wrong("a listing that does not say whether it goes on")
         }
     }
 
