@@ -155,6 +155,23 @@ import Testing
         }
     }
 
+    @Test("S3-25: an object is there, and is not overwritten, although the response about it does not tell which it is")
+    func untaggedHead() async throws {
+        try await withStore("untagged=top/file") { remote, store in
+            try await store.put("one", to: "top/file")
+            let listed = try #require(try await remote.client.listed("top/file"))
+            let found = try await remote.client.object("top/file")
+            #expect(found?.tag == listed.tag && found?.size == 3)
+        }
+        // Without preconditions, and while the listing is late, that response alone tells of the other client's object.
+        try await withStore("untagged=top/file", "unlisted=top/file", "ignores") { remote, store in
+            try await store.put("theirs", to: "top/file")
+            let failed = await failure { _ = try await write("ours", remote, if: .absent) }
+            #expect(failed?.code == .malformedResponse)
+            #expect(try await store.ask("curl -sS \"$at/bucket/top/file\"") == "theirs")
+        }
+    }
+
     @Test("S3-25: content that is refused while nothing has changed is no conflict")
     func refusedContent() async throws {
         try await withStore("denies=top/file") { remote, _ in

@@ -49,12 +49,23 @@ extension S3Client {
     }()
 
     /// The current object, without its date; nil when there is none.
+    ///
+    /// - Throws: `malformedResponse` also for an object of which nothing tells the ETag or the size: it is there.
     func object(_ key: String) async throws -> S3Object? {
+        let head: HTTPResponseHead
         do {
-            return S3Object(key: key, head: try await head(key))
+            head = try await self.head(key)
         } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
             return nil
         }
+        if let object = S3Object(key: key, head: head) { return object }
+        // A proxy that compresses may drop the length and the ETag.
+        let listing = try await list(prefix: key, isFlat: true, limit: 1, isRaw: true)
+        guard case .object(var object)? = listing.entries.first, object.key.utf8.elementsEqual(key.utf8) else {
+            throw FileProviderError(.malformedResponse, "\(head.url.host) does not say which object '\(key)' is")
+        }
+        object.modified = nil
+        return object
     }
 
     /// An object as a listing has it; nil when there is none. Other responses round its date in other ways.
