@@ -172,6 +172,25 @@ import Testing
         }
     }
 
+    @Test("S3-26: an object with a Content-Encoding of its own is read as it is stored")
+    func storedCodings() async throws {
+        try await withStore("coded=top/file") { remote, store in
+            try await store.put("packed", to: "top/file")
+            let entry = try await remote.entry(at: RemotePath("file"))
+            #expect(try await read(remote, entry.tag) == "packed")
+            let sink = CollectingSink()
+            _ = try await remote.read(RemotePath("file"), tag: entry.tag, range: 0..<6, into: sink)
+            #expect(try sink.bytes(in: 0..<6) == Array("packed".utf8))
+        }
+        // What a proxy has packed has another ETag.
+        try await withStore("coded=top/file", "weak") { remote, store in
+            try await store.put("packed", to: "top/file")
+            let entry = try await remote.entry(at: RemotePath("file"))
+            let failed = await failure { _ = try await read(remote, entry.tag) }
+            #expect(failed?.code == .versionNoLongerAvailable)
+        }
+    }
+
     @Test("S3-25: content that is refused while nothing has changed is no conflict")
     func refusedContent() async throws {
         try await withStore("denies=top/file") { remote, _ in

@@ -11,6 +11,9 @@ package struct HTTPDownload: Sendable {
     package var range: Range<Int64>?
     /// How long the whole content is, where that is known.
     package var size: Int64?
+    /// Whether a coding that the server names is the content's own: an object store keeps `Content-Encoding` with the bytes, and gives
+    /// them as they are. What a proxy has coded has a weak ETag, or none, and is refused nevertheless.
+    package var keepsCoding = false
     /// Called with the head of each response with content. Throws if it is not the requested content, normally
     /// `versionNoLongerAvailable`.
     package var check: @Sendable (HTTPResponseHead) throws -> Void
@@ -100,7 +103,7 @@ extension HTTPTransport {
                 throw download.failure(HTTPResponse(head: head, body: try await body.beginning(upTo: 64 << 10)))
             }
             try download.check(head)
-            let part = try DownloadPart(head, from: start, range: download.range, size: download.size)
+            let part = try DownloadPart(head, from: start, of: download)
             try progress.begin(head, end: part.goal)
             try await progress.take(part, from: body, into: sink)
         }
@@ -185,9 +188,13 @@ private struct DownloadPart {
     var mayExceed = false
     private let host: String
 
-    init(_ head: HTTPResponseHead, from start: Int64, range: Range<Int64>?, size: Int64?) throws {
+    init(_ head: HTTPResponseHead, from start: Int64, of download: HTTPDownload) throws {
         host = head.url.host
-        if let coding = head.fields["Content-Encoding"], !coding.isSameField(as: "identity") {
+        let (range, size) = (download.range, download.size)
+        let isStrong = head.fields["ETag"].map { !$0.utf8.starts(with: "W/".utf8) } ?? false
+        if let coding = head.fields["Content-Encoding"], !coding.isSameField(as: "identity"),
+            !download.keepsCoding || !isStrong
+        {
             throw wrong("content in a coding that was not requested")
         }
         let total: Int64?

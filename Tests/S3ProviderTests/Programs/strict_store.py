@@ -30,6 +30,7 @@ ranges=ignored: whole objects are given where a range is requested.
 controls=refused: a key with control characters cannot be written.
 archived=KEY: its content cannot be read.
 untagged=KEY: the answer to a HEAD has no ETag.
+coded=KEY: it was written with a Content-Encoding, which is kept; coded=KEY and weak: a proxy weakens its ETag.
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
@@ -248,6 +249,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             date["Content-Range"] = f"bytes 0-0/{len(objects[key][0])}"
             return self.answer(206, objects[key][0][:1], ETag=tag(objects[key]), **date, **objects[key][2])
         fields = {"ETag": tag(objects[key]), **date, **objects[key][2]}
+        if options.get("coded") == key:
+            fields["Content-Encoding"] = "gzip"
+            fields["ETag"] = ("W/" if "weak" in options else "") + fields["ETag"]
         if options.get("untagged") == key and self.command == "HEAD":
             del fields["ETag"]
         self.answer(200, objects[key][0], **fields)

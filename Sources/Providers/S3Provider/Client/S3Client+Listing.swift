@@ -94,6 +94,7 @@ extension S3Client {
                 noteServer(answer.head)
                 return S3Failure(answer, bucket: bucket)
             }
+            download.keepsCoding = true
             download.check = { [self] head in
                 noteServer(head)
                 guard let given = head.fields["ETag"] else {
