@@ -85,6 +85,25 @@ import Testing
         }
     }
 
+    @Test("SFTP-10: a server that stores no attributes takes files and directories")
+    func refusedAttributes() async throws {
+        try await withRemote(refusing: "setstat,fsetstat") { remote, folder, _ in
+            let made = try await write([1, 2, 3], to: "file", remote, folder)
+            #expect(made.size == 3 && made.attributes.contentModificationDate?.seconds != 1_500_000_000)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data([1, 2, 3]))
+            let date = FileTimestamp(seconds: 1_500_000_000)
+            let wanted = RemoteAttributes(contentModificationDate: date, permissions: 0o700)
+            let (entry, notStored) = try await remote.set(wanted, of: RemotePath(["file"]), kind: .file)
+            #expect(notStored.isSuperset(of: [.contentModificationDate, .permissions]))
+            #expect(entry.attributes.permissions != 0o700)
+            // The request that makes a file has its mode.
+            let second = try await write([4], to: "second", remote, folder)
+            #expect(second.attributes.permissions == 0o640)
+            let directory = try await remote.makeDirectory(at: RemotePath(["directory"]), attributes: wanted)
+            #expect(directory.kind == .directory && directory.attributes.permissions == 0o700)
+        }
+    }
+
     @Test("SFTP-5: a server says how long a request may be", arguments: ["", "limits"])
     func limits(_ refused: String) async throws {
         try await withRemote(refusing: refused) { remote, folder, log in

@@ -1,6 +1,7 @@
 import FileNames
 import FileProvider
 import FileProviderPaths
+import Synchronization
 
 extension SFTPRemote {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
@@ -48,7 +49,7 @@ extension SFTPRemote {
                     throw await explained(status, session)
                 }
                 let attributes = storeAndLook(stored, path, session)
-                try await attributes.stored?.reply().checkStatus()
+                try await waitForStorage(attributes.stored, isNew: true)
                 return try await present(path, attributes.look, session)
             }
         }
@@ -66,6 +67,28 @@ extension SFTPRemote {
             }
         }
         return (stored, lookup(path, session))
+    }
+
+    /// Waits until attributes are stored. Object stores behind SFTP and file systems such as exFAT refuse some or all: what the server
+    /// has otherwise stays on this machine.
+    ///
+    /// - Parameter isNew: whether the item was just made here: then no right is missing.
+    /// - Returns: false where the server does not store them.
+    @discardableResult
+    func waitForStorage(_ request: SFTPRequest?, isNew: Bool) async throws -> Bool {
+        do {
+            try await request?.reply().checkStatus()
+            if isNew, request != nil { storesAttributes.store(true, ordering: .relaxed) }
+            return true
+        } catch let status as SFTPStatus {
+            switch status.code {
+            case SFTPStatus.unsupported: break
+            case SFTPStatus.permissionDenied where isNew || !storesAttributes.load(ordering: .relaxed): break
+            default: throw status
+            }
+            storesAttributes.store(false, ordering: .relaxed)
+            return false
+        }
     }
 
     func move(_ path: RemotePath, to newPath: RemotePath, kind: ItemKind) async throws -> RemoteEntry {
@@ -101,7 +124,9 @@ extension SFTPRemote {
             if kind != .symbolicLink {
                 let entry = try await writing(to: [path.parent], session) {
                     let (stored, look) = storeAndLook(SFTPAttributes(attributes), path, session)
-                    try await stored?.reply().checkStatus()
+                    if try await !waitForStorage(stored, isNew: false) {
+                        notStored.formUnion([.contentModificationDate, .permissions])
+                    }
                     return try await present(path, look, session)
                 }
                 return (entry, notStored)

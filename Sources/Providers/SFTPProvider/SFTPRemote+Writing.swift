@@ -14,7 +14,8 @@ extension SFTPRemote {
             let stored = SFTPAttributes(attributes)
             // A file that was sent early has a mode already, and is found only while its directory has the same path.
             let early = try await contents.finishEarlyUpload {
-                stored.permissions != nil && $0.hidden.parent == path.parent
+                stored.permissions != nil && storesAttributes.load(ordering: .relaxed)
+                    && $0.hidden.parent == path.parent
             }
             let hidden = early ?? path.parent.appending(HiddenName.make())
             do {
@@ -123,8 +124,9 @@ extension SFTPRemote {
         if condition: RemoteCondition, _ session: SFTPSession
     ) async throws -> (entry: RemoteEntry, last: SFTPRequest) {
         let look = lookup(path, session)
-        // Write, create, and refuse an existing one. Its content is not for others before it has its mode.
-        let handle = try await open(hidden, 0x02 | 0x08 | 0x20, stored.permissions.map { $0 & 0o600 }, session)
+        // Write, create, and refuse an existing one. Its content is not for others before it has its mode, if it gets it later.
+        let mask: UInt32 = storesAttributes.load(ordering: .relaxed) ? 0o600 : 0o7777
+        let handle = try await open(hidden, 0x02 | 0x08 | 0x20, stored.permissions.map { $0 & mask }, session)
         // The server may give the number of a closed handle to another file.
         var isClosed = false
         do {
@@ -181,7 +183,8 @@ extension SFTPRemote {
     ) async throws -> RemoteEntry {
         var entry = try await entry(attributes, path)
         let seconds = entry.attributes.contentModificationDate?.seconds
-        if entry.size != size || stored.modified != nil && stored.modified.map(Int64.init) != seconds {
+        let isDated = stored.modified == nil || stored.modified.map(Int64.init) == seconds
+        if entry.size != size || !isDated && storesAttributes.load(ordering: .relaxed) {
             // A server that did not keep the order has finished by now.
             entry = try await self.entry(storeAndLook(stored, hidden, session), path)
         }
@@ -262,7 +265,7 @@ extension SFTPRemote {
     private func entry(
         _ attributes: (stored: SFTPRequest?, look: SFTPRequest), _ path: RemotePath
     ) async throws -> RemoteEntry {
-        try await attributes.stored?.reply().checkStatus()
+        try await waitForStorage(attributes.stored, isNew: true)
         let found = try await attributes.look.reply().attributes()
         guard let entry = RemoteEntry(path.name ?? "", found) else { throw SFTPReader.Malformed() }
         return entry

@@ -18,6 +18,8 @@ final class SFTPRemote: PathRemote {
     let readOnlyDirectories = SFTPReadOnlyDirectories()
     /// Whether the server's file system has made every hard link so far.
     let hasHardLinks = Atomic(true)
+    /// Whether the server has stored the attributes of the last item that was made.
+    let storesAttributes = Atomic(true)
     /// Whether the server takes several READDIR of one directory at once. The draft lets it; not all programs may.
     private let takesReadAhead = Atomic(true)
     private let root: [UInt8]
