@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderPaths
 import FileProviderTesting
+import Foundation
 import TestSupport
 import Testing
 
@@ -34,8 +35,10 @@ struct TrashBinTests {
             let deep = try await session.find("a/sub/deep")
             let (a, b) = (try await session.find("a").itemIdentifier, try await session.find("b").itemIdentifier)
             let trashed = try await session.trash(file)
-            // But for where it is, it is what it was.
-            let expected = file.moved(to: .trashContainer)
+            // But for where it is, and since when, it is what it was.
+            #expect(trashed.trashDate != nil)
+            var expected = file.moved(to: .trashContainer)
+            expected.trashDate = trashed.trashDate
             #expect(trashed == expected)
             #expect(try await remote.listing(of: "a") == ["sub"])
             #expect(try await remote.binnedNames() == ["file"])
@@ -160,6 +163,21 @@ struct TrashBinTests {
             try await remote.deleteFromBin(try #require(places.first { $0.hasPrefix("one") }))
             #expect(try await session.list(.trashContainer).isEmpty)
             await #expect(throws: FileProviderError.self) { _ = try await session.item(one.itemIdentifier) }
+        }
+    }
+
+    @Test("TRASH-6: what others throw away has the date of the bin") func dates() async throws {
+        try await BinnedRemote.run { remote, session, _ in
+            let before = Int64(Date().timeIntervalSince1970)
+            for name in ["mine", "theirs"] { try await remote.write(Array("one".utf8), to: name) }
+            _ = try await session.trash(session.find("mine"))
+            try await remote.delete("theirs")
+            let items = try await session.list(.trashContainer)
+            #expect(items.count == 2)
+            for item in items {
+                let date = try #require(item.trashDate)
+                #expect((before..<before + 60).contains(date.seconds), "\(item.filename)")
+            }
         }
     }
 

@@ -56,10 +56,13 @@ package struct TrashedEntry: Hashable, Sendable {
     package var place: [String]
     /// Whether it was in the collection that is mounted, as far as the remote remembers.
     package var wasHere: Bool
+    /// When it came into the trash; nil where the remote does not say.
+    package var trashedAt: FileTimestamp?
 
-    package init(entry: RemoteEntry, place: [String], wasHere: Bool) {
+    package init(entry: RemoteEntry, place: [String], wasHere: Bool, trashedAt: FileTimestamp? = nil) {
         self.entry = entry
         self.place = place
         self.wasHere = wasHere
+        self.trashedAt = trashedAt
     }
 }

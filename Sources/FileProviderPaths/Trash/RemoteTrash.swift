@@ -93,7 +93,9 @@ final class RemoteTrash: Sendable {
     }
 
     func item(_ found: TrashedEntry, in parent: ItemIdentifier) -> FileProviderItem {
-        tree.items.item(found.entry, as: found.identifier ?? parent, in: parent)
+        var item = tree.items.item(found.entry, as: found.identifier ?? parent, in: parent)
+        if parent == .trashContainer { item.trashDate = found.trashedAt }
+        return item
     }
 
     /// Names the item where the remote says that there is none.

@@ -159,7 +159,9 @@ struct TrashContents: Sendable {
             entry: RemoteEntry(
                 name: name, kind: kind, tag: Array(tag.utf8), isTagStrong: true, stableIdentifier: identifier,
                 size: kind == .file ? resource.length : nil),
-            place: place, wasHere: bin.wasMounted(location))
+            place: place, wasHere: bin.wasMounted(location),
+            // 0 is that of no deletion.
+            trashedAt: resource.trashedAt.flatMap { $0 > 0 ? FileTimestamp(seconds: $0) : nil })
     }
 
     /// The item below a directory in the bin; nil when it is not there.
