@@ -135,7 +135,7 @@ import Testing
             Issue.record("it was not trashed")
             return
         }
-        #expect(trashed.isTrashed)
+        #expect(trashed.isTrashed && trashed.trashDate?.seconds == 1_700_000_005)
         try await provider.deleteItem(
             identifier: "10", baseVersion: trashed.itemVersion, options: .recursive, request: request)
     }

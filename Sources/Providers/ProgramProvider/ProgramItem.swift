@@ -29,6 +29,7 @@ struct ProgramItem: Codable, Hashable, Sendable {
     /// In Base64.
     var tagData: Data?
     var isShared: Bool?
+    var trashDate: Int64?
 
     static let capabilityNames: [String: ItemCapabilities] = [
         "allowsReading": .allowsReading, "allowsWriting": .allowsWriting, "allowsReparenting": .allowsReparenting,
@@ -91,7 +92,8 @@ struct ProgramItem: Codable, Hashable, Sendable {
             permissions: permissions.map { $0 & 0o7777 }, owner: owner, group: group,
             symlinkTargetPath: kind == .symbolicLink ? symlinkTargetPath : nil,
             extendedAttributes: extendedAttributes?.mapValues { Array($0) }, contentPolicy: policy,
-            favoriteRank: favoriteRank, tagData: tagData.map { Array($0) }, isShared: isShared ?? false)
+            favoriteRank: favoriteRank, tagData: tagData.map { Array($0) }, isShared: isShared ?? false,
+            trashDate: trashDate.map(FileTimestamp.init(nanosecondsSince1970:)))
     }
 }
 
