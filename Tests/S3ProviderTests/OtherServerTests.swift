@@ -146,6 +146,25 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-25: an error after a good status is the error that it would be with its own",
+        arguments: [
+            ("InternalError", .providerDomainTemporarilyUnavailable), ("SlowDown", .serverUnreachable),
+            ("AccessDenied", .fileReadNoPermission),
+        ] as [(String, FileProviderError.Code)])
+    func lateErrors(_ code: String, expected: FileProviderError.Code) async throws {
+        try await withStore("breaks=\(code)") { remote, store in
+            let first = try await write("one", remote, if: .absent)
+            let failed = await failure {
+                _ = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            }
+            #expect(failed?.code == expected)
+            #expect(try await store.keys() == ["top/file"])
+            let moved = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            #expect(try await read(remote, moved.tag, "moved") == "one" && moved.tag == first.tag)
+        }
+    }
+
     @Test("S3-25: a page without an ETag is not taken for an object's content")
     func page() async throws {
         try await withStore("portal=top/file") { remote, _ in

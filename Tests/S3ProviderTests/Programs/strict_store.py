@@ -24,6 +24,7 @@ holds=KEY: once this is written, a hidden name that must be free is written, or 
 slow=KEY: its deletion takes a second, and is in the log before.
 keeps=PREFIX: what begins so is not deleted; refusal=CODE: with this code, and status 400, instead of AccessDenied.
 forgets=KEY: its first overwriting is answered as by a proxy, and not stored; forgets=copies: so is the first copy.
+breaks=CODE: the first copy is answered with 200 and this error.
 portal=KEY: what it is read as is a page of the same length without an ETag.
 swift: answers say that it is OpenStack Swift.
 ranges=ignored: whole objects are given where a range is requested.
@@ -151,6 +152,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if isCopied and options.get("forgets") == "copies" or there is not None and options.get("forgets") == key:
             options.pop("forgets")
             return self.answer(200, b"<html>welcome</html>")
+        if isCopied and "breaks" in options:
+            return self.refuse(200, options.pop("breaks"))
         if there is not None and options.get("denies") == key:
             return self.refuse(404, "NoSuchUpload")
         if source:

@@ -32,7 +32,10 @@ extension S3Client {
             }
             let document = try? XMLReader.document(answer.body)
             guard answer.head.isSuccess, document?.name.local != "Error" else {
-                throw failure(answer, of: request)
+                let failure = failure(answer, of: request)
+                // By the status of the response alone it was applied.
+                if answer.head.isSuccess, failure.status >= 500 { noteUnknown(request) }
+                throw failure
             }
             guard let document, document.name.local.hasSuffix("Result") else {
                 noteUnknown(request)

@@ -17,13 +17,27 @@ struct S3Failure: Error {
 
     init(_ response: HTTPResponse, bucket: String) {
         let document = response.body.isEmpty ? nil : try? XMLReader.document(response.body)
-        status = response.status
         code = document?.child("Code")?.trimmedText ?? ""
+        status = (response.head.isSuccess ? Self.status(ofLate: code) : nil) ?? response.status
         message = document?.child("Message")?.trimmedText ?? ""
         let named = response.fields["x-amz-bucket-region"] ?? document?.child("Region")?.trimmedText
         region = named.flatMap { S3Location.isRegion($0) ? $0 : nil }
         date = response.fields["Date"].flatMap { HTTPDate.seconds(from: $0) }
         self.bucket = bucket
+    }
+
+    /// The status that an error would have had that came after a good one: while S3 copies, or assembles parts, it has sent 200 already.
+    private static func status(ofLate code: String) -> Int? {
+        switch code {
+        case "AccessDenied": 403
+        case "NoSuchKey", "NoSuchUpload", "NoSuchBucket": 404
+        case "ConditionalRequestConflict", "OperationAborted": 409
+        case "PreconditionFailed": 412
+        case "InternalError": 500
+        case "NotImplemented": 501
+        case "ServiceUnavailable", "SlowDown": 503
+        default: nil
+        }
     }
 
     /// The clocks of client and server differ.
