@@ -131,6 +131,41 @@ import Testing
         #expect(failure?.code == .serverUnreachable && !session.isOpen, "\(String(describing: failure))")
     }
 
+    @Test("SFTP-4: a response to no request is not answered")
+    func strayResponses() async throws {
+        // It sends a hundred handles that nobody has asked for, and then tells as a size how many of them it was to close.
+        let server = """
+            import os, struct, sys
+            def read(count):
+                data = b""
+                while len(data) < count:
+                    data += os.read(0, count - len(data)) or sys.exit()
+                return data
+            def send(data):
+                os.write(1, struct.pack(">I", len(data)) + data)
+            closed = 0
+            while True:
+                message = read(struct.unpack(">I", read(4))[0])
+                if message[0] == 1:
+                    send(struct.pack(">BI", 2, 3))
+                    for number in range(100):
+                        send(struct.pack(">BII", 102, 1000000 + number, 1) + b"h")
+                elif message[0] == 4:
+                    closed += 1
+                else:
+                    send(b"\\x69" + message[1:5] + struct.pack(">IQ", 1, closed))
+            """
+        let session = try await SFTPSession.open(
+            ["/usr/bin/env", "python3", "-c", server], environment: [:], host: "server", patience: .seconds(10))
+        defer { session.close() }
+        var closed: UInt64?
+        // The first response comes after all handles, and the second one after what they have led to.
+        for _ in 0..<2 {
+            closed = try await session.request(SFTPMessage.stat) { $0.append(Array("/".utf8)) }.attributes().size
+        }
+        #expect(closed == 0)
+    }
+
     @Test("SFTP-4: a cancelled call does not wait for a connection")
     func cancelledCallsReturn() async throws {
         let folder = try SFTPFolder("sleep 20")
