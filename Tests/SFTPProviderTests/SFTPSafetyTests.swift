@@ -166,6 +166,33 @@ import Testing
         #expect(closed == 0)
     }
 
+    @Test("SFTP-1: a server that announces an extension and refuses it works without")
+    func refusedExtension() async throws {
+        // It announces its limits, and answers every request with the same status.
+        let server = """
+            import os, struct, sys
+            def read(count):
+                data = b""
+                while len(data) < count:
+                    data += os.read(0, count - len(data)) or sys.exit()
+                return data
+            def send(data):
+                os.write(1, struct.pack(">I", len(data)) + data)
+            def text(words):
+                return struct.pack(">I", len(words)) + words
+            while True:
+                message = read(struct.unpack(">I", read(4))[0])
+                if message[0] == 1:
+                    send(struct.pack(">BI", 2, 3) + text(b"limits@openssh.com") + text(b"1"))
+                else:
+                    send(struct.pack(">B", 101) + message[1:5] + struct.pack(">I", 8))
+            """
+        let session = try await SFTPSession.open(
+            ["/usr/bin/env", "python3", "-c", server], environment: [:], host: "server", patience: .seconds(10))
+        defer { session.close() }
+        #expect(session.isOpen && session.pieceLength == 32_768)
+    }
+
     @Test("SFTP-4: a cancelled call does not wait for a connection")
     func cancelledCallsReturn() async throws {
         let folder = try SFTPFolder("sleep 20")

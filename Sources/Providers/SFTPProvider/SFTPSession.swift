@@ -97,7 +97,13 @@ final class SFTPSession: Sendable {
     private func askForLimits() async throws {
         guard has("limits@openssh.com") else { return }
         // The longest message, READ and WRITE; 0 where there is no limit.
-        let limits = try await request(SFTPMessage.extended) { $0.append(Array("limits@openssh.com".utf8)) }.numbers(3)
+        let limits: [UInt64]
+        do {
+            limits = try await request(SFTPMessage.extended) { $0.append(Array("limits@openssh.com".utf8)) }.numbers(3)
+        } catch is SFTPStatus {
+            // A proxy may pass the announcement on, and not the request.
+            return
+        }
         let longest = limits.map { $0 == 0 ? 261_120 : Int64(clamping: $0) }
         // A message has a handle and numbers besides.
         let length = min(longest[0] - 1024, longest[1], longest[2], 261_120)
