@@ -254,6 +254,20 @@ import Testing
         }
     }
 
+    @Test("S3-25: a directory that holds only what cannot be shown is there, and is not empty")
+    func unreadableObjects() async throws {
+        try await withStore("sizeless=top/d/file") { remote, store in
+            try await store.put("one", to: "top/d/file")
+            let directory = RemotePath("d")
+            let listing = try await remote.entries(in: directory, from: nil, limit: 9)
+            #expect(listing.entries.isEmpty && listing.leavesOut)
+            await #expect(throws: RemoteConditionFailure.self) {
+                try await remote.delete(directory, kind: .directory, if: .empty)
+            }
+            #expect(try await store.keys() == ["top/d/file"])
+        }
+    }
+
     @Test("S3-3: a name with control characters that the server refuses is not tried again and again")
     func controlCharacters() async throws {
         try await withStore("controls=refused") { remote, _ in

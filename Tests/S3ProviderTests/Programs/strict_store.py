@@ -35,6 +35,7 @@ coded=KEY: it was written with a Content-Encoding, which is kept; coded=KEY and 
 denies=KEY: its overwriting is answered with 404; denies=batches: deletions of many are answered with 200 and an error.
 loses=KEY: the first copy to this key is made, and answered as by a busy server.
 strays: listings have a key of another place besides.
+sizeless=KEY: listings do not tell the size of this key.
 truncated=TEXT: listings say this of whether they go on.
 unlisted=KEY: listings do not show this key, as a busy server's do for a while after it was written.
 outdated=KEY: listings show the first object of this key, as a busy server's do for a while after the next is written.
@@ -274,7 +275,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     below.append(folder)
                 continue
             shown = tag(listed(key), b"listed" if "lists" in options else b"").strip('"' if "bare" in options else "")
-            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{len(listed(key)[0])}</Size><ETag>"
+            size = "" if key == options.get("sizeless") else len(listed(key)[0])
+            parts.append(f"<Contents><Key>{urllib.parse.quote(key)}</Key><Size>{size}</Size><ETag>"
                          f"{shown}</ETag><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>")
         awaited, until = options.pop("awaits", None), time.time() + 30
         while awaited and awaited not in objects and time.time() < until:

@@ -10,6 +10,8 @@ struct KeyReader {
     private var check = CycleCheck<String>()
     private var isLast = false
     private(set) var current: S3Object?
+    /// How many objects were left out so far: see ``S3Listing/unreadable``.
+    private(set) var unreadable = 0
 
     init(client: S3Client, prefix: String) {
         self.client = client
@@ -31,6 +33,7 @@ struct KeyReader {
             try check.check(listing.next, isEmpty: listing.entries.isEmpty, of: "'\(prefix)'")
             page = listing.entries.compactMap { if case .object(let object) = $0 { object } else { nil } }
             index = 0
+            unreadable += listing.unreadable
             token = listing.next
             isLast = listing.next == nil
         }

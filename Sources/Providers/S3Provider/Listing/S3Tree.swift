@@ -205,7 +205,7 @@ final class S3Tree: Sendable {
         if case .object(let first)? = listing.entries.first, first.key.utf8.elementsEqual(prefix.utf8) {
             note(marked: prefix)
         }
-        return !listing.entries.isEmpty
+        return !listing.entries.isEmpty || listing.unreadable > 0
     }
 
     /// - Throws: `noSuchItem` when no key lies in the directory.

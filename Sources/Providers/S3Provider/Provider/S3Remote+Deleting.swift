@@ -60,6 +60,9 @@ extension S3Remote {
             guard isNothing else { throw RemoteConditionFailure(present: S3Tree.directory(path.name ?? "")) }
             deletions.append(Deletion(key: object.key, tag: object.tag))
         }
+        guard reader.unreadable == 0 else {
+            throw RemoteConditionFailure(present: S3Tree.directory(path.name ?? ""))
+        }
         try await deleter.delete(deletions)
     }
 

@@ -212,9 +212,11 @@ final class S3Remote: PathRemote {
             }
             let shown = try await tree.resolvingLinks(
                 entries.map { (parent: path, entry: $0) }, of: listing, after: token?.objects ?? [])
-            return RemoteListing(
+            var part = RemoteListing(
                 entries: shown.map { $0.entry },
                 next: try ListingToken.bytes(listing.next, objects: namer.objects))
+            part.leavesOut = listing.unreadable > 0
+            return part
         }
     }
 
@@ -240,9 +242,8 @@ final class S3Remote: PathRemote {
             let prefix = tree.prefix(of: path)
             if token == nil { try await client.settleDoubts(over: [isFlat ? .below(prefix) : .within(prefix)]) }
             var listing = try await client.list(prefix: prefix, isFlat: isFlat, from: token?.next, limit: limit)
-            if token == nil, listing.entries.isEmpty, listing.next == nil, !path.names.isEmpty {
-                throw S3Tree.missing(path)
-            }
+            let isEmpty = listing.entries.isEmpty && listing.unreadable == 0
+            if token == nil, isEmpty, listing.next == nil, !path.names.isEmpty { throw S3Tree.missing(path) }
             listing.entries.removeAll { moves.hides($0.key) }
             return try await body(listing, token, prefix)
         }
