@@ -247,9 +247,13 @@ struct PathAddressedProviderTests {
         try await MemoryPathRemote.run { remote, session async throws in
             let old = path(HiddenName.make())
             let new = path(HiddenName.make())
+            // No such name is asked for.
+            let odd = RemotePath([HiddenName.make() + "/../file"])
             remote.change { contents in
-                contents.make(old, kind: .file, [1])
-                contents.setDate(old, FileTimestamp(seconds: 1_000_000_000))
+                for leftover in [odd, old] {
+                    contents.make(leftover, kind: .file, [1])
+                    contents.setDate(leftover, FileTimestamp(seconds: 1_000_000_000))
+                }
                 contents.make(new, kind: .file, [1])
                 contents.setDate(new, FileTimestamp(seconds: 32_000_000_000))
                 contents.make(path("file"), kind: .file, [1])
@@ -257,7 +261,8 @@ struct PathAddressedProviderTests {
             #expect(try await session.list().map(\.filename) == ["file"])
             let isGone = await eventually {
                 let names = remote.names(in: .root)
-                return names.count == 2 && names.contains("file") && new.name.map(names.contains) == true
+                return names.count == 3 && names.contains("file")
+                    && [new, odd].allSatisfy { $0.name.map(names.contains) == true }
             }
             #expect(isGone, "\(remote.names(in: .root))")
             await #expect(throws: FileProviderError.self) {

@@ -220,7 +220,10 @@ final class PathEnumerator: FileProviderEnumerator {
         var omissions: [String] = []
         let visible = entries.filter { entry in
             if HiddenName.isOne(entry.name) {
-                removeLeftover(entry, path.appending(entry.name))
+                // A remote that says that a name has a slash in it might remove something elsewhere.
+                if FileProviderItem.defect(ofUTF8Filename: entry.name) == nil {
+                    removeLeftover(entry, path.appending(entry.name))
+                }
                 return false
             }
             guard names.insert(Array(entry.name.utf8)).inserted else {
