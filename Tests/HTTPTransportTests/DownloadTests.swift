@@ -26,7 +26,7 @@ import Testing
     @Test(
         arguments: [
             "/file", "/file?whole", "/file?cut=50000", "/file?whole&cut=250000&times=1", "/file?more=7",
-            "/file?more=7&cut=50000",
+            "/file?more=7&cut=50000", "/file?star",
         ])
     func givesExactlyARange(target: String) async throws {
         try await withServer { server, transport in
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["/file?cut=100000", "/file?cut=100000&settles"])
+    @Test(arguments: ["/file?cut=100000", "/file?cut=100000&settles", "/file?cut=100000&star"])
     func goesOnWhereItBroke(target: String) async throws {
         try await withServer { server, transport in
             let sink = CollectingSink()
@@ -67,6 +67,21 @@ import Testing
             let sink = CollectingSink()
             _ = try await transport.download(download(server.at("/file?short=1"), range: 5..<55), into: sink)
             #expect(try sink.bytes(in: 5..<55) == Array(servedContent[5..<55]))
+        }
+    }
+
+    @Test("HTTP-2: a part that does not say how much there is, is not taken for all")
+    func partOfAnUnknownWhole() async throws {
+        try await withServer { server, transport in
+            let url = try server.at("/file?short=300000&star")
+            let error = await failure {
+                _ = try await transport.download(download(url), into: CollectingSink())
+            }
+            #expect(error?.code == .malformedResponse)
+            let sink = CollectingSink()
+            let size = Int64(servedContent.count)
+            _ = try await transport.download(download(url, size: size), into: sink)
+            #expect(try sink.bytes(in: 0..<size) == servedContent)
         }
     }
 

@@ -182,6 +182,11 @@ import Testing
             let found = try await remote.client.object("top/file")
             #expect(found?.tag == listed.tag && found?.size == 3)
         }
+        try await withStore("swift", "ranges=star") { remote, store in
+            try await store.put("one", to: "top/file")
+            _ = try await remote.client.listed("top/file")
+            #expect(try await remote.client.object("top/file")?.size == 3)
+        }
         // Without preconditions, and while the listing is late, that response alone tells of the other client's object.
         try await withStore("untagged=top/file", "unlisted=top/file", "ignores") { remote, store in
             try await store.put("theirs", to: "top/file")

@@ -103,7 +103,7 @@ extension HTTPTransport {
                 throw download.failure(HTTPResponse(head: head, body: try await body.beginning(upTo: 64 << 10)))
             }
             try download.check(head)
-            let part = try DownloadPart(head, from: start, of: download)
+            let part = try DownloadPart(head, from: start, of: download, until: progress.end)
             try progress.begin(head, end: part.goal)
             try await progress.take(part, from: body, into: sink)
         }
@@ -188,7 +188,10 @@ private struct DownloadPart {
     var mayExceed = false
     private let host: String
 
-    init(_ head: HTTPResponseHead, from start: Int64, of download: HTTPDownload) throws {
+    /// - Parameter known: the end of all requested bytes, as the first response has told it.
+    init(
+        _ head: HTTPResponseHead, from start: Int64, of download: HTTPDownload, until known: Int64?
+    ) throws {
         host = head.url.host
         let (range, size) = (download.range, download.size)
         let isStrong = head.fields["ETag"].map { !$0.utf8.starts(with: "W/".utf8) } ?? false
@@ -205,8 +208,10 @@ private struct DownloadPart {
             }
             total = bounds.total
             skip = start - bounds.range.lowerBound
-            goal = range?.upperBound ?? total
-            end = min(bounds.range.upperBound, goal ?? .max)
+            // The length of the whole may be a star.
+            goal = range?.upperBound ?? total ?? size ?? known
+            guard let goal else { throw wrong("a part, and not the length of the whole") }
+            end = min(bounds.range.upperBound, goal)
             mayExceed = end != bounds.range.upperBound
         } else {
             total = head.contentLength

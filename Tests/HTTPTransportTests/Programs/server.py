@@ -137,7 +137,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_file_page(self, query, number, digest):
         """CONTENT with ranges. cut=N: no more than N bytes an answer, then the connection breaks; times=N: only in the
         first N answers. short=N: no more than N bytes an answer, honestly. whole: ranges mean nothing. more=N: N bytes
-        more on either side. changes: another ETag each time. settles: a weak ETag at first. shift: a wrong range."""
+        more on either side. changes: another ETag each time. settles: a weak ETag at first. shift: a wrong range.
+        star: the length of the whole is not told with a part."""
         start, end, status = 0, len(CONTENT), 200
         asked = self.headers.get("Range")
         if asked and "whole" not in query:
@@ -152,7 +153,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("ETag", f'"{number}"' if "changes" in query else weak + '"one"')
         if status == 206:
             told = start + int(query.get("shift", "0"))
-            self.send_header("Content-Range", f"bytes {told}-{end - 1}/{len(CONTENT)}")
+            total = "*" if "star" in query else len(CONTENT)
+            self.send_header("Content-Range", f"bytes {told}-{end - 1}/{total}")
         if "gzip" in query:
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(end - start))

@@ -27,7 +27,7 @@ forgets=KEY: its first overwriting is answered as by a proxy, and not stored; fo
 breaks=CODE: the first copy is answered with 200 and this error.
 portal=KEY: what it is read as is a page of the same length without an ETag.
 swift: answers say that it is OpenStack Swift.
-ranges=ignored: whole objects are given where a range is requested.
+ranges=ignored: whole objects are given where a range is requested; ranges=star: the answer has a star as the whole length.
 controls=refused: a key with control characters cannot be written.
 archived=KEY: its content cannot be read.
 untagged=KEY: the answer to a HEAD has no ETag.
@@ -247,10 +247,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(412, "PreconditionFailed")
         date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT" if objects[key] == listed(key) else
                 "Thu, 02 Jan 2020 00:00:00 GMT"}
-        if self.headers.get("Range") == "bytes=0-0" and "ranges" not in options:
+        if self.headers.get("Range") == "bytes=0-0" and options.get("ranges") != "ignored":
             if not objects[key][0]:
                 return self.refuse(416, "InvalidRange")
-            date["Content-Range"] = f"bytes 0-0/{len(objects[key][0])}"
+            total = "*" if "ranges" in options else len(objects[key][0])
+            date["Content-Range"] = f"bytes 0-0/{total}"
             return self.answer(206, objects[key][0][:1], ETag=tag(objects[key]), **date, **objects[key][2])
         fields = {"ETag": tag(objects[key]), **date, **objects[key][2]}
         if options.get("coded") == key:

@@ -107,10 +107,13 @@ extension S3Client {
                 sink.confirmVersion()
             }
             let head = try await transport.download(download, into: sink)
-            guard let object = S3Object(key: key, head: head) else {
-                throw FileProviderError(.malformedResponse, "\(head.url.host) gives content without its tag")
+            var found = S3Object(key: key, head: head)
+            // A part may come without the length of the whole.
+            if found == nil { found = try await self.object(key) }
+            guard let found, head.fields["ETag"].map(S3Object.quoted) == found.tag else {
+                throw FileProviderError(.versionNoLongerAvailable, "'\(key)' has changed")
             }
-            return (object, ObjectMetadata.attributes(head.fields))
+            return (found, ObjectMetadata.attributes(head.fields))
         }
     }
 

@@ -23,8 +23,7 @@ struct S3Object: Sendable, Hashable {
 extension S3Object {
     /// The object that a response to HEAD or GET describes; nil for a response without a size or an ETag.
     init?(key: String, head: HTTPResponseHead) {
-        let range = ContentRange(head.fields["Content-Range"])
-        guard let tag = head.fields["ETag"], let size = range?.total ?? head.contentLength else { return nil }
+        guard let tag = head.fields["ETag"], let size = head.wholeLength else { return nil }
         self.init(key: key, tag: tag, size: size, modified: nil)
     }
 }
