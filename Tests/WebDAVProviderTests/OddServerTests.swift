@@ -115,6 +115,16 @@ struct OddServerTests {
         }
     }
 
+    @Test("DAV-22: what is somewhere else is not taken for what was asked for")
+    func leadsAway() async throws {
+        try await run("leads") { session, _, _ async throws in
+            let remote = try #require(session.provider as? PathAddressedProvider).remote
+            #expect(try await remote.entry(at: RemotePath(["file"])).kind == .file)
+            let found = await failureCode { _ = try await remote.entry(at: RemotePath(["away"])) }
+            #expect(found == .malformedResponse)
+        }
+    }
+
     @Test("DAV-22: a page to log in is neither a listing nor a file")
     func portals() async throws {
         try await run("plain") { session, _, base async throws in

@@ -93,7 +93,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Whether the paths are the same, however they are encoded, with or without slashes at the end.
-    func hasSamePlace(as other: HTTPURL) -> Bool {
+    package func hasSamePlace(as other: HTTPURL) -> Bool {
         func place(_ url: HTTPURL) -> ArraySlice<UInt8> {
             var bytes = (PercentEncoding.decode(url.path) ?? Array(url.path.utf8))[...]
             while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }

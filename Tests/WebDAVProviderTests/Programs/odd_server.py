@@ -73,6 +73,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/toggle":
             type(self).portal = not type(self).portal
             return self.answer(404)
+        if path.rstrip("/") == "/leads/away":
+            return self.answer(302, fields=[("Location", "/leads/")])
         if type(self).portal:
             return self.answer(200, b"<html><body>Welcome, please log in", [("Content-Type", "text/html")])
         name = path.strip("/").split("/")[0]

@@ -102,6 +102,11 @@ final class WebDAVClient: Sendable {
                 return true
             })
         guard let resource = found.withLock({ $0 }) else { throw Self.describesNothing(head, what) }
+        // A server may lead everything that it does not know to its root. Of the root itself the caller says where it is.
+        guard url == root.url || head.url.hasSamePlace(as: url) else {
+            throw FileProviderError(
+                .malformedResponse, "\(host) leads from '\(what)' to another place ('\(head.url.path.prefix(200))')")
+        }
         return (resource, head)
     }
 
