@@ -268,6 +268,26 @@ import Testing
         }
     }
 
+    @Test("S3-8: an upload that was begun more than a week ago is dropped also while the daemon runs")
+    func unfinishedUploadsLater() async throws {
+        var settings = Self.small
+        settings.tidyingPause = .zero
+        try await withBucket(settings: settings) { bucket, remote in
+            _ = await failure {
+                try await withContent(pattern(3 << 20), confirm: { throw FileProviderError(.userCancelled) }) {
+                    _ = try await remote.write($0, to: RemotePath("old"), attributes: RemoteAttributes(), if: .absent)
+                }
+            }
+            var old = try #require(remote.uploads.records.first)
+            old.begun = S3Client.now - 8 * 86_400
+            try remote.uploads.add(old)
+            _ = try await remote.entries(in: .root, from: nil, limit: 10)
+            let isDropped = await eventually(within: .seconds(20)) { remote.uploads.records.isEmpty }
+            #expect(isDropped)
+            #expect(try await parts(of: old, bucket).isEmpty)
+        }
+    }
+
     /// When each part of an upload was written.
     private func parts(of record: UploadRecord, _ bucket: Bucket) async throws -> [String: String] {
         do {

@@ -1,5 +1,6 @@
 import Crypto
 import FileProvider
+import FileProviderPaths
 import HTTPTransport
 import Logging
 import Synchronization
@@ -146,8 +147,11 @@ struct MultipartUploads: Sendable {
         }
     }
 
-    /// Aborts uploads that were begun a week ago.
+    /// Aborts uploads that were begun a week ago and are not going on now.
     func abortLeftovers() async {
-        for record in journal.records where S3Client.now - record.begun > 7 * 86_400 { await abort(record) }
+        for record in journal.records where S3Client.now - record.begun > 7 * 86_400 {
+            if client.ledger.isClaimed(.exactly(record.key)) { continue }
+            await abort(record)
+        }
     }
 }

@@ -17,10 +17,14 @@ final class S3Remote: PathRemote {
     let mover: ObjectMover
     private let writer: ObjectWriter
     private let isReady = Mutex(false)
+    private let tidyingPause: Duration
+    /// When uploads that were given up were looked for last.
+    private let tidiedAt = Mutex<ContinuousClock.Instant?>(nil)
 
     init(client: S3Client, manager: any FileProviderManager, settings: S3Settings = S3Settings()) {
         self.client = client
         self.manager = manager
+        tidyingPause = settings.tidyingPause
         let store = ReportingStore(of: manager)
         moves = MoveJournal(in: store, ledger: client.ledger)
         uploads = UploadJournal(in: store)
@@ -71,13 +75,23 @@ final class S3Remote: PathRemote {
         // In a read-only domain they wait for a start in which it is writable.
         if manager.domain.isReadOnly { return }
         for record in moves.abandonedDeletions { _ = try await end(record) }
-        if isReady.withLock({ $0 }) { return }
+        if isReady.withLock({ $0 }) { return tidyUploads() }
         for record in moves.records
         where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 && !moves.isStuck(record) {
             guard try await end(record) else { return }
         }
-        let isFirst = isReady.withLock { !exchange(&$0, with: true) }
-        if isFirst { Task { [writer] in await writer.copier.multipart.abortLeftovers() } }
+        isReady.withLock { $0 = true }
+        tidyUploads()
+    }
+
+    /// Aborts old uploads from time to time. Returns at once.
+    private func tidyUploads() {
+        let isDue = tidiedAt.withLock { last in
+            if let last, ContinuousClock.now - last < tidyingPause { return false }
+            last = .now
+            return true
+        }
+        if isDue { Task { [writer] in await writer.copier.multipart.abortLeftovers() } }
     }
 
     /// Ends an interrupted rename. One that the server does not let us end must not fail the calls for other places.

@@ -11,6 +11,8 @@ struct S3Settings: Sendable {
     var width = 6
     /// How long after a probe that a busy server did not answer the next one is due; twice as long after each further one.
     var probePause = Duration.seconds(60)
+    /// How often uploads that were given up are looked for.
+    var tidyingPause = Duration.seconds(86_400)
     /// A renaming of a directory pauses when the directory has more than twice the objects that it had at first, and this many more.
     var usualGrowth = 100
     /// In seconds, chosen at random. Of two clients that copy each other's copies, the one with the shorter pause finds new ones, and gives
