@@ -33,9 +33,11 @@ extension RealMount {
                 try await yonder.shell("cat hello.txt d/file >/dev/null; ln -s d link; ln -s hello.txt to-file")
                 for (command, name) in [
                     ("delete", "hello.txt/"), ("delete", "link/"), ("delete", "to-file/"), ("evict", "hello.txt/"),
-                    ("download", "to-file/"), ("tag", "hello.txt/."),
+                    ("download", "to-file/"), ("tag", "hello.txt/."), ("rename", "hello.txt/"), ("rename", "link/"),
+                    ("move", "hello.txt/"), ("move", "to-file/."),
                 ] {
-                    let words = [command, yonder.mount.string + "/" + name] + (command == "tag" ? ["--set", "a"] : [])
+                    let rest = ["tag": ["--set", "a"], "rename": ["new"], "move": [yonder["d"]]]
+                    let words = [command, yonder.mount.string + "/" + name] + (rest[command] ?? [])
                     let outcome = try await yonder.yonder(words: words)
                     #expect(outcome.status == 1, "\(words): \(outcome.errors)")
                     #expect(outcome.errors.contains("not a directory"), "\(words): \(outcome.errors)")
@@ -48,7 +50,11 @@ extension RealMount {
                 #expect(try await yonder.status().bytes.local == before - 3)
                 try await yonder.yonder("download", yonder["link"] + "/").expectSuccess()
                 #expect(try await yonder.status().bytes.local == before)
-                try await yonder.yonder("delete", yonder["link"], yonder["d"] + "/").expectSuccess()
+                try await yonder.yonder("rename", yonder["d"] + "/", "e").expectSuccess()
+                try await yonder.yonder("mkdir", yonder["f"]).expectSuccess()
+                try await yonder.yonder("move", yonder["e"] + "/", yonder["f"] + "/").expectSuccess()
+                #expect(try await yonder.shell("ls . f") == ".:\nf\nhello.txt\nlink\nto-file\n\nf:\ne\n")
+                try await yonder.yonder("delete", yonder["link"], yonder["f"] + "/").expectSuccess()
                 #expect(try await yonder.shell("ls") == "hello.txt\nto-file\n")
             }
         }

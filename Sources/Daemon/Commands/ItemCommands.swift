@@ -23,13 +23,13 @@ struct ItemCommands: Sendable {
             }
         case .rename(let path, let name):
             return try await each([path]) { path in
-                let (host, item) = try await find(path)
+                let (host, item) = try await find(path, followsBeforeSlash: false)
                 let renamed = try host.renameItem(withIdentifier: item.localIdentifier, toName: name)
                 return (host, renamed.itemIdentifier)
             }
         case .move(let paths, let directory):
             return try await each(paths) { path in
-                let (host, item) = try await find(path)
+                let (host, item) = try await find(path, followsBeforeSlash: false)
                 let (other, parent) = try await findDirectory(directory)
                 guard other === host else {
                     throw ControlError(.failed, "not in the same domain as '\(path)'", path: directory)

@@ -43,7 +43,7 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         var verb: String { "renamed" }
-        var request: ControlCommand { .items(.rename(path: path.itself, name: name)) }
+        var request: ControlCommand { .items(.rename(path: path.itself + path.slash, name: name)) }
     }
 
     struct Move: ItemCommand {
@@ -62,7 +62,7 @@ extension Yonder {
 
         var verb: String { "moved" }
         var request: ControlCommand {
-            .items(.move(paths: paths.dropLast().map(\.itself), directory: paths.last?.text ?? ""))
+            .items(.move(paths: paths.dropLast().map { $0.itself + $0.slash }, directory: paths.last?.text ?? ""))
         }
     }
 
