@@ -44,12 +44,17 @@ package struct ItemInformation: Codable, Hashable, Sendable {
     package var tagData: Data?
     /// The time of the last use, RFC 3339.
     package var lastUsed: String?
+    /// The permissions that `stat` shows, in octal, such as `0644`. Absent from an older daemon, as `uid` and `gid`.
+    package var mode: String?
+    package var uid: UInt32?
+    package var gid: UInt32?
 
     package init(
         path: String, inode: Int64, identifier: String?, kind: String, size: Int64, modified: String, content: String,
         localBytes: Int64, sync: String, pendingFields: [String], policy: String, effectivePolicy: String,
         contentVersion: String?, metadataVersion: String?, isTrashed: Bool, trashParent: String?, error: Failure?,
-        favoriteRank: Int64? = nil, tagData: Data? = nil, lastUsed: String? = nil
+        favoriteRank: Int64? = nil, tagData: Data? = nil, lastUsed: String? = nil, mode: String? = nil,
+        uid: UInt32? = nil, gid: UInt32? = nil
     ) {
         self.path = path
         self.inode = inode
@@ -72,5 +77,8 @@ package struct ItemInformation: Codable, Hashable, Sendable {
         self.tagData = tagData
         tags = tagData.flatMap(Tags.tags)
         self.lastUsed = lastUsed
+        self.mode = mode
+        self.uid = uid
+        self.gid = gid
     }
 }

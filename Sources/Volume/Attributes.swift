@@ -110,7 +110,8 @@ package struct Ownership: Hashable, Sendable {
         self.umask = umask
     }
 
-    func permissions(of kind: InodeKind) -> UInt16 {
+    /// Those of an item that has none of its own.
+    package func permissions(of kind: InodeKind) -> UInt16 {
         switch kind {
         case .directory: 0o777 & ~umask
         case .symbolicLink: 0o777

@@ -124,11 +124,29 @@ extension RealMount {
                     Set(fields.keys) == [
                         "path", "inode", "identifier", "kind", "size", "modified", "content", "localBytes", "sync",
                         "pendingFields", "policy", "effectivePolicy", "contentVersion", "metadataVersion", "isTrashed",
-                        "trashParent", "error",
+                        "trashParent", "error", "mode", "uid", "gid",
                     ])
                 #expect(fields["path"] as? String == yonder["dir/sub"])
                 #expect(fields["kind"] as? String == "directory")
                 #expect(fields["error"] is NSNull)
+            }
+        }
+
+        @Test("ERROR-4: info shows the mode, the owner and the group that stat shows") func modeAndOwner()
+            async throws
+        {
+            try await Installation.mounted(["file": "text"]) { yonder async throws in
+                try await yonder.shell("chmod 750 file; mkdir dir; ln -s file link")
+                for name in ["", "file", "dir", "link"] {
+                    let item = try await yonder.info(name)
+                    let shown = try await Command.run("stat", "-c", "%04a %u %g", yonder[name]).line
+                    let owner = [item.uid, item.gid].map { $0.map { "\($0)" } ?? "none" }
+                    #expect(([item.mode ?? "none"] + owner).joined(separator: " ") == shown, "\(name)")
+                }
+                let rows = try await yonder.yonder("info", yonder["file"]).output.split(separator: "\n")
+                for (word, value) in [("mode", "0750"), ("owner", "\(geteuid())"), ("group", "\(getegid())")] {
+                    #expect(rows.contains { $0.hasPrefix(word) && $0.hasSuffix(" " + value) }, "\(rows)")
+                }
             }
         }
 

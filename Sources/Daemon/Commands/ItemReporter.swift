@@ -14,6 +14,7 @@ struct ItemReporter: Sendable {
         let failure = try host.replica.database.failure(of: inode.number)
         let nextTry = failure == nil ? nil : try await timeOfNextTry(of: item)
         let marks = try host.replica.database.marks(of: item)
+        let ownership = host.options.ownership
         return ItemInformation(
             path: path, inode: inode.number.rawValue, identifier: item.identifier?.rawValue, kind: inode.kind.word,
             size: inode.size,
@@ -26,7 +27,15 @@ struct ItemReporter: Sendable {
             trashParent: item.trash?.parent?.rawValue,
             error: failure.map { ItemInformation.Failure($0, nextTry: nextTry) },
             favoriteRank: marks.favoriteRank, tagData: marks.tagData,
-            lastUsed: inode.accessedAt.map(Timestamp.text))
+            lastUsed: inode.accessedAt.map(Timestamp.text),
+            mode: Self.octal(inode.permissions ?? ownership.permissions(of: inode.kind)),
+            uid: inode.owner ?? ownership.user, gid: inode.group ?? ownership.group)
+    }
+
+    /// Four digits, as chmod(1) takes them.
+    private static func octal(_ permissions: UInt16) -> String {
+        let digits = String(permissions, radix: 8)
+        return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits
     }
 
     /// When what failed is tried again: sending the item, offering it to the provider, or downloading it; nil if that is not
