@@ -226,8 +226,18 @@ extension RealMount {
         @Test("CMD-7: the log is printed, all of it or its last lines, and followed")
         func log() async throws {
             try await Installation.run { yonder in
-                try await yonder.yonder("log").expectFailure(saying: "there is no log")
+                let none = try await yonder.yonder("log")
+                #expect(none.status == 0 && none.output == "" && none.errors.contains("there is no log yet"), "\(none)")
+                let first = yonder.directory["first"].string
+                let waiting = try await BackgroundProgram(
+                    ["sh", "-c", #"exec "$0" log -f -n 0 >"$1" 2>"$1.errors""#, Installation.program, first],
+                    environment: yonder.environment)
+                defer { waiting.kill() }
+                func text(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
+                #expect(await eventually { text(first + ".errors").contains("there is no log yet") })
                 try await yonder.mountSource()
+                // All that the first daemon writes.
+                #expect(await eventually { text(first).contains("listens on") })
                 let all = try await yonder.yonder("log").output.split(separator: "\n")
                 #expect(all.contains { $0.contains("listens on") })
                 for count in [0, 1, 2, 1000] {

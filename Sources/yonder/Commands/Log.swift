@@ -28,6 +28,7 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         private static let piece = 1 << 16
+        private static let pause = Duration.milliseconds(250)
 
         func validate() throws {
             if let lines, lines < 0 { throw ValidationError("--lines takes a number from 0") }
@@ -42,7 +43,21 @@ extension Yonder {
             }
             if let unit = await Self.unitOfDaemon() { return try await showJournal(of: unit, lines: lines) }
             let path = Places(environment: ProcessInfo.processInfo.environment).log
-            let file = try Self.open(path)
+            var opened = try Self.open(path)
+            if opened == nil {
+                Output.complain("\(path): there is no log yet; a daemon in the background writes one")
+                guard follow else { return }
+                while opened == nil {
+                    try await Task.sleep(for: Self.pause)
+                    Output.endWithoutReader()
+                    // systemd may start the next daemon.
+                    if let unit = await Self.unitOfDaemon() { return try await showJournal(of: unit, lines: lines) }
+                    opened = try Self.open(path)
+                }
+                // All of its lines are new.
+                lines = nil
+            }
+            guard let file = opened else { return }
             var printer = LogPrinter(Output(output)) { LogLine($0) }
             let missing = try lines.map { try skip(to: $0, in: file) }
             // The daemon moves the content there when there is much.
@@ -53,7 +68,7 @@ extension Yonder {
             }
             repeat {
                 try copy(file, to: &printer)
-                if follow { try await Task.sleep(for: .milliseconds(250)) }
+                if follow { try await Task.sleep(for: Self.pause) }
                 // It was truncated. What came between the last look and that is in the older one.
                 let length = try FileDescriptor(rawValue: file.fileDescriptor).lengths().size
                 if try file.offset() > length { try file.seek(toOffset: 0) }
@@ -61,18 +76,17 @@ extension Yonder {
             try printer.finish()
         }
 
+        /// - Returns: nil if there is no log.
         /// - Throws: `ExitCode` after printing the error.
-        private static func open(_ path: String) throws -> FileHandle {
+        private static func open(_ path: String) throws -> FileHandle? {
             do {
                 let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
                 return FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: true)
+            } catch Errno.noSuchFileOrDirectory {
+                return nil
             } catch {
-                let reason = error as? Errno
-                Output.complain(
-                    reason == .noSuchFileOrDirectory
-                        ? "\(path): there is no log; a daemon in the background writes one"
-                        : "\(path): the log cannot be read: \(error)")
-                let code: ControlError.Code = reason == .permissionDenied ? .notPermitted : .failed
+                Output.complain("\(path): the log cannot be read: \(error)")
+                let code: ControlError.Code = error as? Errno == .permissionDenied ? .notPermitted : .failed
                 throw ExitCode(code.exitStatus)
             }
         }
