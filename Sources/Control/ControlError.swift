@@ -1,3 +1,5 @@
+import SystemPackage
+
 package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Code: String, Codable, Hashable, Sendable, CaseIterable {
         /// The command failed, completely or for some items.
@@ -35,6 +37,12 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
 }
 
 extension ControlError.Code {
+    /// - Parameter error: of a system call: `notPermitted` for EACCES and EPERM, else `failed`.
+    package init(of error: any Error) {
+        let error = error as? Errno
+        self = error == .permissionDenied || error == .notPermitted ? .notPermitted : .failed
+    }
+
     package var exitStatus: Int32 {
         switch self {
         case .failed, .notAuthenticated: 1

@@ -16,7 +16,7 @@ package enum TrustedDirectory {
     /// mode 0700.
     ///
     /// - Throws: ``ControlError``: `notPermitted` for a directory that another user owns or can write, with
-    ///   instructions; `failed` for another kind of file.
+    ///   instructions, and for one that this user cannot reach; `failed` for another kind of file.
     package static func check(_ path: String, for content: Content) throws(ControlError) {
         guard let status = try status(of: path) else { return }
         guard status.kind == .directory else { throw ControlError(.failed, "it is not a directory", path: path) }
@@ -67,7 +67,7 @@ package enum TrustedDirectory {
             return try followsLink ? FileStatus(following: FilePath(path)) : FileStatus(at: FilePath(path))
         } catch {
             guard error != .noSuchFileOrDirectory else { return nil }
-            throw ControlError(.failed, "cannot be examined: \(error)", path: path)
+            throw ControlError(ControlError.Code(of: error), "cannot be examined: \(error)", path: path)
         }
     }
 }

@@ -134,6 +134,23 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "ACCESS-1: nor on a state directory that its user may not enter", .ordinaryUser,
+            arguments: ["closed", "closed/state"])
+        func closedState(state: String) async throws {
+            try await OrdinaryUser.run { user in
+                let outcome = try await user.shell(
+                    """
+                    mkdir "$HOME/closed" && chmod 0 "$HOME/closed" && export YONDER_STATE_DIR="$HOME/\(state)" || exit
+                    yonder mount "$SOURCE" "$MOUNT"; mounted=$?
+                    '\(Installation.program)d'; served=$?
+                    chmod 700 "$HOME/closed"; echo $mounted $served; ls -A "$HOME/closed"
+                    """)
+                #expect(outcome.output == "77 77\n", "\(outcome)")
+                #expect(outcome.errors.contains("Permission denied"), "\(outcome.errors)")
+            }
+        }
+
         @Test("ACCESS-2: credentials that cannot be put on the disk are an error, and those of before stay")
         func durableCredentials() async throws {
             // A mount whose fsync waits for the remote, which is paused, is a disk that does not answer.

@@ -37,12 +37,15 @@ package final class Daemon: Sendable {
     /// SIGUSR1, which leave the mounts to the next process.
     ///
     /// - Throws: ``ControlError``: `alreadyRunning`; `notPermitted` for directories that other users own or can
-    ///   write; the error of creating the state directory.
+    ///   write, and for a state directory that this user cannot enter.
     package func run() async throws -> DaemonEnd {
         Machine.raiseFileLimit()
         try places.check()
-        try FileManager.default.createDirectory(
-            atPath: places.stateDirectory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        do {
+            try FilePath(places.stateDirectory).makeDirectories()
+        } catch {
+            throw ControlError(ControlError.Code(of: error), "cannot be made: \(error)", path: places.stateDirectory)
+        }
         let activation = manager.takeInherited(Self.activationName)
         let lock: FileLock
         do {
@@ -232,7 +235,7 @@ package final class Daemon: Sendable {
                 return try FileLock(at: path)
             } catch {
                 guard error == .wouldBlock else {
-                    throw ControlError(.failed, "cannot be locked: \(error)", path: path.string)
+                    throw ControlError(ControlError.Code(of: error), "cannot be locked: \(error)", path: path.string)
                 }
             }
             let sockets = isActivated ? [] : [places.socket, places.otherSocket].compactMap(\.self)

@@ -86,8 +86,7 @@ extension Yonder {
                 return nil
             } catch {
                 Output.complain("\(path): the log cannot be read: \(error)")
-                let code: ControlError.Code = error as? Errno == .permissionDenied ? .notPermitted : .failed
-                throw ExitCode(code.exitStatus)
+                throw ExitCode(ControlError.Code(of: error).exitStatus)
             }
         }
 

@@ -166,7 +166,8 @@ struct DaemonConnection: Sendable {
             if let end = process.end {
                 guard end == .exited(ControlError.Code.alreadyRunning.exitStatus) else {
                     Output.complain("the daemon exited at once; see its log '\(places.log)'")
-                    throw ExitCode(69)
+                    let refusal = ControlError.Code.notPermitted.exitStatus
+                    throw ExitCode(end == .exited(refusal) ? refusal : 69)
                 }
                 // Or one that listens on another socket.
                 let places = places
@@ -208,7 +209,8 @@ struct DaemonConnection: Sendable {
             Output.complain(
                 "\(places.stateDirectory): the state directory cannot be written: \(error); "
                     + "set YONDER_STATE_DIR to another directory")
-            throw ExitCode(69)
+            let code = ControlError.Code(of: error)
+            throw ExitCode(code == .notPermitted ? code.exitStatus : 69)
         }
     }
 
