@@ -1,4 +1,5 @@
 import FileProvider
+import Logging
 import Sync
 import Synchronization
 import TestSupport
@@ -23,6 +24,22 @@ import Testing
         ])
     func others(_ text: String) {
         #expect(NetworkManager.isMetered(in: text) == nil)
+    }
+}
+
+@Suite struct NetworkManagerTests {
+    @Test("LIMIT-6: what keeps NetworkManager from answering is told") func complaint() async {
+        let manager = NetworkManager(
+            environment: ["PATH": "/nonexistent", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"],
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        #expect(manager.complaint == nil)
+        let following = Task { await manager.follow { _ in } }
+        #expect(
+            await eventually(within: .seconds(20)) {
+                manager.complaint?.contains("'--metered pause' has no effect: ") == true
+            })
+        following.cancel()
+        await following.value
     }
 }
 

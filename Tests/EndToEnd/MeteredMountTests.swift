@@ -151,7 +151,7 @@ extension RealMount {
             }
         }
 
-        @Test("LIMIT-6: without a bus no connection is metered, and the log has no complaint")
+        @Test("LIMIT-6: without a bus no connection is metered, which the status tells once and the log does not")
         func withoutBus() async throws {
             try await run("none") { _, yonder in
                 try await mount(yonder, "pause")
@@ -160,6 +160,14 @@ extension RealMount {
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
                 let log = try await yonder.yonder("log").output
                 #expect(!log.contains("metered") && !log.contains("gdbus"), "\(log)")
+                let words = "'--metered pause' has no effect: NetworkManager does not say"
+                for command in ["status", "doctor"] {
+                    let told = try await yonder.yonder(command).output
+                    #expect(told.components(separatedBy: words).count == 2, "\(command): \(told)")
+                }
+                #expect(try await yonder.yonder("mount", "mount").errors.contains("warning: " + words))
+                #expect(try await yonder.yonder("set", "mount", "metered=ignore").status == 0)
+                #expect(try await !yonder.yonder("status").output.contains(words))
             }
         }
     }

@@ -44,6 +44,9 @@ package final class MeteredConnection: Sendable {
         }
     }
 
+    /// Whether a domain asks.
+    var isInUse: Bool { state.withLock { $0.users > 0 } }
+
     /// The present answer; false until it is known.
     var isMetered: Bool { state.withLock { $0.isMetered ?? false } }
 

@@ -11,6 +11,7 @@ final class NetworkManager: Sendable {
     private let logger: Logger
     /// Whether the log says already that there is no gdbus.
     private let hasWarned = Mutex(false)
+    private let obstacle = Mutex<String?>(nil)
 
     private static let name = "org.freedesktop.NetworkManager"
     private static let object = ["--system", "--dest", name, "--object-path", "/org/freedesktop/NetworkManager"]
@@ -33,6 +34,9 @@ final class NetworkManager: Sendable {
             .merging(["LC_ALL": "C"]) { $1 }
         self.logger = logger
     }
+
+    /// Why no connection was taken for metered when NetworkManager was asked last; nil if it has answered.
+    var complaint: String? { obstacle.withLock { $0 }.map { "'--metered pause' has no effect: \($0)" } }
 
     /// Reports whether the network connection is metered, now and whenever that may have changed, until the task is cancelled.
     /// Without NetworkManager or a bus it is not.
@@ -74,8 +78,10 @@ final class NetworkManager: Sendable {
         do {
             let (end, output) = try await ChildProcess.run(launch, reading: .output, within: Self.patience)
             if end == .exited(0), let isMetered = Self.isMetered(in: String(decoding: output, as: UTF8.self)) {
+                obstacle.withLock { $0 = nil }
                 return isMetered
             }
+            obstacle.withLock { $0 = "NetworkManager does not say whether the connection is metered" }
             logger.debug("NetworkManager does not say whether the connection is metered (gdbus: \(end))")
             return false
         } catch let error as ChildProcess.RunError where !Task.isCancelled {
@@ -83,6 +89,7 @@ final class NetworkManager: Sendable {
                 logger.debug("NetworkManager does not answer")
                 return nil
             }
+            obstacle.withLock { $0 = "gdbus, which asks NetworkManager, cannot be started: \(reason)" }
             let isFirst = hasWarned.withLock { !exchange(&$0, with: true) }
             if isFirst {
                 logger.warning("no connection is taken for metered, because gdbus cannot be started: \(reason)")

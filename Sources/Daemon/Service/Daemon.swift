@@ -64,6 +64,7 @@ package final class Daemon: Sendable {
         let configuration = Configuration(at: places.configuration, keepingCopyAt: places.configurationCopy)
         for complaint in configuration.complaints { logger.warning("\(complaint)") }
         let networkManager = NetworkManager(environment: ProcessInfo.processInfo.environment, logger: logger)
+        let metered = MeteredConnection { await networkManager.follow($0) }
         let domains = Domains(
             store: store,
             policy: MaterializationPolicy(
@@ -72,7 +73,7 @@ package final class Daemon: Sendable {
             catalog: ProviderCatalog(
                 credentials: credentials, defaults: configuration.remoteOptions, stateDirectory: places.stateDirectory,
                 logger: logger),
-            manager: manager, metered: MeteredConnection { await networkManager.follow($0) }, logger: logger)
+            manager: manager, metered: metered, logger: logger)
         let exporter = (metricsAddress ?? configuration.metricsAddress).map {
             MetricsExporter(at: $0, logger: logger)
         }
@@ -80,7 +81,9 @@ package final class Daemon: Sendable {
         let service = DaemonService(
             domains: domains, places: places, logLevel: logLevel, metrics: metrics,
             warnings: { [manager] in
-                configuration.complaints + [exporter?.complaint, manager.complaint].compactMap(\.self)
+                let ofNetwork = metered.isInUse ? networkManager.complaint : nil
+                let complaints = [exporter?.complaint, manager.complaint, ofNetwork]
+                return configuration.complaints + complaints.compactMap(\.self)
             }
         ) { end.yield($0) }
         let listen = { @Sendable [places, logger, manager] (activation: FileDescriptor?, inherited: FileDescriptor?) in
