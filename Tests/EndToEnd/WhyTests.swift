@@ -306,7 +306,19 @@ extension RealMount {
                     let refusal = try #require(report.refusals.first?.refusal)
                     #expect(refusal.code == "EBUSY" && refusal.errno == .resourceBusy)
                     #expect(await refusal.words(on: number, of: mount.host) == words)
-                    #expect(try await lines(mount, "whole").contains("It cannot be evicted now: \(words)."))
+                    #expect(await eventually { gate.waiting > 0 })
+                    let told = try await lines(mount, "whole")
+                    #expect(told.contains("It cannot be evicted now: \(words)."))
+                    let text = told.joined(separator: "\n")
+                    // The second download may take over what the first has begun, with its reader.
+                    let reader = process.map { "for yonder (pid \($0))" } ?? ""
+                    #expect(text.contains("It is being downloaded \(reader)"), "\(text)")
+                    #expect(text.contains(": 0 bytes of 12 bytes are here.\n"), "\(text)")
+                    // No other sentence says that nothing is under way.
+                    #expect(text.contains("All its changes have been uploaded.\n"), "\(text)")
+                    for other in ["is not here", "reading downloads", "nothing is pending", "fetched again"] {
+                        #expect(!text.contains(other), "\(text)")
+                    }
                     download.cancel()
                     _ = try? await download.value
                     #expect(await eventually { await mount.host.engine.waitersForDownload(of: number).isEmpty })

@@ -12,7 +12,15 @@ struct WhyExplanation: Sendable {
 
     func lines(for item: ItemRecord) async throws -> [String] {
         let failure = try host.replica.database.failure(of: item.inode.number)
-        var lines = [try headline(of: item), content(of: item, hasFailed: failure != nil)]
+        let isMissing = item.inode.content != .materialized
+        let transfers = await host.engine.transfers
+        let transfer = isMissing ? transfers.first(where: { $0.number == item.inode.number }) : nil
+        var lines = [try headline(of: item)]
+        if let transfer {
+            lines.append(await download(of: item, done: transfer.done, total: transfer.total))
+        } else {
+            lines.append(content(of: item, hasFailed: failure != nil))
+        }
         if let place = item.trash {
             let path = PathResolver(host: host).originalPath(of: place)
             lines.append("It lies in the trash since \(Timestamp.text(place.date)); it was '\(path)'.")
@@ -24,15 +32,9 @@ struct WhyExplanation: Sendable {
                     + "directory or given the name of the original.")
         }
         lines += try policy(of: item)
-        lines += try await pending(of: item)
-        if let transfer = await host.engine.transfers.first(where: { $0.number == item.inode.number }) {
-            let cause = await host.engine.causeOfDownload(of: item.inode.number)
-            lines.append(
-                "It is being downloaded \(cause.map { "for \($0)" } ?? "in the background"): \(ByteText.text(transfer.done)) of \(ByteText.text(transfer.total)) are here."
-            )
-        }
+        lines += try await pending(of: item, isDownloading: transfer != nil)
         if item.inode.localBytes > 0, let cause = try host.replica.database.causeOfContent(of: item.inode.number) {
-            lines.append("Its content was fetched for \(cause).")
+            lines.append("\(isMissing ? "What is here of its content" : "Its content") was fetched for \(cause).")
         }
         if let reader = host.budget.refused(FetchBudget.Place(domain: host.name, inode: item.inode.number)) {
             lines.append("It was not fetched for \(reader), which has reached its fetch budget.")
@@ -41,7 +43,6 @@ struct WhyExplanation: Sendable {
         if let failure = host.engine.failureOfChanges {
             lines.append("Its state on the remote may be another: \(failure).")
         }
-        let isMissing = item.inode.content != .materialized
         if isMissing || !item.changedFields.isEmpty, let failure = host.engine.connection.failure {
             let what = isMissing ? "Missing content cannot be fetched" : "It cannot be sent"
             lines.append("\(what) now: \(failure.message) (\(failure.code)).")
@@ -49,9 +50,10 @@ struct WhyExplanation: Sendable {
         if let failure {
             let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"
             let time = Timestamp.text(failure.failedAt)
-            lines.append("The last attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
+            let which = transfer == nil ? "The last" : "An earlier"
+            lines.append("\(which) attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
-        if let pause = await host.engine.nextDownload(of: item.inode.number) {
+        if transfer == nil, let pause = await host.engine.nextDownload(of: item.inode.number) {
             let time = Replica.now.advanced(by: pause)
             lines.append("It will be fetched again at \(Timestamp.text(time)); 'yonder retry' retries it now.")
         }
@@ -71,7 +73,16 @@ struct WhyExplanation: Sendable {
         }
     }
 
-    private func pending(of item: ItemRecord) async throws -> [String] {
+    /// A download under way. While the provider is not called, it waits.
+    private func download(of item: ItemRecord, done: Int64, total: Int64) async -> String {
+        let cause = await host.engine.causeOfDownload(of: item.inode.number)
+        let what = cause.map { "for \($0)" } ?? "in the background"
+        let progress = "\(ByteText.text(done)) of \(ByteText.text(total)) are here"
+        return host.engine.connection.failure == nil
+            ? "It is being downloaded \(what): \(progress)." : "Its download \(what) waits: \(progress)."
+    }
+
+    private func pending(of item: ItemRecord, isDownloading: Bool) async throws -> [String] {
         if item.isExcluded { return [try exclusion(of: item)] }
         if item.isToBeOffered {
             return ["It waits to be recognized by the remote in a reimport; 'yonder status' shows how far that is."]
@@ -82,10 +93,11 @@ struct WhyExplanation: Sendable {
             let truncated = item.truncatedDate
             if truncated != nil { held.remove(.contentModificationDate) }
             let words = PendingItem.words(for: held.names).joined(separator: ", ")
+            let end = isDownloading ? "" : "; nothing is pending"
             return [
                 held.isEmpty
-                    ? "All its changes have been uploaded; nothing is pending."
-                    : "Nothing is pending; the remote does not store these, which stay on this machine: \(words)."
+                    ? "All its changes have been uploaded\(end)."
+                    : "Nothing is to be uploaded; the remote does not store these, which stay on this machine: \(words)."
             ] + (truncated.map { ["The remote rounds its date to \(Timestamp.text($0))."] } ?? [])
         }
         let what =
