@@ -206,7 +206,7 @@ import Testing
     }
 
     /// A small file system of its own, where this process may make one.
-    private func onTemporaryFileSystem(
+    func onTemporaryFileSystem(
         _ options: String, _ test: (FolderRemote, ProviderSession) async throws -> Void
     ) async throws {
         let remote = try FolderRemote()

@@ -120,10 +120,15 @@ enum FolderAttributes {
         return newOwner == owner
     }
 
-    /// Whether a file system has no room at all.
     private static func isFull(_ file: FileDescriptor) -> Bool {
         let statistics = try? FileSystemStatistics(of: FilePath("/proc/self/fd/\(file.rawValue)"))
-        return statistics.map { $0.availableBlocks < 16 } ?? false
+        return statistics.map(isFull) ?? false
+    }
+
+    /// Whether a file system may lack room for an attribute, whose value has up to 64 KiB. A tmpfs takes one of its inodes for each KiB,
+    /// and XFS may need many more blocks than the value has.
+    static func isFull(_ statistics: FileSystemStatistics) -> Bool {
+        statistics.bytes(in: statistics.availableBlocks) < 1 << 20 || statistics.files > 0 && statistics.freeFiles < 128
     }
 
     private static func setAttributes(
@@ -146,8 +151,9 @@ enum FolderAttributes {
                     isOpened = true
                     try file.setPermissions(status.permissions | 0o200)
                     return try change(body)
+                // It is sent again, and stored when there is room.
                 case .noSpace where isFull(file): throw error
-                // ext4 has no room for a large value beside a file.
+                // ext4 has no room for a large value beside a file, however much there is elsewhere.
                 case .notSupported, .noSpace, .argListTooLong, .outOfRange, .notPermitted, .invalidArgument:
                     isDone = false
                 default: throw error
