@@ -5,6 +5,8 @@ package struct MountArguments: Codable, Hashable, Sendable {
     package var source: String?
     /// The mount point. For a known domain that is named by a path: the path.
     package var directory: String?
+    /// The same, where the last component is a symbolic link that ``directory`` follows.
+    package var link: String?
     /// The domain's name; nil for one derived from the directory.
     package var name: String?
     package var cacheLimit: Given<Int64>?

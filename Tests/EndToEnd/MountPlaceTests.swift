@@ -99,6 +99,43 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-19: a symbolic link to the directory of a domain names the domain, mounted, dead or not mounted")
+        func namedByLink() async throws {
+            try await Installation.run { yonder async throws in
+                try yonder.write("x", to: "file")
+                let (source, target) = (yonder.source.string, yonder.directory["target"].string)
+                let link = yonder.directory["link"].string
+                try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: false)
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+                let other = try yonder.directory.makeDirectory("other").string
+                for place in [target, link] {
+                    try await yonder.yonder("mount", source, place, "--name", "domain").expectSuccess()
+                    for path in [target, link] {
+                        try await yonder.yonder("mount", source, path).expectSuccess()
+                        let domains = try await yonder.json([DomainSummary].self, "domains")
+                        #expect(domains.map(\.name) == ["domain"] && domains.map(\.mountpoint) == [place])
+                        try await yonder.yonder("mount", other, path, "--name", "other")
+                            .expectFailure(saying: "'domain' is mounted there")
+                    }
+                    try await yonder.yonder("unmount", link).expectSuccess()
+                    try await yonder.yonder("unmount", link).expectFailure(69, saying: "not mounted")
+                    try await yonder.yonder("mount", source, link).expectSuccess()
+                    try await yonder.yonder("unmount", target).expectSuccess()
+                    try await yonder.yonder("mount", link).expectSuccess()
+                    #expect(try await Command.run("cat", link + "/file").output == "x")
+                    try await yonder.killDaemon()
+                    try await yonder.yonder("mount", source, link).expectSuccess()
+                    #expect(try await Command.run("cat", link + "/file").output == "x")
+                    try await yonder.killDaemon()
+                    try await yonder.yonder("unmount", link).expectSuccess()
+                    #expect(try await Command.run("ls", "-A", target).output == "")
+                    let domains = try await yonder.json([DomainSummary].self, "domains")
+                    #expect(domains.map(\.name) == ["domain"] && domains.map(\.mountpoint) == [place])
+                    try await yonder.yonder("remove", link).expectSuccess()
+                }
+            }
+        }
+
         @Test(
             "CMD-19: a bind mount of the whole mount leads to the domain's items",
             .enabled(if: FUSEAvailability.isRoot, "only root makes bind mounts"))

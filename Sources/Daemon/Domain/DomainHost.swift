@@ -193,6 +193,11 @@ package final class DomainHost: Sendable {
     /// The directory on which the user has mounted it; or where the mount is, when a directory above it was renamed. Reads the mount table.
     package var mountpoint: FilePath { isElsewhere(place) ? place : originalMountpoint }
 
+    /// Whether a path is that on which the user has mounted it, or that of the mount, to which a symbolic link may lead.
+    func isMounted(on path: String) -> Bool {
+        [mountpoint, place].contains { $0.fileNameText.utf8.elementsEqual(path.utf8) }
+    }
+
     private func isElsewhere(_ place: FilePath) -> Bool { place != mounted.session.mountPoint }
 
     var options: DomainOptions { present.withLock { $0 } }

@@ -150,6 +150,12 @@ struct Mountpoint: Sendable {
         return places
     }
 
+    /// Where a path leads if it is a chain of symbolic links; else the path.
+    static func target(of path: String) -> String {
+        let path = FilePath(fileNamed: path)
+        return (linksFollowed(from: path).last ?? path).fileNameText
+    }
+
     /// Whether a path, or what it links to, equals a folder or lies in it.
     static func leads(_ path: String, into folder: String) -> Bool {
         linksFollowed(from: FilePath(fileNamed: path)).contains { contains(folder, $0.fileNameText) }
@@ -176,7 +182,8 @@ struct Mountpoint: Sendable {
     /// A killed daemon leaves its mounts behind; accesses fail with ENOTCONN.
     private func removeDeadMount() throws(ControlError) {
         _ = try Self.removeDeadMounts(on: path) { $0.type == "fuse.yonder" }
-        guard let mount = (try? MountTable())?.mount(at: path) else { return }
+        let place = FilePath(fileNamed: Self.target(of: path.fileNameText))
+        guard let mount = (try? MountTable())?.mount(at: place) else { return }
         guard mount.type == "fuse.yonder" else {
             throw ControlError(.failed, "something else is mounted there: '\(mount.source)'", path: path.fileNameText)
         }
@@ -198,10 +205,11 @@ struct Mountpoint: Sendable {
         }
     }
 
-    /// A daemon may have been killed repeatedly, so dead mounts can be stacked.
+    /// A daemon may have been killed repeatedly, so dead mounts can be stacked. The mount table has the directory behind a link.
     private static func removeDeadMounts(
-        on path: FilePath, where isOurs: (MountTable.Mount) -> Bool
+        on directory: FilePath, where isOurs: (MountTable.Mount) -> Bool
     ) throws(ControlError) -> Bool {
+        let path = FilePath(fileNamed: target(of: directory.fileNameText))
         var count = 0
         while let mount = (try? MountTable())?.mount(at: path), isOurs(mount), MountTable.isDead(path) {
             do throws(Errno) {

@@ -56,7 +56,8 @@ extension Domains {
     /// The name of the domain that a reference names; nil for none. The name of a known domain takes precedence over a path,
     /// also when the domain is not mounted: the working directory may be in the mount of another domain.
     ///
-    /// A word without a slash may be a mistyped name, which is a path in the working directory only if there is such an item.
+    /// A word without a slash may be a mistyped name, which is a path in the working directory only if there is such an item. A symbolic
+    /// link to the directory of a domain names the domain, also when it is not mounted.
     func name(of reference: DomainReference) -> String? {
         if hosts[reference.text] != nil || withoutRoom[reference.text] != nil { return reference.text }
         if (try? store.domain(named: reference.text)) != nil { return reference.text }
@@ -65,12 +66,20 @@ extension Domains {
             let existence = PathResolver(host: host).existence(of: reference.path)
             return existence ?? !mayBeName ? host.name : nil
         }
+        let places = Self.places(reference.path, reference.link)
         let known = store.all().known.first { known in
             guard let mountpoint = mountpoint(of: known) else { return false }
-            return mayBeName
-                ? mountpoint.utf8.elementsEqual(reference.path.utf8) : Mountpoint.contains(mountpoint, reference.path)
+            return places.contains {
+                mayBeName ? mountpoint.utf8.elementsEqual($0.utf8) : Mountpoint.contains(mountpoint, $0)
+            }
         }
         return known?.name
+    }
+
+    /// The paths by which a known domain may have been mounted on the directory that a command names: that of the mount behind a
+    /// symbolic link, which the command line has followed, the link itself, and where a link leads to a directory without a mount.
+    static func places(_ path: String, _ link: String?) -> [String] {
+        [path, link, Mountpoint.target(of: path)].compactMap(\.self)
     }
 
     /// The error for a reference that names no domain.

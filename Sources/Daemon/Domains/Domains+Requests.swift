@@ -17,11 +17,13 @@ extension Domains {
 
     func name(for arguments: MountArguments) throws -> String {
         if let source = arguments.source, let directory = arguments.directory {
-            let name = try arguments.name ?? self.name(for: source, on: directory)
+            let name = try arguments.name ?? self.name(for: source, on: directory, arguments.link)
             try Self.checkName(name)
             return name
         }
-        let place = arguments.directory.map { DomainReference(text: arguments.name ?? $0, path: $0) }
+        let place = arguments.directory.map {
+            DomainReference(text: arguments.name ?? $0, path: $0, link: arguments.link)
+        }
         guard let name = place.flatMap({ self.name(of: $0) }) ?? arguments.name else {
             throw Self.unknown(arguments.name)
         }
@@ -59,9 +61,18 @@ extension Domains {
                 .failed, "is the name of a domain with another source, '\(known.source)'; choose one with --name",
                 path: name)
         }
+        let place = known.flatMap { present($0, directory, arguments.link) } ?? directory
         return MountRequest(
-            name: name, source: source, mountpoint: directory,
+            name: name, source: source, mountpoint: place,
             options: (known?.options ?? DomainOptions()).merging(arguments), hidesFiles: arguments.hidesFiles ?? false)
+    }
+
+    /// The mount point of a domain, if it is the directory that a command names.
+    private func present(_ known: DomainStore.Known, _ directory: String, _ link: String?) -> String? {
+        let isNamed = Self.places(directory, link).contains { path in
+            hosts[known.name]?.isMounted(on: path) ?? (known.mountpoint?.utf8.elementsEqual(path.utf8) == true)
+        }
+        return isNamed ? mountpoint(of: known) : nil
     }
 
     static func checkName(_ name: String) throws(ControlError) {
@@ -74,11 +85,9 @@ extension Domains {
 
     /// The default name of a domain: that of the known domain with this source and directory, else one derived from
     /// the directory's name.
-    private func name(for source: String, on directory: String) throws -> String {
+    private func name(for source: String, on directory: String, _ link: String?) throws -> String {
         let known = store.all().known.filter { $0.source.utf8.elementsEqual(source.utf8) }
-        if let same = known.first(where: { mountpoint(of: $0)?.utf8.elementsEqual(directory.utf8) == true }) {
-            return same.name
-        }
+        if let same = known.first(where: { present($0, directory, link) != nil }) { return same.name }
         let last = FilePath(fileNamed: directory).lastComponent?.string ?? "root"
         let base = FileProviderDomain.isValid(identifier: last) ? last : "domain"
         for number in 1... {

@@ -76,9 +76,7 @@ actor Domains {
 
     /// - Throws: `failed` if a domain other than `host` is mounted on a directory.
     func refuseOther(than host: DomainHost? = nil, on directory: String) throws(ControlError) {
-        let other = hosts.values.first {
-            $0 !== host && $0.mountpoint.fileNameText.utf8.elementsEqual(directory.utf8)
-        }
+        let other = hosts.values.first { $0 !== host && $0.isMounted(on: directory) }
         if let other {
             throw ControlError(.failed, "'\(other.name)' is mounted there", path: directory)
         }

@@ -185,6 +185,7 @@ extension Yonder {
             var arguments = MountArguments(
                 source: dir == nil ? nil : try source.map(SourcePath.resolving), directory: (dir ?? place)?.text,
                 name: dir == nil ? source : name)
+            arguments.link = (dir ?? place).flatMap { $0.itself == $0.text ? nil : $0.itself }
             arguments.cacheLimit = cacheLimit?.given(\.bytes)
             arguments.pollSeconds = poll?.given { $0 }
             arguments.isReadOnly = readOnly

@@ -39,7 +39,8 @@ struct AbsolutePath: ExpressibleByArgument {
     /// A path that does not exist where a relative path means nothing.
     private static var workingDirectory: String { Machine.currentDirectory ?? "/(the working directory is gone)" }
 
-    private static func resolving(_ text: String, followsLast: Bool) -> String {
+    /// - Parameter followsLast: whether a last component that leads into a mount is resolved, too.
+    static func resolving(_ text: String, followsLast: Bool) -> String {
         let start = text.utf8.first == UInt8(ascii: "/") ? text : workingDirectory + "/" + text
         let mounts = mountsAtStart
         let followed = followsLast ? walk(components(start), followsLast: true, mounts) : nil

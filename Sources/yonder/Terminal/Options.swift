@@ -43,7 +43,8 @@ extension DomainReference: ExpressibleByArgument {
         let isName = !argument.utf8.contains(UInt8(ascii: "/")) && !["", ".", ".."].contains(argument)
         let path = isName ? AbsolutePath.resolving(argument) : AbsolutePath(argument: argument)?.text
         guard let path else { return nil }
-        self.init(text: argument, path: path)
+        let link = AbsolutePath.resolving(argument, followsLast: false)
+        self.init(text: argument, path: path, link: link == path ? nil : link)
     }
 }
 
