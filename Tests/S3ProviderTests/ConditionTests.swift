@@ -157,6 +157,40 @@ import Testing
         }
     }
 
+    @Test(
+        "S3-27: new content keeps the headers of an object, read or not, also after a rename, and nothing that describes its bytes",
+        arguments: [false, true])
+    func headers(isRead: Bool) async throws {
+        try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
+            let kept = [
+                "cache-control: max-age=60", "content-disposition: inline", "content-language: en",
+                "content-type: text/html; charset=utf-8", "expires: Thu, 01 Jan 2099 00:00:00 GMT",
+            ]
+            // Content in a coding is not read.
+            let others = ["x-amz-meta-md5chksum: x"] + (isRead ? [] : ["content-encoding: gzip"])
+            let words = (kept + others).map { "-H '\($0)'" }.joined(separator: " ")
+            _ = try await store.ask("curl -sS -X PUT \(words) --data-binary 'theirs' \"$at/bucket/top/file\"")
+            /// Those of the object that are of interest here.
+            func headers(_ key: String) async throws -> [String] {
+                let lines = try await store.ask("curl -sS -I \"$at/bucket/\(key)\"").split(whereSeparator: \.isNewline)
+                let names = Set((kept + others).compactMap { $0.split(separator: ":").first })
+                return lines.filter { names.contains($0.prefix { $0 != ":" }) }.map(String.init).sorted()
+            }
+            #expect(try await headers("top/file") == (kept + others).sorted())
+            let theirs = try await remote.entry(at: RemotePath("file"))
+            if isRead {
+                _ = try await remote.read(RemotePath("file"), tag: theirs.tag, range: nil, into: CollectingSink())
+            }
+            let first = try await write("one", remote, if: .unchanged(tag: theirs.tag))
+            #expect(try await headers("top/file") == kept)
+            _ = try await write("two", remote, if: .unchanged(tag: first.tag))
+            #expect(try await headers("top/file") == kept)
+            let moved = try await remote.move(RemotePath("file"), to: RemotePath("moved"), kind: .file)
+            _ = try await write("three", remote, if: .unchanged(tag: moved.tag), to: "moved")
+            #expect(try await headers("top/moved") == kept)
+        }
+    }
+
     @Test func aServerThatIgnoresConditionsIsFoundOut() async throws {
         try await withStore("ignores") { remote, _, _ in
             let first = try await write("one", remote, if: .absent)

@@ -192,7 +192,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, ETag=tag(objects[key], b"answered" if "answers" in options else b""))
 
     def metadata(self):
-        return {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+        kept = ("content-type", "content-encoding", "content-language", "content-disposition", "cache-control", "expires")
+        return {name.lower(): value for name, value in self.headers.items()
+                if name.lower().startswith("x-amz-meta-") or name.lower() in kept}
 
     def let_arrive(self, key):
         if options.get("arrives") == key:

@@ -20,7 +20,7 @@ struct ObjectWriter: Sendable {
     ) async throws -> RemoteEntry {
         let key = tree.key(of: path)
         let support = condition == .always ? nil : await preconditions.support()
-        let attributes = try await withMode(attributes, ofReplaced: condition, at: key)
+        let (attributes, headers) = try await keeping(attributes, ofReplaced: condition, at: key)
         // The content is hashed before the condition is checked, so that nothing lies between the check and the request.
         let hashes =
             contents.size > settings.multipartThreshold ? nil : try await hashes(of: contents, 0..<contents.size)
@@ -31,7 +31,7 @@ struct ObjectWriter: Sendable {
             // No precondition says that nothing lies below a name.
             try await tree.requireNothing(at: path)
         }
-        let fields = ObjectMetadata.fields(attributes)
+        let fields = ObjectMetadata.fields(attributes, headers: headers)
         do {
             let answer: Answer =
                 if let hashes {
@@ -39,35 +39,39 @@ struct ObjectWriter: Sendable {
                 } else {
                     try await upload(contents, to: key, fields, if: condition, support, at: path, attributes)
                 }
-            return try await written(contents, key, path, answer, if: condition, attributes)
+            return try await written(contents, key, path, answer, if: condition, attributes, headers)
         } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace || failure.status == 404 {
             throw try await refusal(failure, condition, at: path)
         }
     }
 
-    /// Gives the attributes of a write that sets no mode the mode of the object that it replaces. Listings lack the modes of objects that
-    /// were not read here: such an object is asked for it.
-    private func withMode(
+    /// Gives the attributes of a write that sets no mode the mode of the object that it replaces, and tells the headers that are kept.
+    /// Listings lack both for objects that were not read here: such an object is asked for them, unless its mode is set.
+    private func keeping(
         _ attributes: RemoteAttributes, ofReplaced condition: RemoteCondition, at key: String
-    ) async throws -> RemoteAttributes {
-        guard attributes.permissions == nil, case .unchanged(let content) = condition else { return attributes }
+    ) async throws -> (attributes: RemoteAttributes, headers: [String: String]) {
+        guard case .unchanged(let content) = condition else { return (attributes, [:]) }
         let replaced = S3Object(key: key, tag: records.tag(of: content, at: key), size: 0, modified: nil)
-        if records.hasMetadata(of: replaced) { return attributes }
+        if attributes.permissions != nil || records.hasMetadata(of: replaced) {
+            return (attributes, records.headers(of: replaced))
+        }
         var attributes = attributes
+        var headers: [String: String] = [:]
         do {
             let fields = try await client.head(key).fields
             let present = ObjectMetadata.attributes(fields)
+            headers = ObjectMetadata.headers(fields)
             // Of another version the write is refused.
             if let tag = fields["ETag"].map(S3Object.quoted),
                 tag == records.requestedTag(of: key, listedAs: replaced.tag)
             {
-                records.noteMetadata(present, of: replaced)
+                records.noteMetadata(present, headers: headers, of: replaced)
             }
             attributes.permissions = present.permissions
         } catch let failure as S3Failure where failure.status == 404 || failure.isAboutOneObject {
             // It is gone, which the write finds, or may be replaced and not looked at.
         }
-        return attributes
+        return (attributes, headers)
     }
 
     /// The error of a write that the server refuses because of its condition.
@@ -268,7 +272,7 @@ struct ObjectWriter: Sendable {
     ///   written.
     private func written(
         _ contents: ContentSource, _ key: String, _ path: RemotePath, _ answer: Answer, if condition: RemoteCondition,
-        _ attributes: RemoteAttributes
+        _ attributes: RemoteAttributes, _ headers: [String: String]
     ) async throws -> RemoteEntry {
         tree.note(seen: tree.prefix(of: path.parent))
         let name = path.name ?? ""
@@ -278,7 +282,7 @@ struct ObjectWriter: Sendable {
             preconditions.known?.answersWithListedTags == true
         {
             let written = S3Object(key: key, tag: answer.tag, size: contents.size, modified: nil)
-            records.didWrite(written, attributes)
+            records.didWrite(written, attributes, headers: headers)
             return records.file(written, name: name)
         }
         let found: S3Object?
@@ -293,7 +297,7 @@ struct ObjectWriter: Sendable {
             guard condition.isOf(there.tag) else { throw RemoteConditionFailure(present: there) }
             throw FileProviderError(.malformedResponse, "the server has not stored what it has acknowledged")
         }
-        records.didWrite(found, attributes, other: answer.tag)
+        records.didWrite(found, attributes, headers: headers, other: answer.tag)
         return records.file(found, name: name)
     }
 
@@ -344,7 +348,7 @@ struct ObjectWriter: Sendable {
         let tag = try await copier.copy(object, replacing: metadata)
         records.didCopy([(object, object.key, tag)])
         records.noteMetadata(
-            ObjectMetadata.attributes(metadata),
+            ObjectMetadata.attributes(metadata), headers: ObjectMetadata.headers(metadata),
             of: S3Object(key: object.key, tag: tag, size: object.size, modified: nil))
         return (try await tree.entry(at: path) ?? present, others)
     }

@@ -82,12 +82,12 @@ extension S3Client {
     /// - Parameters:
     ///   - tag: the object's ETag; nil for any.
     ///   - isConditional: whether the server is to refuse another object. The ETag in the response is compared in any case.
-    /// - Returns: the object, and what its metadata has.
+    /// - Returns: the object, and the fields of the response, with its metadata.
     func read(
         _ key: String, _ tag: String?, _ range: Range<Int64>? = nil, isConditional: Bool, into sink: any ContentSink
-    ) async throws -> (S3Object, RemoteAttributes) {
+    ) async throws -> (S3Object, HTTPFields) {
         let bucket = location.bucket
-        return try await again { () async throws -> (S3Object, RemoteAttributes) in
+        return try await again { () async throws -> (S3Object, HTTPFields) in
             var request = request("GET", key)
             if isConditional { request.fields["If-Match"] = tag }
             var download = HTTPDownload(request, range: range) { [self] answer in
@@ -113,7 +113,7 @@ extension S3Client {
             guard let found, head.fields["ETag"].map(S3Object.quoted) == found.tag else {
                 throw FileProviderError(.versionNoLongerAvailable, "'\(key)' has changed")
             }
-            return (found, ObjectMetadata.attributes(head.fields))
+            return (found, head.fields)
         }
     }
 

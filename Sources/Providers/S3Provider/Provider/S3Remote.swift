@@ -200,10 +200,10 @@ final class S3Remote: PathRemote {
         _ path: RemotePath, _ tag: String?, listedAs listed: String?, _ range: Range<Int64>?,
         into sink: any ContentSink, isConditional: Bool = true
     ) async throws -> RemoteEntry {
-        var (object, attributes) = try await client.read(
+        var (object, fields) = try await client.read(
             tree.key(of: path), tag, range, isConditional: isConditional, into: sink)
         if let listed { object.tag = listed }
-        records.noteMetadata(attributes, of: object)
+        records.noteMetadata(ObjectMetadata.attributes(fields), headers: ObjectMetadata.headers(fields), of: object)
         return records.file(object, name: path.name ?? "")
     }
 

@@ -12,6 +12,8 @@ final class ObjectRecords: Sendable {
         var date: Int64?
         /// The mode in the object's metadata.
         var permissions: UInt16?
+        /// The headers that new content keeps (``ObjectMetadata/headers(_:)``).
+        var headers: [String: String]?
         /// Whether the object's metadata has not been seen: it is a copy of an object that was not read.
         var isUnseen: Bool?
         /// The ETag under which the same bytes were first known here. A server-side copy of a multipart or encrypted object gets
@@ -59,6 +61,9 @@ final class ObjectRecords: Sendable {
     /// Whether it is known what an object's metadata has.
     func hasMetadata(of object: S3Object) -> Bool { note(of: object).map { $0.isUnseen != true } ?? false }
 
+    /// The headers that new content of an object keeps, as far as its metadata was seen.
+    func headers(of object: S3Object) -> [String: String] { note(of: object)?.headers ?? [:] }
+
     /// The ETag by which an object's content is known.
     func known(_ object: S3Object) -> String { note(of: object)?.known ?? object.tag }
 
@@ -82,19 +87,22 @@ final class ObjectRecords: Sendable {
     }
 
     /// - Parameter other: the ETag in the response to the upload, where listings have another.
-    func didWrite(_ object: S3Object, _ attributes: RemoteAttributes, other: String? = nil) {
+    func didWrite(
+        _ object: S3Object, _ attributes: RemoteAttributes, headers: [String: String], other: String? = nil
+    ) {
         let note = Note(
             tag: object.tag, date: attributes.contentModificationDate?.nanosecondsSince1970,
-            permissions: attributes.permissions)
+            permissions: attributes.permissions, headers: headers.isEmpty ? nil : headers)
         // Also without attributes: it is known then that the object has none.
         notes.note([(object.key, note)])
         for tag in [object.tag, other ?? object.tag] { sent.forget(object.key, .tag(Array(tag.utf8))) }
     }
 
-    func noteMetadata(_ attributes: RemoteAttributes, of object: S3Object) {
+    func noteMetadata(_ attributes: RemoteAttributes, headers: [String: String] = [:], of object: S3Object) {
         var note = note(of: object) ?? Note(tag: object.tag)
         note.date = attributes.contentModificationDate?.nanosecondsSince1970 ?? note.date
         note.permissions = attributes.permissions ?? note.permissions
+        note.headers = headers.isEmpty ? nil : headers
         note.isUnseen = nil
         if note != self.note(of: object) { notes.note([(object.key, note)]) }
     }
@@ -119,7 +127,8 @@ final class ObjectRecords: Sendable {
                     key,
                     Note(
                         tag: tag, date: date(of: original)?.nanosecondsSince1970,
-                        permissions: permissions(of: original), isUnseen: hasMetadata(of: original) ? nil : true,
+                        permissions: permissions(of: original), headers: note(of: original)?.headers,
+                        isUnseen: hasMetadata(of: original) ? nil : true,
                         known: tag == known ? nil : known, renaming: rename?.begun, target: note(of: original)?.target)
                 )
             })

@@ -2,13 +2,29 @@ import FileProvider
 import FileProviderPaths
 import HTTPTransport
 
-/// Date and mode in an object's metadata, as rclone and s3fs write them.
+/// Date and mode in an object's metadata, as rclone and s3fs write them, and the headers that its new content keeps.
 enum ObjectMetadata {
     /// Which rename has made a copy: ``MoveRecord/mark(at:ofCopied:)``.
     static let rename = "x-amz-meta-yonder-rename"
 
-    static func fields(_ attributes: RemoteAttributes) -> HTTPFields {
+    /// How the object is served, whatever its bytes are. Not `Content-Encoding`, which says how the replaced bytes are encoded, and
+    /// no other metadata, which may have a checksum of them, as that of rclone and s3cmd.
+    private static let keptHeaders = [
+        "content-type", "cache-control", "content-disposition", "content-language", "expires",
+    ]
+
+    /// The headers of an object that its new content keeps, by their names in lower case.
+    static func headers(_ fields: HTTPFields) -> [String: String] {
+        var headers: [String: String] = [:]
+        for name in keptHeaders { headers[name] = fields[name] }
+        // What a server gives an object without one.
+        if headers["content-type"] == "binary/octet-stream" { headers["content-type"] = nil }
+        return headers
+    }
+
+    static func fields(_ attributes: RemoteAttributes, headers: [String: String] = [:]) -> HTTPFields {
         var fields = HTTPFields()
+        for (name, value) in headers.sorted(by: { $0.key < $1.key }) { fields[name] = value }
         if let date = attributes.contentModificationDate {
             // The sign is that of the fraction, too.
             let sign = date.nanosecondsSince1970 < 0 ? "-" : ""
