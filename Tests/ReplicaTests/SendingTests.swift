@@ -340,6 +340,29 @@ import Testing
         #expect(try replica.database.hasPending(since: start))
     }
 
+    @Test("SEND-1: a rank, tags and a date of use that are set while earlier ones are sent are sent, too")
+    func markedWhileMarksAreSent() async throws {
+        try await replica.list([.file("file", size: 100)], open: fixture.open)
+        let (number, row) = try place(of: "file")
+        func mark(_ value: UInt8) throws {
+            _ = try replica.change(open: fixture.open) {
+                _ = try $0.items.setFavoriteRank(Int64(value), of: "file")
+                _ = try $0.items.setTagData([value], of: "file")
+                _ = try $0.items.setLastUsedDate(FileTimestamp(seconds: Int64(value)), of: "file")
+            }
+        }
+        let marks: ItemFields = [.favoriteRank, .tagData, .lastUsedDate]
+        try mark(1)
+        let first = try #require(try replica.prepare(row, fields: marks))
+        try mark(2)
+        try await acknowledge(first, as: .file("file", size: 100))
+        #expect(try replica.database.item(ofInode: number)?.changedFields == marks)
+        let second = try #require(try replica.prepare(row, fields: marks))
+        #expect(second.item.favoriteRank == 2 && second.item.tagData == [2])
+        try await acknowledge(second, as: .file("file", size: 100))
+        #expect(try replica.database.item(ofInode: number)?.changedFields.isEmpty == true)
+    }
+
     @Test("CONFLICT-5: what is written here stays based on one content: its version, its size and its date")
     func basesAreOfOneContent() async throws {
         func listed(_ version: String, size: Int64) async throws {

@@ -110,6 +110,12 @@ package struct UploadAnswers: RemotePart {
         {
             changed.insert(.extendedAttributes)
         }
+        let marks: ItemFields = [.lastUsedDate, .tagData, .favoriteRank]
+        if !sent.fields.isDisjoint(with: marks), let here = try db.describe(current) {
+            if here.lastUsedDate != sent.item.lastUsedDate { changed.insert(.lastUsedDate) }
+            if here.tagData != sent.item.tagData { changed.insert(.tagData) }
+            if here.favoriteRank != sent.item.favoriteRank { changed.insert(.favoriteRank) }
+        }
         // A field that is pending now was pending before, or differs from the value that was sent.
         changed = changed.intersection(current.changedFields)
         var held = stillPending.intersection(sent.fields).intersection(.attributes)
