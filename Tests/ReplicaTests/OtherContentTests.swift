@@ -75,4 +75,50 @@ import Testing
         #expect(other.name == "other" && other.changedFields.contains(.contents))
         #expect(other.inode.content == .materialized && other.inode.linkCount == 1)
     }
+
+    @Test("SEND-15: another program's content that comes with the answer to a renaming is shown under one of two names")
+    func ofOneOfTwoNamesThatIsRenamed() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        let number = try await replica.list(.file("file", size: 0), open: fixture.open)
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        _ = try replica.change(open: fixture.open) {
+            _ = try $0.names.link(number, as: "other", in: .root)
+            try $0.names.rename("file", in: .root, to: "new", in: .root, .replace)
+        }
+        let sent = try #require(try replica.prepare(row, fields: .filename))
+        _ = try await replica.ingest(open: fixture.open) {
+            try $0.answers.acknowledge(
+                sent, as: .file("new", id: "file", size: 70, version: "2"), stillPending: [], shouldFetchContent: false)
+        }
+        let item = try #require(try replica.database.item(ItemIdentifier("file")))
+        #expect(item.name == "new" && item.changedFields.isEmpty)
+        #expect(item.inode.number != number && item.inode.content == .dataless && item.inode.size == 70)
+        let other = try #require(try replica.database.item(ofInode: number))
+        #expect(other.name == "other" && other.inode.size == 0 && other.inode.linkCount == 1)
+    }
+
+    @Test("SEND-15: other content that a reimport finds is shown under one of two names")
+    func ofOneOfTwoNamesThatIsOffered() async throws {
+        let (fixture, replica) = try ReplicaFixture.opened()
+        let number = try await replica.list(.file("file", size: 0), open: fixture.open)
+        let row = try #require(try replica.database.item(ofInode: number)).id
+        _ = try replica.change(open: fixture.open) { try $0.names.link(number, as: "other", in: .root) }
+        let link = try #require(try replica.database.pendingItems(after: row, limit: 1).first).item.id
+        let made = try #require(try replica.prepare(link, fields: ItemFields.ofNewItem(.file)))
+        var answer = FileProviderItem.file("other", size: 0)
+        answer.contentModificationDate = made.item.contentModificationDate
+        _ = try await replica.ingest(open: fixture.open) { [answer] in
+            try $0.answers.acknowledge(made, as: answer, stillPending: [], shouldFetchContent: false)
+        }
+        try await replica.beginReimport(below: .root)
+        let sent = try #require(try replica.prepareOffer(row))
+        let offer = try #require(sent.offer)
+        _ = try await replica.ingest(open: fixture.open) {
+            try $0.offers.acknowledgeOffer(
+                sent, offer, as: .file("file", size: 70, version: "2"), stillPending: [], isSameContent: false)
+        }
+        let item = try #require(try replica.database.item(ItemIdentifier("file")))
+        #expect(item.inode.number != number && item.inode.content == .dataless && item.inode.size == 70)
+        #expect(try replica.database.inode(number)?.linkCount == 1)
+    }
 }

@@ -49,7 +49,9 @@ package struct OfferAnswers: RemotePart {
         if current.inode.kind == .directory {
             try db.noteIdentifier(item.itemIdentifier, replacing: current.placeholder)
         }
-        guard let acknowledged = try db.item(id: current.id) else { return }
+        guard var acknowledged = try db.item(id: current.id) else { return }
+        // As for the answer to a change: what one of several names shows is what it was based on before.
+        if !isSameContent { acknowledged.base.version.contentVersion = current.base.version.contentVersion }
         try placement.update(
             acknowledged, with: item, parent: try db.item(item.parentItemIdentifier)?.inode.number ?? current.parent)
         guard current.inode.kind == .directory, current.inode.content == .materialized else { return }

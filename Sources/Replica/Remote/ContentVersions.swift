@@ -171,6 +171,7 @@ package struct ContentVersions: RemotePart {
 
     /// The remote gave one of several names of an inode other content: it is a file of its own from now on.
     func giveOwnInode(to item: ItemRecord) throws {
+        try willChangeNames()
         guard let current = try db.item(id: item.id) else { return }
         let number = try db.copyInode(
             of: current, size: current.base.size, version: current.base.version.contentVersion, at: now)

@@ -161,7 +161,11 @@ package struct UploadAnswers: RemotePart {
             try db.setContentVersion(of: current.inode.number, to: item.itemVersion.contentVersion)
         }
         try db.forgetFailure(of: current.inode.number)
-        guard let acknowledged = try db.item(id: current.id) else { return }
+        guard var acknowledged = try db.item(id: current.id) else { return }
+        // Of several names each has a version of its own. What this one shows is still what it was based on before the answer.
+        if !sent.fields.contains(.contents), !isDated {
+            acknowledged.base.version.contentVersion = current.base.version.contentVersion
+        }
         if acknowledged.inode.number == .root {
             try placement.placeRoot(item)
         } else {
