@@ -9,9 +9,13 @@ package struct Refusals: RemotePart {
     /// The provider does not want a new item: it stays here, and so does what is new in it. Of the items that were
     /// offered again, those whose content is here stay: the content of the others cannot be fetched any more.
     package func exclude(_ sent: SentChange, _ error: FileProviderError) throws {
-        if let item = try db.item(id: sent.row), item.isToBeOffered {
+        guard let item = try db.item(id: sent.row) else { return }
+        if item.isToBeOffered {
             try willChangeNames()
             guard try keepOffered(item) else { return }
+        } else if item.identifier != nil || item.placeholder != sent.item.itemIdentifier {
+            // It has got another name since it was sent: that may be wanted.
+            return
         }
         try db.exclude(sent.row, as: .unwanted)
         try db.excludeWhatIsNew(below: sent.inode, as: .unwanted)
@@ -62,6 +66,8 @@ package struct Refusals: RemotePart {
     /// - Returns: false when something of it is not here, and nothing was done.
     package func withdraw(_ sent: SentChange, _ error: FileProviderError) throws -> Bool {
         guard let item = try db.item(id: sent.row), item.identifier == sent.identifier else { return true }
+        // The name or the place that it has got since may be wanted.
+        if try hasMoved(item, since: sent) { return true }
         guard try !db.lacksContent(item) else { return false }
         try willChangeNames()
         try makeOwn(item)
@@ -74,6 +80,14 @@ package struct Refusals: RemotePart {
         }
         try db.recordFailure(error, of: item.inode.number, at: now)
         return true
+    }
+
+    /// Whether an item was moved again after a change of its place was sent.
+    private func hasMoved(_ item: ItemRecord, since sent: SentChange) throws -> Bool {
+        if sent.isMovedAside { return false }
+        if sent.fields.contains(.filename), !item.ownName.utf8.elementsEqual(sent.item.filename.utf8) { return true }
+        guard sent.fields.contains(.parentItemIdentifier), let parent = item.parent else { return false }
+        return try db.identifier(ofInode: parent) != sent.item.parentItemIdentifier
     }
 
     /// Makes an item this machine's own. Precondition: all of its content is here.
