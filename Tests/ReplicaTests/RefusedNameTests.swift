@@ -5,7 +5,7 @@ import Testing
 
 @testable import Replica
 
-/// The provider refuses a name that the item does not have any more.
+/// The remote refuses a name that the item does not have any more.
 @Suite struct RefusedNameTests {
     private let fixture: ReplicaFixture
     private let replica: Replica
@@ -53,6 +53,31 @@ import Testing
         // A file that has kept its name stays here.
         try await refuse(second)
         #expect(try replica.database.item(row: row)?.isExcluded == true)
+    }
+
+    @Test("CONFLICT-3: a new file that is moved before its first name turns out to be taken makes no conflict copy")
+    func movedBeforeItCollides() async throws {
+        let directory = try await replica.list(.directory("d"), open: fixture.open)
+        try await replica.list([], in: directory, open: fixture.open)
+        let (made, _) = try replica.change(open: fixture.open) {
+            try $0.names.createFile("file", in: .root, permissions: 0o640, caller: Self.caller, usualGroup: 9)
+        }
+        try made.content.close()
+        let row = try #require(try replica.database.item(ofInode: made.inode.number)).id
+        let sent = try #require(try replica.prepare(row, fields: ItemFields.ofNewItem(.file)))
+        _ = try await replica.ingest(open: fixture.open) { try $0.answers.noteSent(sent) }
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.rename("file", in: .root, to: "file", in: directory, .replace)
+        }
+        _ = try await replica.ingest(open: fixture.open) {
+            try $0.answers.noteAnswered(sent)
+            _ = try $0.conflicts.resolveCollision(
+                of: row, with: .file("file", id: "theirs"), label: "copy", sent: sent)
+        }
+        #expect(try replica.names(in: directory) == ["file"])
+        #expect(try replica.names() == ["d", "file"])
+        #expect(try replica.number("theirs") != made.inode.number)
+        #expect(try replica.database.conflictCopies().isEmpty)
     }
 
     @Test("SEND-16: a file that is renamed again before its new name is refused stays on the remote")

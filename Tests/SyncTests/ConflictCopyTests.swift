@@ -48,6 +48,23 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-1: a new file makes a conflict copy where its name is that of another in another spelling")
+        func otherSpelling() async throws {
+            try await Machine.run { machine in
+                machine.provider.changeSilently {
+                    _ = $0.addFile("file", content: RemoteContent("theirs"), identifier: "theirs")
+                }
+                let there = try #require(machine.provider.tree["theirs"])
+                machine.provider.faults.fail(.create, with: FileProviderError.filenameCollision(with: there))
+                try await machine.write("mine", to: "File")
+                try await machine.drain()
+                #expect(Set(machine.provider.tree.entries().values.map(\.content)) == ["theirs", "mine"])
+                #expect(try machine.replica.database.conflictCopies().map(\.original) == ["File"])
+                #expect(try await machine.names(in: .root).contains("file"))
+                #expect(try machine.replica.database.pendingCounts().items == 0)
+            }
+        }
+
         @Test(
             "CONFLICT-2: what another machine writes to one of two names is not overwritten when the other is removed")
         func linkedAndWrittenThere() async throws {

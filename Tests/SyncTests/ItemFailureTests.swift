@@ -88,6 +88,25 @@ extension EngineTests {
             }
         }
 
+        @Test("CONFLICT-4: a file whose new name is its own already, to the remote, is not sent again and again")
+        func itsOwnName() async throws {
+            try await Machine.run(isInteractive: false, fill: EngineFixture.fortyFiles) { machine async throws in
+                let there = try #require(machine.provider.tree["f0"])
+                machine.provider.faults.fail(
+                    .modify, of: "f0", with: FileProviderError.filenameCollision(with: there), times: nil)
+                let number = try await machine.number("f0")
+                try await machine.rename("f0", to: "F0")
+                _ = try await machine.engine.waitUntilSynced(within: .seconds(3))
+                #expect(machine.provider.log.calls(of: .modify).count { $0.identifier == "f0" } < 5)
+                let failure = try #require(try machine.replica.database.failure(of: number))
+                #expect(failure.message.contains("the name of 'f0' itself"), "\(failure.message)")
+                machine.provider.faults.clear()
+                try await machine.engine.retry()
+                #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
+                #expect(machine.provider.tree["f0"]?.filename == "F0")
+            }
+        }
+
         @Test("ERROR-5: the domain goes offline when its root cannot be asked for either", arguments: codes)
         func theRootLatches(code: FileProviderError.Code, errno: Errno) async throws {
             try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in

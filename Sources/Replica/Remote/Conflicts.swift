@@ -66,10 +66,11 @@ package struct Conflicts: RemotePart {
     /// A new item's name is another item's on the remote: the remote's has the name from now on. Directories become one. An item that
     /// is being removed here, or moved elsewhere, keeps the name until that is sent.
     ///
+    /// - Parameter sent: the change that was refused for the name; nil for an offer.
     /// - Returns: false when the item is a conflict copy that has been given other names already: nothing was changed.
     @discardableResult
     package func resolveCollision(
-        of row: Int64, with remote: FileProviderItem?, label: String
+        of row: Int64, with remote: FileProviderItem?, label: String, sent: SentChange? = nil
     ) throws -> Bool {
         guard let item = try db.item(id: row), let parent = item.parent else { return true }
         if let remote, remote.kind == .directory, item.inode.kind == .directory, item.identifier == nil,
@@ -78,10 +79,9 @@ package struct Conflicts: RemotePart {
             try placement.adopt(remote, for: item)
             return true
         }
-        if let remote, item.identifier == nil, !remote.filename.utf8.elementsEqual(item.name.utf8),
+        if let remote, item.identifier == nil, hasMoved(item, since: sent, otherThan: remote),
             let directory = try db.item(remote.parentItemIdentifier)
         {
-            // It has got another name here since it was sent.
             try placement.place(remote, in: directory.inode.number)
             return true
         }
@@ -106,6 +106,13 @@ package struct Conflicts: RemotePart {
             try db.noteIncomplete(parent)
         }
         return true
+    }
+
+    /// Whether a new item has got another name or directory here since it was sent. That the remote's item is called otherwise does not
+    /// show it: to the remote two spellings may be one name.
+    private func hasMoved(_ item: ItemRecord, since sent: SentChange?, otherThan remote: FileProviderItem) -> Bool {
+        if let sent { return item.placeholder != sent.item.itemIdentifier }
+        return !remote.filename.utf8.elementsEqual(item.name.utf8)
     }
 
     /// Whether an item of the remote is being removed here, or gets another name than the one that it has there: a request without an

@@ -6,6 +6,15 @@ import Replica
 extension Executor {
     /// An item of the name is on the remote already.
     func collision(_ sent: SentChange, _ remote: FileProviderItem?) async throws {
+        if let remote, remote.itemIdentifier == sent.identifier, !isInPlace(remote, of: sent) {
+            // Nothing has to leave the name first: the change would be sent again at once, for ever.
+            return try await postpone(
+                sent,
+                FileProviderError(
+                    .cannotSynchronize,
+                    "to the remote, '\(sent.item.filename)' is the name of '\(remote.filename)' itself",
+                    itemIdentifier: sent.item.itemIdentifier))
+        }
         if let remote, sent.identifier == nil, try hasOwnDate(remote, sent), try isBeforeWriting(remote, sent) {
             return try await recognize(remote, sent)
         }
@@ -30,7 +39,7 @@ extension Executor {
         let label = conflictLabel()
         let isResolved = try await commits.commit { ingestion in
             try ingestion.answers.noteAnswered(sent)
-            return try ingestion.conflicts.resolveCollision(of: sent.row, with: remote, label: label)
+            return try ingestion.conflicts.resolveCollision(of: sent.row, with: remote, label: label, sent: sent)
         }
         if !isResolved { try await parkConflictCopy(sent) }
     }
