@@ -34,8 +34,11 @@ extension Replica {
                 parent = identifier
             }
             guard var described = try db.describe(item) else { return nil }
-            if item.identifier == nil, described.extendedAttributes?.isEmpty == false {
-                sending.insert(.extendedAttributes)
+            if item.identifier == nil {
+                // It may be one that the remote had, and it has what was not changed since.
+                if described.extendedAttributes?.isEmpty == false { sending.insert(.extendedAttributes) }
+                if described.favoriteRank != nil { sending.insert(.favoriteRank) }
+                if described.tagData != nil { sending.insert(.tagData) }
             }
             described.parentItemIdentifier = parent
             // Without its place it is described where the remote has it: a provider may look for it there after a lost answer.

@@ -85,7 +85,7 @@ extension Database {
 
     // MARK: - Conflicts
 
-    /// An item shows the remote's content in an inode of its own; of what was changed here only its place stays pending.
+    /// An item shows the remote's content in an inode of its own; of what was changed here its place, its rank and its tags stay pending.
     /// The local content stays with the old inode, for which the caller inserts a conflict copy.
     func giveUpContent(of row: Int64, for remote: FileProviderItem, in number: InodeNumber) throws {
         try run(
@@ -94,7 +94,8 @@ extension Database {
                 wasSent = 0, attempts = 0, nextTry = NULL WHERE id = ?
             """,
             [
-                number.rawValue, Int64(ItemFields([.filename, .parentItemIdentifier]).rawValue),
+                number.rawValue,
+                Int64(ItemFields([.filename, .parentItemIdentifier, .favoriteRank, .tagData]).rawValue),
                 Data(remote.itemVersion.contentVersion), remote.documentSize ?? 0, row,
             ])
     }
