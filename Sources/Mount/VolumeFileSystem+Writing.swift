@@ -24,14 +24,22 @@ extension VolumeFileSystem {
     func makeNode(
         _ request: Request, parent: NodeID, name: FileName, mode: UInt32, device: UInt32, reply: consuming EntryReply
     ) {
-        make(mode: mode, device: device, request, parent: parent, name: name, reply: reply)
+        let name = name.text
+        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
+            Entry(
+                try volume.make(
+                    name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request),
+                    isListed: attempt != .unlisted, request: request.number))
+        } succeed: { [self] reply, entry in
+            succeed(reply, entry, request)
+        }
     }
 
     func makeDirectory(
         _ request: Request, parent: NodeID, name: FileName, permissions: UInt32, reply: consuming EntryReply
     ) {
-        make(
-            mode: FileKind.directory.rawValue | permissions & 0o7777, device: 0, request, parent: parent, name: name,
+        makeNode(
+            request, parent: parent, name: name, mode: FileKind.directory.rawValue | permissions & 0o7777, device: 0,
             reply: reply)
     }
 
@@ -201,21 +209,6 @@ extension VolumeFileSystem {
         requests.answer(request, reply) { [volume] _ throws(VolumeError) in
             try volume.removeExtendedAttribute(
                 text, of: node.rawValue, caller: Requester(request), request: request.number)
-        }
-    }
-
-    private func make(
-        mode: UInt32, device: UInt32, _ request: Request, parent: NodeID, name: FileName,
-        reply: consuming EntryReply
-    ) {
-        let name = name.text
-        requests.answer(request, reply, worksUnlisted: true) { [volume] attempt throws(VolumeError) in
-            Entry(
-                try volume.make(
-                    name, in: parent.rawValue, mode: mode, device: device, caller: Requester(request),
-                    isListed: attempt != .unlisted, request: request.number))
-        } succeed: { [self] reply, entry in
-            succeed(reply, entry, request)
         }
     }
 }
