@@ -58,3 +58,19 @@ struct DownloadSink: ContentSink {
         return offset..<end
     }
 }
+
+extension DownloadSink {
+    /// Writes into a scratch file. A call that was given up may write on, and keeps it open.
+    init(
+        of identifier: ItemIdentifier, into scratch: ContentSource, _ traffic: ContentTraffic, _ progress: CallProgress
+    ) {
+        self.init(
+            identifier: identifier, size: scratch.size, descriptor: scratch.descriptor, gate: WriteGate(),
+            arrived: { [scratch] range in
+                withExtendedLifetime(scratch) { progress.advance() }
+                traffic.receive(range.upperBound - range.lowerBound)
+            },
+            overflowed: { _ in },
+            paced: { try await traffic.receiving.pass($0) { progress.advance() } })
+    }
+}

@@ -1,7 +1,6 @@
 import FileProvider
 import Replica
 import Synchronization
-import Syscalls
 
 package enum ThumbnailOutcome: Sendable {
     case image([UInt8])
@@ -90,16 +89,8 @@ struct Thumbnails: Sendable {
         do {
             let length = min(item.inode.size, EmbeddedThumbnail.reach)
             let content = ContentSource(descriptor: try replica.makeScratchFile(), size: length)
-            let (progress, traffic) = (CallProgress(), calls.traffic)
-            let sink = DownloadSink(
-                identifier: identifier, size: length, descriptor: content.descriptor, gate: WriteGate(),
-                // A call that was given up may write on: it keeps the file open.
-                arrived: { [content] range in
-                    withExtendedLifetime(content) { progress.advance() }
-                    traffic.receive(range.upperBound - range.lowerBound)
-                },
-                overflowed: { _ in },
-                paced: { try await traffic.receiving.pass($0) { progress.advance() } })
+            let progress = CallProgress()
+            let sink = DownloadSink(of: identifier, into: content, calls.traffic, progress)
             let version = item.base.version.contentVersion
             try await calls.make(.fetchContents, for: Self.request, progress: progress) { provider in
                 _ = try await provider.fetchContents(

@@ -21,18 +21,9 @@ struct ContentComparison: SyncPart {
 
     /// Whether the remote has content with one of the digests of ``ContentDigest``.
     func hasDigest(in digests: Set<[UInt8]>, _ remote: FileProviderItem) async throws -> Bool {
-        let size = remote.documentSize ?? 0
-        let content = ContentSource(descriptor: try replica.makeScratchFile(), size: size)
-        let (progress, traffic) = (CallProgress(), calls.traffic)
-        let sink = DownloadSink(
-            identifier: remote.itemIdentifier, size: size, descriptor: content.descriptor, gate: WriteGate(),
-            // A call that was given up may write on: it keeps the file open.
-            arrived: { [content] range in
-                withExtendedLifetime(content) { progress.advance() }
-                traffic.receive(range.upperBound - range.lowerBound)
-            },
-            overflowed: { _ in },
-            paced: { try await traffic.receiving.pass($0) { progress.advance() } })
+        let content = ContentSource(descriptor: try replica.makeScratchFile(), size: remote.documentSize ?? 0)
+        let progress = CallProgress()
+        let sink = DownloadSink(of: remote.itemIdentifier, into: content, calls.traffic, progress)
         try await fetch(remote, into: sink, progress)
         return await ContentDigest.of(content).map(digests.contains) ?? false
     }
