@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 
 /// The format of times in messages: RFC 3339 in UTC, with nanoseconds.
@@ -5,7 +6,6 @@ package enum Timestamp {
     package static func text(seconds: Int64, nanoseconds: Int64) -> String {
         let date = Date(timeIntervalSince1970: TimeInterval(seconds))
         let whole = date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: false))
-        let digits = String(nanoseconds)
-        return whole + "." + String(repeating: "0", count: max(0, 9 - digits.count)) + digits + "Z"
+        return whole + "." + nanoseconds.padded(to: 9) + "Z"
     }
 }

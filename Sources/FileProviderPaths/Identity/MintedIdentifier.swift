@@ -9,8 +9,8 @@ enum MintedIdentifier {
     static func make(_ kind: ItemKind, named name: String, in parent: ItemIdentifier, attempt: Int) -> ItemIdentifier {
         let seed = Array("\(attempt)/".utf8) + Array(parent.rawValue.utf8) + [0x2F] + Array(name.utf8)
         return ItemIdentifier(
-            letter(of: kind) + hexadecimal(StableDigest.of(seed))
-                + hexadecimal(StableDigest.of(seed, basis: 0x9e37_79b9_7f4a_7c15)))
+            letter(of: kind) + StableDigest.of(seed).padded(to: 16, radix: 16)
+                + StableDigest.of(seed, basis: 0x9e37_79b9_7f4a_7c15).padded(to: 16, radix: 16))
     }
 
     static func make(_ kind: ItemKind, remote identifier: String) -> ItemIdentifier {
@@ -42,11 +42,6 @@ enum MintedIdentifier {
         case .directory: "d"
         case .symbolicLink: "l"
         }
-    }
-
-    private static func hexadecimal(_ number: UInt64) -> String {
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - text.utf8.count) + text
     }
 }
 

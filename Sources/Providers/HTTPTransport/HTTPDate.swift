@@ -1,3 +1,5 @@
+import FileProvider
+
 /// The dates of HTTP and S3, parsed without a formatter, because listings have a hundred thousand of them.
 package enum HTTPDate {
     /// Seconds since 1970 of a date in one of the three forms of RFC 9110 (`Sun, 06 Nov 1994 08:49:37 GMT`,
@@ -76,8 +78,8 @@ package enum HTTPDate {
     package static func iso8601(_ seconds: Int64) -> String {
         let (days, rest) = seconds.flooredDivision(by: 86_400)
         let (year, month, day) = civil(days)
-        let date = [padded(year, 4), padded(month, 2), padded(day, 2)].joined(separator: "-")
-        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
+        let date = [year.padded(to: 4), month.padded(to: 2), day.padded(to: 2)].joined(separator: "-")
+        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { $0.padded(to: 2) }.joined(separator: ":")
         return "\(date)T\(time)Z"
     }
 
@@ -91,8 +93,8 @@ package enum HTTPDate {
         let (days, rest) = seconds.flooredDivision(by: 86_400)
         let (year, month, day) = civil(days)
         let (_, weekday) = (days + 4).flooredDivision(by: 7)
-        let date = [padded(day, 2), String(decoding: months[Int(month) - 1], as: UTF8.self), padded(year, 4)]
-        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }
+        let date = [day.padded(to: 2), String(decoding: months[Int(month) - 1], as: UTF8.self), year.padded(to: 4)]
+        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { $0.padded(to: 2) }
         return "\(weekdays[Int(weekday)]), \(date.joined(separator: " ")) \(time.joined(separator: ":")) GMT"
     }
 
@@ -104,11 +106,6 @@ package enum HTTPDate {
     private static func number(_ bytes: [UInt8]) -> Int64? {
         guard !bytes.isEmpty, bytes.count <= 9, bytes.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return bytes.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
-    }
-
-    private static func padded(_ number: Int64, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
 
     private static func seconds(

@@ -239,8 +239,7 @@ extension RcloneRemote {
     /// A time in UTC as `rclone touch` takes it.
     static func text(of date: FileTimestamp) -> String {
         let whole = Date(timeIntervalSince1970: TimeInterval(date.seconds)).formatted(.iso8601)
-        let digits = String(date.nanoseconds)
-        return whole.prefix { $0 != "Z" } + "." + String(repeating: "0", count: 9 - digits.count) + digits
+        return whole.prefix { $0 != "Z" } + "." + date.nanoseconds.padded(to: 9)
     }
 
     // MARK: - Deleting

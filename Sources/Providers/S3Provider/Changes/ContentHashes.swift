@@ -27,7 +27,7 @@ struct ContentHashes: Sendable {
             }
             return ContentHashes(
                 md5: Array(md5.finalize()),
-                sha256: isSecure ? Signature.unsignedPayload : Signature.hexadecimal(sha256.finalize()))
+                sha256: isSecure ? Signature.unsignedPayload : sha256.finalize().hexadecimal)
         }
     }
 }

@@ -130,7 +130,7 @@ struct MultipartUploads: Sendable {
             }
             hash.update(data: bytes)
         }
-        return "\"\(Signature.hexadecimal(Array(hash.finalize())))-\(parts.count)\""
+        return "\"\(hash.finalize().hexadecimal)-\(parts.count)\""
     }
 
     /// Aborts an upload, because its parts cost money.

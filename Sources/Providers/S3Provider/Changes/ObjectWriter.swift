@@ -131,7 +131,7 @@ struct ObjectWriter: Sendable {
         if condition: RemoteCondition, _ support: ConditionSupport?, at path: RemotePath,
         _ attributes: RemoteAttributes
     ) async throws -> Answer {
-        let expected = "\"\(Signature.hexadecimal(hashes.md5))\""
+        let expected = "\"\(hashes.md5.hexadecimal)\""
         records.willWrite(key, tag: expected, attributes)
         var fields = fields
         fields["Content-MD5"] = hashes.md5Base64
@@ -199,7 +199,7 @@ struct ObjectWriter: Sendable {
         part number: Int, _ range: Range<Int64>, of contents: ContentSource, _ record: UploadRecord, _ there: String?
     ) async throws -> String {
         let hashes = try await hashes(of: contents, range)
-        if let there, there.lowercased().contains(Signature.hexadecimal(hashes.md5)) {
+        if let there, there.lowercased().contains(hashes.md5.hexadecimal) {
             contents.advance(by: Int64(range.count))
             return there
         }

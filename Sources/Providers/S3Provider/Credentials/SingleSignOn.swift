@@ -46,7 +46,7 @@ struct SingleSignOn {
         tokenEndpoint =
             try profile.endpoint(of: "sso_oidc", environment: environment)
             ?? HTTPURL(isSecure: true, host: "oidc.\(region).\(domain)")
-        let name = Signature.hexadecimal(Insecure.SHA1.hash(data: Data((session ?? start).utf8)))
+        let name = Insecure.SHA1.hash(data: Data((session ?? start).utf8)).hexadecimal
         tokenPath = FilePath("\(environment["HOME"] ?? NSHomeDirectory())/.aws/sso/cache/\(name).json")
     }
 

@@ -1,4 +1,5 @@
 import Crypto
+import FileProvider
 import Foundation
 import HTTPTransport
 
@@ -8,9 +9,9 @@ extension HTTPRequest {
         guard method == "PUT" else { return nil }
         if fields["x-amz-copy-source"] != nil { return fields["x-amz-copy-source-if-match"].map(S3Object.quoted) }
         if let digest = fields["Content-MD5"].flatMap({ Data(base64Encoded: $0) }) {
-            return S3Object.quoted(Signature.hexadecimal(Array(digest)))
+            return S3Object.quoted(digest.hexadecimal)
         }
         guard case .bytes(let bytes)? = body else { return nil }
-        return S3Object.quoted(Signature.hexadecimal(Array(Insecure.MD5.hash(data: bytes))))
+        return S3Object.quoted(Insecure.MD5.hash(data: bytes).hexadecimal)
     }
 }

@@ -29,9 +29,7 @@ enum ObjectMetadata {
             // The sign is that of the fraction, too.
             let sign = date.nanosecondsSince1970 < 0 ? "-" : ""
             let (seconds, rest) = date.nanosecondsSince1970.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
-            let digits = String(rest)
-            let fraction = String(repeating: "0", count: 9 - digits.utf8.count) + digits
-            fields["x-amz-meta-mtime"] = rest == 0 ? "\(sign)\(seconds)" : "\(sign)\(seconds).\(fraction)"
+            fields["x-amz-meta-mtime"] = "\(sign)\(seconds)" + (rest == 0 ? "" : "." + rest.padded(to: 9))
         }
         if let permissions = attributes.permissions {
             // s3fs has the whole mode, with the file type, in decimal digits.

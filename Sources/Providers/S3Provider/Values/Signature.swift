@@ -1,4 +1,5 @@
 import Crypto
+import FileProvider
 import Foundation
 import HTTPTransport
 
@@ -37,7 +38,7 @@ struct Signature {
         for part in [String(date.prefix(8)), region, service, "aws4_request"] {
             key = SymmetricKey(data: Self.code(part, with: key))
         }
-        let signature = Self.hexadecimal(Self.code(text, with: key))
+        let signature = Self.code(text, with: key).hexadecimal
         return "AWS4-HMAC-SHA256 Credential=\(credentials.accessKeyID)/\(scope),SignedHeaders=\(names),"
             + "Signature=\(signature)"
     }
@@ -68,12 +69,7 @@ struct Signature {
         Data(HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: key))
     }
 
-    static func hash(_ bytes: [UInt8]) -> String { hexadecimal(SHA256.hash(data: bytes)) }
-
-    static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+    static func hash(_ bytes: [UInt8]) -> String { SHA256.hash(data: bytes).hexadecimal }
 }
 
 /// The credentials of a request. They are never printed.

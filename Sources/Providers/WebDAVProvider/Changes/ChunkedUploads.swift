@@ -41,11 +41,7 @@ final class ChunkedUploads: Sendable {
         var target: HTTPURL
 
         /// The server concatenates the chunks in the order of their names.
-        func chunk(_ number: Int) -> HTTPURL {
-            let digits = String(number)
-            return directory.url(
-                of: RemotePath([String(repeating: "0", count: max(0, 5 - digits.utf8.count)) + digits]))
-        }
+        func chunk(_ number: Int) -> HTTPURL { directory.url(of: RemotePath([number.padded(to: 5)])) }
     }
 
     /// Writes a large file.

@@ -1,4 +1,5 @@
 import Crypto
+import FileProvider
 import HTTPTransport
 
 /// A challenge in `WWW-Authenticate`.
@@ -120,8 +121,7 @@ struct DigestAnswer: Sendable {
         var secret = hash("\(credentials.user):\(realm):\(credentials.password)")
         if isSession { secret = hash("\(secret):\(nonce):\(clientNonce)") }
         let question = hash("\(method):\(target)")
-        let number = String(count, radix: 16)
-        let padded = String(repeating: "0", count: max(0, 8 - number.utf8.count)) + number
+        let padded = count.padded(to: 8, radix: 16)
         let response =
             hasQuality
             ? hash("\(secret):\(nonce):\(padded):\(clientNonce):auth:\(question)")
@@ -147,11 +147,5 @@ struct DigestAnswer: Sendable {
 
     private static func quoted(_ text: String) -> String {
         "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
-    }
-}
-
-extension Sequence<UInt8> {
-    var hexadecimal: String {
-        map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }
 }
