@@ -167,10 +167,8 @@ extension Folder {
                 let file = try information.makeFile(named: TrashInformation.name(of: name), permissions: 0o600)
                 defer { try? file.close() }
                 let time = FileTimestamp(seconds: Int64(Date().timeIntervalSince1970))
-                let date = TrashInformation.localTime(time)
-                let text = "[Trash Info]\nPath=\(Self.escaped(path))\nDeletionDate=\(date)\n"
                 do {
-                    try file.writeAll(toAbsoluteOffset: 0, Array(text.utf8))
+                    try file.writeAll(toAbsoluteOffset: 0, TrashInformation.text(path: path, date: time))
                 } catch {
                     throw error as? Errno ?? .ioError
                 }
@@ -197,19 +195,5 @@ extension Folder {
         let ending = String(name[dot...])
         guard ending.utf8.count < 200 else { return TrashInformation.shortened(name, for: mark, atMost: limit) }
         return TrashInformation.shortened(String(name[..<dot]), for: mark + ending, atMost: limit)
-    }
-
-    private static func escaped(_ path: [String]) -> String {
-        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~".utf8)
-        let digits = Array("0123456789ABCDEF".unicodeScalars)
-        return path.map { name in
-            FileNameText.bytes(of: name).reduce(into: "") { text, byte in
-                if plain.contains(byte) {
-                    text.unicodeScalars.append(Unicode.Scalar(byte))
-                } else {
-                    text.unicodeScalars += ["%", digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-                }
-            }
-        }.joined(separator: "/")
     }
 }

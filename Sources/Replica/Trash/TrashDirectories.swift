@@ -1,6 +1,4 @@
-import FileNames
 import FileProvider
-import Foundation
 import GRDB
 import Syscalls
 import SystemPackage
@@ -83,7 +81,7 @@ struct TrashDirectories {
     /// A name that nothing has in a trash: the item's own, or `name (2).ext`. It is cut so far that Linux allows the name of its
     /// file in `info`, which has to be `NAME.trashinfo`.
     func freeName(for name: String, in trash: Trash) throws -> String {
-        let limit = Displacement.mostBytes - Self.informationEnding.utf8.count
+        let limit = Displacement.mostBytes - TrashInformation.ending.utf8.count
         return try Displacement.freeName(for: name, atMost: limit) { candidate in
             try db.item(named: candidate, in: trash.files) == nil
                 && db.item(named: Self.informationName(of: candidate), in: trash.information) == nil
@@ -92,10 +90,8 @@ struct TrashDirectories {
 
     // MARK: - info
 
-    private static let informationEnding = ".trashinfo"
-
     static func informationName(of name: String) -> String {
-        Displacement.name(name + informationEnding, with: "")
+        Displacement.name(name + TrashInformation.ending, with: "")
     }
 
     /// Says where a trashed item was, unless that is said already.
@@ -103,9 +99,7 @@ struct TrashDirectories {
         let fileName = Self.informationName(of: name)
         guard let place = item.trash, try db.item(named: fileName, in: trash.information) == nil
         else { return }
-        let path = try path(of: place)
-        let bytes = Array(
-            TrashInformation.text(path: Self.escaped(path), date: Self.localTime(place.date)).utf8)
+        let bytes = TrashInformation.text(path: try path(of: place), date: place.date)
         assert(TrashInformation.isText(bytes))
         let number = try insert(
             fileName, in: trash.information, kind: .file, permissions: 0o600, size: Int64(bytes.count), .none,
@@ -168,37 +162,5 @@ struct TrashDirectories {
             if let item = try db.item(ofInode: number) { names.append(item.name) }
         }
         return names.reversed()
-    }
-
-    /// A path as the trash specification wants it: bytes that are not plain are percent-encoded.
-    static func escaped(_ path: [String]) -> String {
-        path.map { name in
-            FileNameText.bytes(of: name).reduce(into: "") { text, byte in
-                let scalar = Unicode.Scalar(byte)
-                let isPlain =
-                    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-                    || "-_.~".unicodeScalars.contains(scalar)
-                if isPlain {
-                    text.unicodeScalars.append(scalar)
-                } else {
-                    let digits = String(byte, radix: 16, uppercase: true)
-                    text += "%" + (digits.count < 2 ? "0" : "") + digits
-                }
-            }
-        }.joined(separator: "/")
-    }
-
-    /// A moment as the trash specification wants it: local time, to the second.
-    static func localTime(_ time: FileTimestamp) -> String {
-        var seconds = time_t(time.seconds)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        func padded(_ number: Int32, _ width: Int) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
-        }
-        let day = [padded(parts.tm_year + 1900, 4), padded(parts.tm_mon + 1, 2), padded(parts.tm_mday, 2)]
-        let clock = [padded(parts.tm_hour, 2), padded(parts.tm_min, 2), padded(parts.tm_sec, 2)]
-        return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
     }
 }

@@ -1,0 +1,71 @@
+import FileNames
+import Foundation
+
+/// The file in a trash's `info` directory that says where an item was. (The FreeDesktop.org Trash specification)
+package enum TrashInformation {
+    /// What follows the item's name in the file's.
+    package static let ending = ".trashinfo"
+    /// In bytes: of a path of 4,096 bytes that are all escaped.
+    package static let longest: Int64 = 16 << 10
+    private static let start = "[Trash Info]\nPath="
+    private static let dateKey = "DeletionDate="
+
+    /// - Parameter path: where the item was, from the directory that the trash is in.
+    package static func text(path: [String], date: FileTimestamp) -> [UInt8] {
+        Array("\(start)\(escaped(path))\n\(dateKey)\(localTime(date))\n".utf8)
+    }
+
+    /// Whether a file holds what ``text(path:date:)`` returns.
+    package static func isText(_ bytes: [UInt8]) -> Bool {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        return bytes.starts(with: start.utf8) && lines.count == 4 && lines[3].isEmpty
+            && lines[2].starts(with: dateKey.utf8)
+    }
+
+    /// When the item was trashed; nil where the file does not say it.
+    package static func date(in bytes: [UInt8]) -> FileTimestamp? {
+        let line = bytes.split(separator: UInt8(ascii: "\n")).first { $0.starts(with: dateKey.utf8) }
+        return line.flatMap { time(ofLocal: String(decoding: $0.dropFirst(dateKey.utf8.count), as: UTF8.self)) }
+    }
+
+    /// Bytes that are not plain are percent-encoded.
+    private static func escaped(_ path: [String]) -> String {
+        path.map { name in
+            FileNameText.bytes(of: name).reduce(into: "") { text, byte in
+                let scalar = Unicode.Scalar(byte)
+                let isPlain =
+                    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+                    || "-_.~".unicodeScalars.contains(scalar)
+                if isPlain {
+                    text.unicodeScalars.append(scalar)
+                } else {
+                    text += "%" + byte.padded(to: 2, radix: 16).uppercased()
+                }
+            }
+        }.joined(separator: "/")
+    }
+
+    /// Local time, to the second.
+    private static func localTime(_ time: FileTimestamp) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        let day = [(parts.tm_year + 1900).padded(to: 4), (parts.tm_mon + 1).padded(to: 2), parts.tm_mday.padded(to: 2)]
+        let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0.padded(to: 2) }
+        return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
+    }
+
+    /// The inverse of ``localTime(_:)``.
+    private static func time(ofLocal text: String) -> FileTimestamp? {
+        let numbers = text.utf8.prefix(19).split { !(0x30...0x39).contains($0) }.compactMap { Int32(Substring($0)) }
+        guard numbers.count == 6 else { return nil }
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
+        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
+        // Whether it is summer time is not said.
+        parts.tm_isdst = -1
+        let time = FileTimestamp(seconds: Int64(mktime(&parts)))
+        // There is no 30 February.
+        return text.utf8.starts(with: localTime(time).utf8) ? time : nil
+    }
+}
