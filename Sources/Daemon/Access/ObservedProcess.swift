@@ -78,9 +78,7 @@ struct ObservedProcess: Sendable {
 
     /// The process of a thread; the argument if it cannot be determined.
     static func leader(of thread: Int32) -> Int32 {
-        let lines = text("/proc/\(thread)/status")?.split(separator: "\n") ?? []
-        let line = lines.first { $0.hasPrefix("Tgid:") }
-        return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) } ?? thread
+        ProcessStatus.value("Tgid", of: thread).flatMap { Int32($0) } ?? thread
     }
 
     private static func text(_ path: String) -> String? {

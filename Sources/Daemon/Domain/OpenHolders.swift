@@ -28,7 +28,8 @@ struct OpenHolders: Sendable {
             if maps(process) { mapping.insert(process) }
         }
         return mapping.union(open.keys).sorted().compactMap { process -> Holder? in
-            if !mapping.contains(process), let own = open[process], let parent = Self.parent(of: process),
+            if !mapping.contains(process), let own = open[process],
+                let parent = ProcessStatus.value("PPid", of: process).flatMap({ Int32($0) }),
                 open[parent]?.isSuperset(of: own) == true
             {
                 return nil
@@ -36,12 +37,6 @@ struct OpenHolders: Sendable {
             let command = Self.text(of: "/proc/\(process)/comm") ?? "?"
             return Holder(process: process, command: command.trimmingCharacters(in: .newlines))
         }
-    }
-
-    private static func parent(of process: Int32) -> Int32? {
-        let lines = text(of: "/proc/\(process)/status")?.split(separator: "\n") ?? []
-        let line = lines.first { $0.hasPrefix("PPid:") }
-        return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) }
     }
 
     /// The link of a descriptor shows the name at open time, so the inode is compared.

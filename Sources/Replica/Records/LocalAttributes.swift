@@ -46,7 +46,7 @@ package struct LocalCaller: Hashable, Sendable {
     /// Whether a file's group is one of the caller's.
     func belongs(to other: UInt32?) -> Bool {
         guard let other, other != group, !isPrivileged else { return true }
-        return process.map { ProcessGroups.supplementary(of: $0).contains(other) } ?? true
+        return process.map { ProcessStatus.supplementaryGroups(of: $0).contains(other) } ?? true
     }
 
     var isPrivileged: Bool { user == 0 }

@@ -1,5 +1,6 @@
 import Control
 import Foundation
+import Syscalls
 
 /// The processes of a running daemon: the one that answers, and its keeper.
 struct DaemonProcesses {
@@ -9,8 +10,8 @@ struct DaemonProcesses {
     init(of places: Places) {
         let lock = try? String(contentsOfFile: places.stateDirectory + "/yonderd.lock", encoding: .utf8)
         let daemon = lock?.split(separator: "\n").first.flatMap { Int32($0) }
-        let parent = daemon.flatMap { Self.value("PPid", of: $0) }.flatMap { Int32($0) }
-        let keeper = parent.flatMap { Self.value("Name", of: $0) == "yonder-keeper" ? $0 : nil }
+        let parent = daemon.flatMap { ProcessStatus.value("PPid", of: $0) }.flatMap { Int32($0) }
+        let keeper = parent.flatMap { ProcessStatus.value("Name", of: $0) == "yonder-keeper" ? $0 : nil }
         identifiers = [daemon, keeper].compactMap(\.self)
     }
 
@@ -29,13 +30,6 @@ struct DaemonProcesses {
 
     /// Whether there is such a process, and it is no zombie.
     private static func isRunning(_ process: Int32) -> Bool {
-        value("State", of: process).map { !$0.hasPrefix("Z") && !$0.hasPrefix("X") } ?? false
-    }
-
-    /// A value of a process's status. (proc_pid_status(5))
-    private static func value(_ key: String, of process: Int32) -> String? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return nil }
-        let line = text.split(separator: "\n").first { $0.hasPrefix(key + ":") }
-        return line.map { $0.dropFirst(key.count + 1).trimmingCharacters(in: .whitespaces) }
+        ProcessStatus.value("State", of: process).map { !$0.hasPrefix("Z") && !$0.hasPrefix("X") } ?? false
     }
 }
