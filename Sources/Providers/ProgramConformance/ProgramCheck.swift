@@ -37,7 +37,7 @@ package struct ProgramCheck: Sendable {
     package func run(only names: Set<String>? = nil, _ onResult: (Result) throws -> Void) async throws {
         let first = try await ProgramUnderTest(source, factory, settings)
         let hasPaths = first.paths != nil
-        do {
+        try await closing(first.close) {
             guard try await first.items().isEmpty else {
                 throw FileProviderError(
                     .directoryNotEmpty,
@@ -48,11 +48,7 @@ package struct ProgramCheck: Sendable {
                     .featureUnsupported, "the program cannot write ('writing'), and so no items can be made to check it"
                 )
             }
-        } catch {
-            await first.close()
-            throw error
         }
-        await first.close()
         let suite = ProviderConformance { try await ProgramUnderTest(source, factory, settings) }
         for check in ProviderConformance.Check.allCases where names?.contains(check.rawValue) ?? true {
             try await report(check.rawValue, onResult) { try await suite.run(check) }
@@ -72,13 +68,7 @@ package struct ProgramCheck: Sendable {
     /// Calls a closure with a program of its own, and empties the remote.
     private func withProgram(_ body: (ProgramUnderTest) async throws -> Void) async throws {
         let program = try await ProgramUnderTest(source, factory, settings)
-        do {
-            try await body(program)
-        } catch {
-            await program.dispose()
-            throw error
-        }
-        await program.dispose()
+        try await closing(program.dispose) { try await body(program) }
     }
 
     private func report(

@@ -75,7 +75,7 @@ package struct ProgramProviderFactory: ProviderFactory {
             source, settings, directory: FilePath(directory.path), levels: ProgramProtocol.levels)
         launch.onStart = { start in found.withLock { $0 = start } }
         let host = ProgramHost(launch)
-        do {
+        try await closing(host.close) {
             _ = try await host.running()
             let start = found.withLock { $0 }
             let files = TransferFiles(in: launch.directory)
@@ -87,11 +87,7 @@ package struct ProgramProviderFactory: ProviderFactory {
                     host: host, files: files, features: { ProgramFeatures() }, report: { _ in })
                 _ = try await remote.entry(at: .root)
             }
-        } catch {
-            await host.close()
-            throw error
         }
-        await host.close()
         return found.withLock { $0 }
     }
 

@@ -29,16 +29,11 @@ package struct RcloneProviderFactory: ProviderFactory {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("yonder-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
         let remote = try Self.remote(source, settings, in: FilePath(directory.path), nil) { _ in }
-        do {
-            let features = try await remote.host.reading { session in
+        return try await closing(remote.close) {
+            try await remote.host.reading { session in
                 _ = try await remote.entry(at: .root)
                 return try await remote.features(session)
             }
-            await remote.close()
-            return features
-        } catch {
-            await remote.close()
-            throw error
         }
     }
 

@@ -18,14 +18,7 @@ package struct SFTPProviderFactory: ProviderFactory {
     package func probe(_ source: String, _ settings: ProviderSettings) async throws -> ProviderFindings? {
         let environment = settings.environment()
         let remote = try Self.remote(source) { environment }
-        let entry: RemoteEntry
-        do {
-            entry = try await remote.entry(at: .root)
-        } catch {
-            await remote.close()
-            throw error
-        }
-        await remote.close()
+        let entry = try await closing(remote.close) { try await remote.entry(at: .root) }
         guard entry.kind == .directory else { throw FileProviderError(.noSuchItem, "the path is no directory") }
         return nil
     }

@@ -45,13 +45,7 @@ package enum WebDAVProvider {
         let remote = try remote(
             source, settings, store: .temporary, spoolDirectory: "/nonexistent", isReadOnly: false, credentials,
             logger, report: { _ in })
-        do {
-            try await remote.server.connect()
-        } catch {
-            await remote.close()
-            throw error
-        }
-        await remote.close()
+        try await closing(remote.close) { try await remote.server.connect() }
         return Findings(trashBin: remote.server.trash.store.kind)
     }
 

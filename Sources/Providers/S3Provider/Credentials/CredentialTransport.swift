@@ -41,14 +41,7 @@ struct CredentialTransport: Sendable {
             configuration.retries.attempts = 1
         }
         let transport = HTTPTransport(configuration, logger: logger)
-        do {
-            let response = try await transport.send(request, bodyLimit: 256 << 10)
-            await transport.close()
-            return response
-        } catch {
-            await transport.close()
-            throw error
-        }
+        return try await closing(transport.close) { try await transport.send(request, bodyLimit: 256 << 10) }
     }
 
     /// A proxy would get the credentials, and is another machine.

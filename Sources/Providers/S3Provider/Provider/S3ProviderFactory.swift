@@ -41,13 +41,13 @@ package struct S3ProviderFactory: ProviderFactory {
         _ source: String, _ options: Options, environment: [String: String], logger: Logger
     ) async throws {
         let client = try client(source, options, environment: { environment }, logger: logger)
-        do {
-            _ = try await client.list(prefix: client.location.prefix, isFlat: true, limit: 1)
-        } catch {
-            await client.transport.close()
-            throw (error as? S3Failure)?.error ?? error
+        try await closing(client.transport.close) {
+            do {
+                _ = try await client.list(prefix: client.location.prefix, isFlat: true, limit: 1)
+            } catch let failure as S3Failure {
+                throw failure.error
+            }
         }
-        await client.transport.close()
     }
 
     /// - Parameter environment: for `AWS_*`, proxies, and the place of certificates; read again when credentials have
