@@ -99,6 +99,17 @@ public final class ContentSource: Sendable {
         return bytes
     }
 
+    /// Calls a closure with the bytes of a range, piece by piece. Nothing is reported or confirmed. Blocks on the disk.
+    ///
+    /// - Throws: as ``read(at:count:)``; the closure's errors.
+    package func readQuietly(_ range: Range<Int64>, _ take: ([UInt8]) throws -> Void) throws {
+        let quiet = ContentSource(reading: self)
+        let piece: Int64 = 1 << 20
+        for offset in stride(from: range.lowerBound, to: range.upperBound, by: Int(piece)) {
+            try take(quiet.read(at: offset, count: Int(min(piece, range.upperBound - offset))))
+        }
+    }
+
     /// Verifies that all bytes that were read so far are of one generation.
     ///
     /// - Throws: an error if the file has been written since. The upload must then be aborted and leave nothing behind.

@@ -6,18 +6,14 @@ import FileProvider
 enum ContentDigest {
     /// Larger content has none: reading it once more would delay its upload.
     static let mostBytes: Int64 = 16 << 20
-    private static let piece = 1 << 20
 
     /// - Returns: nil for large content, and for a file that has become shorter. That of a file that is written meanwhile is of no
     ///   use; the upload fails as well.
     static func of(_ content: ContentSource) async -> [UInt8]? {
         guard content.size <= mostBytes else { return nil }
-        let quiet = ContentSource(reading: content)
         return try? await BlockingWork.run {
             var hash = SHA256()
-            for offset in stride(from: 0, to: quiet.size, by: piece) {
-                hash.update(data: try quiet.read(at: offset, count: piece))
-            }
+            try content.readQuietly(0..<content.size) { hash.update(data: $0) }
             return Array(hash.finalize())
         }
     }

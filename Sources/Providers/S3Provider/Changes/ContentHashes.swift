@@ -13,17 +13,12 @@ struct ContentHashes: Sendable {
     /// Reads a range once. If it changes before it is read again, the server refuses it.
     static func of(_ contents: ContentSource, _ range: Range<Int64>, isSecure: Bool) async throws -> ContentHashes {
         try await BlockingWork.run {
-            // A source of its own: this reading is no progress of the upload.
-            let quiet = ContentSource(reading: contents)
             var md5 = Insecure.MD5()
             var sha256 = SHA256()
-            var position = range.lowerBound
-            while position < range.upperBound {
-                let count = min(Int64(1 << 20), range.upperBound - position)
-                let bytes = try quiet.read(at: position, count: Int(count))
+            // This reading is no progress of the upload.
+            try contents.readQuietly(range) { bytes in
                 md5.update(data: bytes)
                 if !isSecure { sha256.update(data: bytes) }
-                position += count
             }
             return ContentHashes(
                 md5: Array(md5.finalize()),

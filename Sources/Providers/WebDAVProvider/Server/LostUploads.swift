@@ -2,7 +2,6 @@ import Crypto
 import FileProvider
 import FileProviderPaths
 import HTTPTransport
-import SystemPackage
 
 /// Uploads that had no response, recognized by their bytes or dates where the tag is not known in advance.
 struct LostUploads: Sendable {
@@ -115,21 +114,12 @@ extension ContentSource {
         }
     }
 
-    /// SHA-256 of a range, read piece by piece and not counted as progress. The caller confirms that it was not written since.
+    /// SHA-256 of a range. The caller confirms that it was not written since.
     ///
-    /// - Throws: the errors of reading; `ioError` when the content ends early.
+    /// - Throws: as ``readQuietly(_:_:)``.
     func digest(_ range: Range<Int64>) throws -> [UInt8] {
         var hash = SHA256()
-        var offset = range.lowerBound
-        while offset < range.upperBound {
-            let count = Int(min(1 << 20, range.upperBound - offset))
-            let bytes = try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                filled = try descriptor.read(fromAbsoluteOffset: offset, into: .init(buffer))
-            }
-            guard !bytes.isEmpty else { throw FileProviderError.posix(.ioError, "the content ends early") }
-            hash.update(data: bytes)
-            offset += Int64(bytes.count)
-        }
+        try readQuietly(range) { hash.update(data: $0) }
         return Array(hash.finalize())
     }
 }
