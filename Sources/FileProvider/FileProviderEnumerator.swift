@@ -49,6 +49,16 @@ public struct ItemPage: Hashable, Sendable {
         self.nextPage = nextPage
         self.omissions = omissions
     }
+
+    /// A page of items that were read at once. The token of a page is the number of items before it.
+    package init(of all: [FileProviderItem], startingAt page: FileProviderPage, size: Int) throws {
+        let start = Int(String(decoding: page.rawValue, as: UTF8.self)) ?? 0
+        guard start >= 0, start <= all.count else { throw FileProviderError(.pageExpired) }
+        let end = start + min(all.count - start, max(1, size))
+        self.init(
+            items: Array(all[start..<end]),
+            nextPage: end < all.count ? FileProviderPage(rawValue: Array(String(end).utf8)) : nil)
+    }
 }
 
 /// One batch of changes. The system commits it in one transaction with its anchor.

@@ -1,8 +1,7 @@
 import FileProvider
 import Synchronization
 
-/// Lists the trash, or a directory in it. It is read once and given page by page; the token of a page is the number of items
-/// before it.
+/// Lists the trash, or a directory in it. It is read once and given page by page.
 final class TrashEnumerator: FileProviderEnumerator {
     private let container: ItemIdentifier
     private let trash: RemoteTrash
@@ -21,13 +20,6 @@ final class TrashEnumerator: FileProviderEnumerator {
             let found = try await trash.items(in: container, mayBeOlder: mayBeOlder)
             items.withLock { $0 = found }
         }
-        let start = Int(String(decoding: page.rawValue, as: UTF8.self)) ?? 0
-        return try items.withLock { items in
-            guard start >= 0, start <= items.count else { throw FileProviderError(.pageExpired) }
-            let end = start + min(items.count - start, max(1, suggestedPageSize))
-            return ItemPage(
-                items: Array(items[start..<end]),
-                nextPage: end < items.count ? FileProviderPage(rawValue: Array(String(end).utf8)) : nil)
-        }
+        return try ItemPage(of: items.withLock { $0 }, startingAt: page, size: suggestedPageSize)
     }
 }

@@ -2,7 +2,7 @@ import FileProvider
 import Synchronization
 import SystemPackage
 
-/// Lists the trash. It is read once and returned page by page; the token of a page is the number of items before it.
+/// Lists the trash. It is read once and returned page by page.
 final class FolderTrashEnumerator: FileProviderEnumerator {
     private let folder: Folder
     private let watcher: FolderWatcher?
@@ -15,13 +15,7 @@ final class FolderTrashEnumerator: FileProviderEnumerator {
 
     func enumerateItems(startingAt page: FileProviderPage, suggestedPageSize: Int) async throws -> ItemPage {
         if page == .initial { try await read() }
-        let start = Int(String(decoding: page.rawValue, as: UTF8.self)) ?? 0
-        let all = items.withLock { $0 }
-        guard start >= 0, start <= all.count else { throw FileProviderError(.pageExpired) }
-        let end = start + min(all.count - start, max(1, suggestedPageSize))
-        return ItemPage(
-            items: Array(all[start..<end]),
-            nextPage: end < all.count ? FileProviderPage(rawValue: Array(String(end).utf8)) : nil)
+        return try ItemPage(of: items.withLock { $0 }, startingAt: page, size: suggestedPageSize)
     }
 
     private func read() async throws {
