@@ -78,5 +78,17 @@ extension FileProviderItem {
         defect(ofFilename: name) ?? (FileNameText.isUTF8(name) ? nil : isNotUTF8)
     }
 
+    /// Verifies a name that a new item is to have on the remote, or another one.
+    ///
+    /// - Throws: `cannotSynchronize` for a text that is not valid as a file name, `excludedFromSync` for a hidden name.
+    package static func check(newFilename name: String) throws(FileProviderError) {
+        if let defect = defect(ofFilename: name) {
+            throw FileProviderError(.cannotSynchronize, defect.description)
+        }
+        if HiddenName.isOne(name) {
+            throw FileProviderError(.excludedFromSync, "the provider needs names like '\(name)' for itself")
+        }
+    }
+
     private static let isNotUTF8 = ItemDefect(description: "name that is not UTF-8")
 }

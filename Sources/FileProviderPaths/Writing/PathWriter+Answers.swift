@@ -81,12 +81,7 @@ extension PathWriter {
     // MARK: - Comparing
 
     func check(_ name: String) throws {
-        if let defect = FileProviderItem.defect(ofFilename: name) {
-            throw FileProviderError(.cannotSynchronize, defect.description)
-        }
-        if HiddenName.isOne(name) {
-            throw FileProviderError(.excludedFromSync, "the provider needs names like '\(name)' for itself")
-        }
+        try FileProviderItem.check(newFilename: name)
         if let longest = remote.traits.longestName, name.utf8.count > longest {
             throw FileProviderError(.cannotSynchronize, "the remote takes no name of more than \(longest) bytes")
         }

@@ -126,12 +126,7 @@ struct FolderWriter {
         if parent == .rootContainer, Folder.isTrashName(name.utf8) {
             throw FileProviderError(.excludedFromSync, "'\(name)' is the name of a trash on the source")
         }
-        if let defect = FileProviderItem.defect(ofFilename: name) {
-            throw FileProviderError(.cannotSynchronize, defect.description)
-        }
-        if HiddenName.isOne(name) {
-            throw FileProviderError(.excludedFromSync, "the provider needs names like '\(name)' for itself")
-        }
+        try FileProviderItem.check(newFilename: name)
     }
 
     /// - Parameter isFresh: as ``FileStatus/init(of:in:isFresh:)``.
