@@ -18,9 +18,25 @@ final class Connections: @unchecked Sendable {
     private var count = 0
     private let registration: OpenDatabaseFiles.Registration
 
-    /// - Parameter readers: how many threads read at once without waiting for each other.
-    init(path: String, readers: Int, configuration: Configuration) throws {
+    /// - Parameters:
+    ///   - readers: how many threads read at once without waiting for each other.
+    ///   - busyTimeout: how many seconds a statement waits for a lock of another process.
+    ///   - prepareWriter: makes further settings of the connection that writes.
+    init(
+        path: String, readers: Int, busyTimeout: Double = 10,
+        prepareWriter: @escaping @Sendable (Database) throws -> Void = { _ in }
+    ) throws {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(busyTimeout)
+        configuration.prepareDatabase { db in
+            // A commit survives the daemon's death at once, and a power cut once the log is synced.
+            try db.execute(sql: "PRAGMA synchronous = NORMAL")
+            try db.execute(sql: "PRAGMA temp_store = MEMORY")
+            // Debian's SQLite writes the pages of what is deleted, too.
+            try db.execute(sql: "PRAGMA secure_delete = OFF")
+        }
         var writing = configuration
+        writing.prepareDatabase(prepareWriter)
         writing.journalMode = .wal
         // Local changes wait in an open transaction for those that follow.
         writing.allowsUnsafeTransactions = true

@@ -58,23 +58,14 @@ package final class ReplicaDatabase: Sendable {
         newFileLog = FilePath(path.string + "-new")
         redoLog = FilePath(path.string + "-redo")
         log = FilePath(path.string + "-wal")
-        var configuration = Configuration()
-        configuration.foreignKeysEnabled = true
-        configuration.busyMode = .timeout(busyTimeout)
-        configuration.prepareDatabase { db in
-            // A commit survives the daemon's death at once, and a power cut once the log is synced.
-            try db.execute(sql: "PRAGMA synchronous = NORMAL")
-            try db.execute(sql: "PRAGMA cache_size = -4096")
-            try db.execute(sql: "PRAGMA temp_store = MEMORY")
-            // Debian's SQLite writes the pages of what is deleted, too.
-            try db.execute(sql: "PRAGMA secure_delete = OFF")
-            // Moving the log into the database syncs both: seldom.
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
-        }
         let reserve = MetadataReserve(in: path.removingLastComponent())
         self.reserve = reserve
         let connections = try reserve.using {
-            try Connections(path: path.string, readers: readers, configuration: configuration)
+            try Connections(path: path.string, readers: readers, busyTimeout: busyTimeout) { db in
+                try db.execute(sql: "PRAGMA cache_size = -4096")
+                // Moving the log into the database syncs both: seldom.
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
+            }
         }
         // Its statements are of the schema that it was written with.
         let checkpoint = {

@@ -17,19 +17,8 @@ package final class ProviderDatabase: ProviderStore {
     ///
     /// - Throws: `DatabaseError`, ``ReplicaDamage``; a database of a newer Yonder is refused.
     init(at path: FilePath, reserve: MetadataReserve) throws {
-        var configuration = Configuration()
-        configuration.busyMode = .timeout(10)
-        configuration.prepareDatabase { db in
-            // A commit survives the daemon's death at once, and a power failure once a synced one follows it.
-            try db.execute(sql: "PRAGMA synchronous = NORMAL")
-            try db.execute(sql: "PRAGMA temp_store = MEMORY")
-            // Debian's SQLite writes the pages of what is deleted, too.
-            try db.execute(sql: "PRAGMA secure_delete = OFF")
-        }
         self.reserve = reserve
-        let connections = try reserve.using {
-            try Connections(path: path.string, readers: Self.readers, configuration: configuration)
-        }
+        let connections = try reserve.using { try Connections(path: path.string, readers: Self.readers) }
         try reserve.using { try connections.migrate(with: ProviderSchema.migrator) }
         self.connections = Mutex(connections)
         reserve.keepRoom(
