@@ -24,10 +24,10 @@ extension TransferFiles {
         while true {
             let length = isWhole ? nil : min(Self.piece, (range?.upperBound ?? .max) - offset)
             let (start, before) = (offset, last)
-            let (answer, size, end) = try await with { [self] into, file in
+            let (answer, size, end) = try await with { into, file in
                 let (answer, size) = try await call(start, length, into, before)
                 let end = max(start, min(size, length.map { start + $0 } ?? size))
-                try await blocking {
+                try await BlockingWork.run {
                     let written = try file.seek(offset: 0, from: .end)
                     guard written == (end > start ? end : 0) else {
                         throw FileProviderError(

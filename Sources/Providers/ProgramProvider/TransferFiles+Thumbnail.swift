@@ -14,9 +14,9 @@ extension TransferFiles {
     func fetchThumbnail(
         of name: String, _ call: (_ into: String) async throws -> ThumbnailResult
     ) async throws -> [UInt8]? {
-        try await with { [self] into, file in
+        try await with { into, file in
             let size = try await call(into).size ?? 0
-            return try await blocking { () throws -> [UInt8]? in
+            return try await BlockingWork.run { () throws -> [UInt8]? in
                 // Of the descriptor: whatever now has the path of the file is not read.
                 let written = try file.lengths().size
                 guard written <= ThumbnailSize.maximumByteCount else {

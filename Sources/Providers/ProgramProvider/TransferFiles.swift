@@ -1,4 +1,3 @@
-import Dispatch
 import FileProvider
 import Synchronization
 import Syscalls
@@ -8,7 +7,6 @@ import SystemPackage
 package final class TransferFiles: Sendable {
     package let directory: FilePath
     private let count = Mutex(0)
-    private let queue = DispatchQueue(label: "yonder.program.files", attributes: .concurrent)
 
     /// - Parameter directory: exists. Files of an earlier daemon are replaced.
     package init(in directory: FilePath) {
@@ -42,8 +40,8 @@ package final class TransferFiles: Sendable {
     package func withCopy<Value: Sendable>(
         of contents: ContentSource, _ body: (_ path: String) async throws -> Value
     ) async throws -> Value {
-        try await with { [self] path, file in
-            try await blocking {
+        try await with { path, file in
+            try await BlockingWork.run {
                 var offset: Int64 = 0
                 while offset < contents.size {
                     let bytes = try contents.read(at: offset, count: 1 << 20)
@@ -57,13 +55,6 @@ package final class TransferFiles: Sendable {
             // The program sends it as fast as it likes: on average that is the rate that is allowed.
             try await contents.pace(contents.size)
             return try await body(path)
-        }
-    }
-
-    /// Runs a body that blocks on the disk on a Dispatch thread.
-    func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result { try body() }) }
         }
     }
 }
