@@ -29,13 +29,10 @@ package struct ServiceSocket: Hashable, Sendable {
     package func waitUntilHandled() throws(Errno) -> Bool {
         let (reading, writing) = try FileDescriptor.closeOnExecPipe()
         defer { try? reading.close() }
-        do throws(Errno) {
+        do {
+            defer { try? writing.close() }
             try send(["BARRIER=1"], descriptors: [writing])
-        } catch {
-            try? writing.close()
-            throw error
         }
-        try? writing.close()
         var polled = [pollfd(fd: reading.rawValue, events: 0, revents: 0)]
         while true {
             let count = poll(&polled, 1, 5000)

@@ -58,12 +58,9 @@ final class MissingItems: SyncPart {
         let new = NewDirectories(context: context, listings: listings, request: request, after: before ?? newest)
         var tried = searched
         do {
+            defer { note(searched: tried) }
             try await new.search(except: &tried)
-        } catch {
-            note(searched: tried)
-            throw error
         }
-        note(searched: tried)
         let vanished = replica.ordering.takeMissing()
         let kept = try isWhole ? [] : replica.database.itemsWithPendingChanges(among: vanished)
         guard try await remove(vanished, except: kept, knownUpTo: newest), kept.isEmpty else { return false }
