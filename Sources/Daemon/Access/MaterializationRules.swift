@@ -3,22 +3,13 @@ import Replica
 /// The processes that may not cause fetches: programs by name or path, and services by systemd unit.
 package struct MaterializationRules: Hashable, Sendable {
     /// Program names, or paths if they begin with a slash. `*` matches any text. `PROGRAM/THREAD` is for the threads of a name.
-    package var programs: [String]
+    package var programs: [String] = []
     /// Programs, in the same way, that read a file only to show it small.
-    package var thumbnailers: [String]
+    package var thumbnailers: [String] = []
     /// Unit names, for example `tracker-*.service`.
-    package var units: [String]
+    package var units: [String] = []
     /// Programs and units that may cause fetches although another rule forbids it.
-    package var exceptions: [String]
-
-    package init(
-        programs: [String] = [], thumbnailers: [String] = [], units: [String] = [], exceptions: [String] = []
-    ) {
-        self.programs = programs
-        self.thumbnailers = thumbnailers
-        self.units = units
-        self.exceptions = exceptions
-    }
+    package var exceptions: [String] = []
 
     /// Programs that read every file without a request by the user.
     package static let usual = MaterializationRules(

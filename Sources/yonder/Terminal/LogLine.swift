@@ -4,19 +4,12 @@ import Foundation
 /// A line of the daemon's log, for scripts. Nil is what the line does not say.
 struct LogLine: Codable, Hashable {
     /// RFC 3339.
-    @ExplicitNull var time: String?
+    @ExplicitNull var time: String? = nil
     /// `debug`, `info`, `notice`, `warning`, `error` or `critical`.
-    @ExplicitNull var level: String?
+    @ExplicitNull var level: String? = nil
     /// The domain that the message is about.
-    @ExplicitNull var domain: String?
+    @ExplicitNull var domain: String? = nil
     var message: String
-
-    init(time: String? = nil, level: String? = nil, domain: String? = nil, message: String) {
-        self.time = time
-        self.level = level
-        self.domain = domain
-        self.message = message
-    }
 
     /// The levels by their priorities in the journal. (syslog(3))
     private static let levels = [
