@@ -1,3 +1,5 @@
+import Foundation
+
 /// A timestamp: nanoseconds since 1970 in 64 bits, from the year 1677 to 2262.
 ///
 /// Foundation's `Date` would lose the last digits of a modification time, which a mount must show exactly.
@@ -15,6 +17,13 @@ public struct FileTimestamp: Hashable, Comparable, Sendable, Codable {
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, overflowToo) = scaled.addingReportingOverflow(nanoseconds)
         nanosecondsSince1970 = overflow || overflowToo ? (seconds < 0 ? .min : .max) : sum
+    }
+
+    /// The present time.
+    package static var now: FileTimestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return FileTimestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
     }
 
     /// Whole seconds, rounded down, so that ``nanoseconds`` is never negative.

@@ -138,7 +138,7 @@ extension SyncEngine {
     /// has waited for the remote's answer already.
     private func mayPass(_ obstacle: SendingObstacle, failingSince start: ContinuousClock.Instant) -> Bool {
         guard Backoff.isTransient(obstacle.error), obstacle.error.code != .timedOut else { return false }
-        let (now, isPatient) = (Replica.now, ContinuousClock.now - start < Self.patience)
+        let (now, isPatient) = (FileTimestamp.now, ContinuousClock.now - start < Self.patience)
         if let next = obstacle.nextTry, next > now { return isPatient && next <= now.advanced(by: Self.patience) }
         return isPatient || obstacle.row.map { uploads.isRunning(row: $0) } ?? false
     }

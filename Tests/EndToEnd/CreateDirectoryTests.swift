@@ -51,14 +51,14 @@ extension RealMount {
             try await ProvidedMount.run(listing: .root) { tree in
                 tree.addDirectory("d", identifier: "d")
             } _: { mount async throws in
-                let before = Replica.now
+                let before = FileTimestamp.now
                 let made = try mount.host.createDirectory(withName: "new", inParentItemIdentifier: "d")
                 #expect(made.parentItemIdentifier == "d")
                 #expect(made.filename == "new")
                 #expect(made.kind == .directory)
                 #expect(made.childItemCount == 0)
                 let date = try #require(made.creationDate)
-                #expect(before <= date && date <= Replica.now)
+                #expect(before <= date && date <= FileTimestamp.now)
             }
         }
 

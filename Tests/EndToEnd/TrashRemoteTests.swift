@@ -120,7 +120,7 @@ extension RealMount {
                 #expect(try await Command.run("mv", mount.trashed("file"), mount["file"]).status == 0)
                 #expect(try await information("file", mount) != "")
                 let (_, effects) = try mount.host.replica.change(open: NothingOpen()) {
-                    try $0.trash.removeOrphanedInformation(before: Replica.now)
+                    try $0.trash.removeOrphanedInformation(before: FileTimestamp.now)
                 }
                 #expect(!effects.invalidations.isEmpty)
                 let directory = try #require(try informationDirectory(mount))

@@ -13,7 +13,7 @@ import Testing
         try await replica.list([.file("a")], open: fixture.open)
         _ = try replica.change(open: fixture.open) { try $0.names.unlink("a", in: .root) }
         let deletion = try #require(try replica.database.pendingDeletions().first)
-        let later = Replica.now.advanced(by: .seconds(3600))
+        let later = FileTimestamp.now.advanced(by: .seconds(3600))
         _ = try await replica.ingest(open: fixture.open) {
             try $0.answers.postpone(deletion, FileProviderError(.cannotSynchronize), until: later)
         }
@@ -21,7 +21,7 @@ import Testing
         #expect(try replica.database.pendingDeletions().first?.nextTry == later)
         #expect(try await replica.change([.file("a", version: "2")], open: fixture.open).isSomethingToSend)
         let next = try #require(try replica.database.pendingDeletions().first?.nextTry)
-        #expect(next <= Replica.now.advanced(by: .seconds(60)))
+        #expect(next <= FileTimestamp.now.advanced(by: .seconds(60)))
         #expect(try await !replica.change([.file("a", version: "2")], open: fixture.open).isSomethingToSend)
         #expect(try replica.database.pendingDeletions().first?.nextTry == next)
     }
@@ -44,7 +44,7 @@ import Testing
         try await replica.list([.file("a", id: "1")], open: open)
         _ = try replica.change(open: open) { try $0.names.rename("a", in: .root, to: "z", in: .root, .replace) }
         let row = try #require(try replica.database.item(ItemIdentifier("1"))).id
-        let later = Replica.now.advanced(by: .seconds(3600))
+        let later = FileTimestamp.now.advanced(by: .seconds(3600))
         for attempt in 1...3 {
             let sent = try #require(try replica.prepare(row, fields: .filename))
             _ = try await replica.ingest(open: open) { try $0.answers.noteSent(sent) }
@@ -84,7 +84,7 @@ import Testing
         _ = try replica.change(open: open) { try $0.names.rename("a", in: number, to: "z", in: number, .replace) }
         let row = try #require(try replica.database.item(ItemIdentifier("a"))).id
         let sent = try #require(try replica.prepare(row, fields: .filename))
-        let later = Replica.now.advanced(by: .seconds(3600))
+        let later = FileTimestamp.now.advanced(by: .seconds(3600))
         func refuse() async throws {
             _ = try await replica.ingest(open: open) {
                 try $0.answers.postpone(sent, FileProviderError(.fileReadNoPermission), until: later)

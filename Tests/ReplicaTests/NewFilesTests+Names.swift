@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import ReplicaTestSupport
 import Synchronization
@@ -10,7 +11,7 @@ extension NewFilesTests {
     private func creation(of name: String, on rules: CreationRules) -> Creation {
         Creation(
             item: NewItem(
-                kind: .file, name: name, parent: .root, capabilities: rules.capabilities, madeAt: Replica.now),
+                kind: .file, name: name, parent: .root, capabilities: rules.capabilities, madeAt: FileTimestamp.now),
             new: NewInode(kind: .file, permissions: 0o640), owner: 7, group: 9, isWritten: true)
     }
 

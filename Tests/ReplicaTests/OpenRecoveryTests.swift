@@ -103,7 +103,7 @@ import Testing
         let number = try await replica.list(.file("a", id: "A", size: 100), open: fixture.open)
         let open = isOpen ? Opened(reading: [number]) : Opened(known: [number])
         _ = try replica.change(open: open) { try $0.names.unlink("a", in: .root) }
-        let removed = Replica.now.seconds
+        let removed = FileTimestamp.now.seconds
         #expect(try replica.database.isKeptOnRemote("A", at: FileTimestamp(seconds: removed + 8, nanoseconds: 0)))
         let later = FileTimestamp(seconds: removed + 12, nanoseconds: 0)
         #expect(try replica.database.isKeptOnRemote("A", at: later) == isOpen)

@@ -334,7 +334,7 @@ import Testing
         try rename("file", to: "first")
         let sent = try #require(try replica.prepare(row, fields: .filename))
         try rename("first", to: "second")
-        let start = Replica.now
+        let start = FileTimestamp.now
         try await acknowledge(sent, as: .file("first", id: "file", size: 100))
         #expect(try replica.database.item(ofInode: number)?.changedFields.contains(.filename) == true)
         #expect(try replica.database.hasPending(since: start))

@@ -64,7 +64,7 @@ struct CredentialServer {
 
     func find(_ environment: [String: String], profile: String? = nil) async throws -> S3Credentials {
         let source = source(environment, profile: profile)
-        return try await source.credentials(now: S3Client.now)
+        return try await source.credentials(now: FileTimestamp.now.seconds)
     }
 
     /// - Parameter transport: nil for one that uses no proxy.

@@ -175,7 +175,8 @@ import Testing
             _ = try await remote.move(RemotePath("one"), to: RemotePath("two"), kind: .file)
             try await bucket.put(bucket.prefix + "one", "her")
             let rename = MoveRecord(
-                from: bucket.prefix + "one", to: bucket.prefix + "two", stage: .deleting, begun: S3Client.now)
+                from: bucket.prefix + "one", to: bucket.prefix + "two", stage: .deleting,
+                begun: FileTimestamp.now.seconds)
             let copy = try #require(try await remote.client.listed(rename.to))
             remote.records.didCopy([(copy, copy.key, copy.tag)], in: rename)
             try remote.moves.save(rename)
@@ -194,7 +195,8 @@ import Testing
             try await bucket.put(bucket.prefix + "one", "one")
             for (from, to, text) in [("one", "a/deep/hidden", "one"), ("a/2", "two", "a/2")] {
                 let rename = MoveRecord(
-                    from: bucket.prefix + from, to: bucket.prefix + to, stage: .copying, begun: S3Client.now,
+                    from: bucket.prefix + from, to: bucket.prefix + to, stage: .copying,
+                    begun: FileTimestamp.now.seconds,
                     identifier: from)
                 try await bucket.put(copy: rename.to, text, of: rename)
                 try remote.moves.save(rename)
@@ -249,7 +251,8 @@ import Testing
 
     private func record(_ bucket: Bucket, _ stage: MoveRecord.Stage) -> MoveRecord {
         MoveRecord(
-            from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: S3Client.now, identifier: "own")
+            from: bucket.prefix + "a/", to: bucket.prefix + "b/", stage: stage, begun: FileTimestamp.now.seconds,
+            identifier: "own")
     }
 
     @Test("S3-16: a renaming has to do with what is in its places, and not with what is called almost like them")

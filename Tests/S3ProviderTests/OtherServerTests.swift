@@ -371,7 +371,8 @@ import Testing
         try await withStore("parts=\(kind)") { remote, _ in
             try remote.uploads.add(
                 UploadRecord(
-                    key: "top/large", identifier: "one", size: 10, partSize: 5, metadata: [:], begun: S3Client.now))
+                    key: "top/large", identifier: "one", size: 10, partSize: 5, metadata: [:],
+                    begun: FileTimestamp.now.seconds))
             let uploads = MultipartUploads(client: remote.client, journal: remote.uploads, width: 1)
             let failed = await failure { _ = try await uploads.resume("top/large", size: 10, partSize: 5, [:]) }
             #expect(failed?.code == .malformedResponse)

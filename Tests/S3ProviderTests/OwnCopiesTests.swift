@@ -10,7 +10,7 @@ import Testing
 /// Which objects in the new place of a rename are its copies, where other clients copy and write to the same keys.
 @Suite(.tags(.server)) struct OwnCopiesTests {
     private func rename(_ from: String, _ to: String, _ stage: MoveRecord.Stage) -> MoveRecord {
-        MoveRecord(from: from, to: to, stage: stage, begun: S3Client.now, identifier: "own")
+        MoveRecord(from: from, to: to, stage: stage, begun: FileTimestamp.now.seconds, identifier: "own")
     }
 
     /// Makes an object with the mark of a rename as the copy of an object with an ETag; nil: of one with the same content.

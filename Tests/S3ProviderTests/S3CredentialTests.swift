@@ -139,9 +139,9 @@ import Testing
             func store(_ token: String, endsIn seconds: Int64, refresh: String, clientEndsIn: Int64 = 3600) throws {
                 try server.write(
                     """
-                    {"accessToken": "\(token)", "expiresAt": "\(HTTPDate.iso8601(S3Client.now + seconds))",
+                    {"accessToken": "\(token)", "expiresAt": "\(HTTPDate.iso8601(FileTimestamp.now.seconds + seconds))",
                      "clientId": "client", "clientSecret": "client secret", "refreshToken": "\(refresh)",
-                     "registrationExpiresAt": "\(HTTPDate.iso8601(S3Client.now + clientEndsIn))", "startUrl": "kept"}
+                     "registrationExpiresAt": "\(HTTPDate.iso8601(FileTimestamp.now.seconds + clientEndsIn))", "startUrl": "kept"}
                     """, to: path)
             }
             func find() async throws -> S3Credentials { try await server.find(server.environment(), profile: "new") }
@@ -153,7 +153,7 @@ import Testing
             }
             #expect(server.log.filter { $0 == "POST /token" }.count == 2)
             let stored = try #require(SingleSignOnToken(at: server.scratch[path]))
-            #expect(stored.accessToken == "bearer" && stored.expiration > S3Client.now + 3000)
+            #expect(stored.accessToken == "bearer" && stored.expiration > FileTimestamp.now.seconds + 3000)
             let text = try String(contentsOfFile: server.scratch[path].string, encoding: .utf8)
             #expect(text.contains("refresh 2") && text.contains("kept") && text.contains("client secret"))
             #expect(try FileStatus(at: server.scratch[path]).permissions == 0o600)
@@ -217,7 +217,7 @@ import Testing
             for profile in ["fails", "garbage"] {
                 let source = server.source(
                     server.environment(), profile: profile, transport: CredentialServer.transport(logger: logger))
-                let error = await failure { _ = try await source.credentials(now: S3Client.now) }
+                let error = await failure { _ = try await source.credentials(now: FileTimestamp.now.seconds) }
                 #expect(error?.code == .notAuthenticated && !"\(error as Any)".contains("the secret"), "\(profile)")
             }
             #expect(!"\(log.entries)".contains("the secret"))
@@ -275,7 +275,7 @@ import Testing
                 "AWS_CONTAINER_AUTHORIZATION_TOKEN": "the token",
             ]
             let source = server.source(server.environment(uri))
-            let now = S3Client.now
+            let now = FileTimestamp.now.seconds
             func all(_ now: Int64) async throws -> Set<S3Credentials> {
                 try await withThrowingTaskGroup(of: S3Credentials.self) { group in
                     for _ in 0..<20 { group.addTask { try await source.credentials(now: now) } }

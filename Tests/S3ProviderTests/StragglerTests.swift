@@ -49,7 +49,7 @@ import Testing
             let below = isTree ? "below" : ""
             try await bucket.put(original + below, "text")
             let rename = MoveRecord(
-                from: original, to: copy, stage: .copying, begun: S3Client.now, identifier: "own")
+                from: original, to: copy, stage: .copying, begun: FileTimestamp.now.seconds, identifier: "own")
             try remote.moves.save(rename)
             remote.client.ledger.noteUnknown(copy + below)
             let late = Task {

@@ -256,7 +256,7 @@ import Testing
             }
             var old = try #require(remote.uploads.records.first { $0.key.hasSuffix("/old") })
             var later = try #require(remote.uploads.records.first { $0.key.hasSuffix("/later") })
-            (old.begun, later.begun) = (S3Client.now - 8 * 86_400, S3Client.now - 6 * 86_400)
+            (old.begun, later.begun) = (FileTimestamp.now.seconds - 8 * 86_400, FileTimestamp.now.seconds - 6 * 86_400)
             for record in [old, later] { try remote.uploads.add(record) }
             let next = try bucket.remote(settings: Self.small)
             _ = try await next.entries(in: .root, from: nil, limit: 10)
@@ -279,7 +279,7 @@ import Testing
                 }
             }
             var old = try #require(remote.uploads.records.first)
-            old.begun = S3Client.now - 8 * 86_400
+            old.begun = FileTimestamp.now.seconds - 8 * 86_400
             try remote.uploads.add(old)
             _ = try await remote.entries(in: .root, from: nil, limit: 10)
             let isDropped = await eventually(within: .seconds(20)) { remote.uploads.records.isEmpty }

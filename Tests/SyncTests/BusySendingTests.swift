@@ -86,7 +86,7 @@ extension EngineTests {
                 }
                 let database = machine.replica.database
                 let start = try await database.timeAfterAllPending()
-                #expect(start <= Replica.now)
+                #expect(start <= FileTimestamp.now)
                 #expect(try database.hasPending(since: start))
                 #expect(try database.isPending(.item(row), since: start))
                 try await machine.write("new", to: "b")
@@ -101,7 +101,7 @@ extension EngineTests {
                 #expect(machine.provider.tree.entries()["a"]?.content == "old")
                 #expect(machine.provider.tree.identifier(at: "d/x") == nil)
                 #expect(try !database.hasPending(since: start))
-                #expect(try database.hasPending(since: Replica.now))
+                #expect(try database.hasPending(since: FileTimestamp.now))
             }
         }
 

@@ -149,7 +149,7 @@ extension EngineTests.DeletionGuardTests {
             for (seconds, count) in [(3_000, 0), (3_700, 1)] {
                 var position = PendingPosition()
                 let plan = try planner.plan(
-                    from: restarted.replica, at: Replica.now.advanced(by: .seconds(seconds)), limit: 100,
+                    from: restarted.replica, at: FileTimestamp.now.advanced(by: .seconds(seconds)), limit: 100,
                     position: &position, isBusy: { _ in false })
                 #expect(plan.steps.count { $0.operation == .creation(row: row) } == count, "\(seconds)")
             }
@@ -158,7 +158,7 @@ extension EngineTests.DeletionGuardTests {
             let later = try #require(try restarted.replica.database.pendingItem(row)?.state)
             #expect(later.attempts == 2 && later.waitsForRemovals)
             let time = try #require(later.nextTry)
-            #expect(time > Replica.now.advanced(by: .seconds(7_000)))
+            #expect(time > FileTimestamp.now.advanced(by: .seconds(7_000)))
             restarted.provider.changeSilently { $0 = before }
             try await restarted.ingest()
             #expect(restarted.engine.heldRemovals == nil)

@@ -71,12 +71,12 @@ import Testing
         let a = try await replica.list(.file("a"), open: fixture.open)
         try await replica.fill(a)
         try open(a, for: writing)
-        let set = Replica.now.advanced(by: .milliseconds(5))
+        let set = FileTimestamp.now.advanced(by: .milliseconds(5))
         _ = try volume.setAttributes(of: node(a), to: LocalAttributes(modifiedAt: .at(set)), caller: caller)
         try write(3, to: a)
         let shown = try volume.attributes(of: node(a)).modifiedAt
         #expect(shown > set)
-        let future = Replica.now.advanced(by: .seconds(60))
+        let future = FileTimestamp.now.advanced(by: .seconds(60))
         _ = try volume.setAttributes(of: node(a), to: LocalAttributes(modifiedAt: .at(future)), caller: caller)
         try write(4, to: a)
         let present = try volume.attributes(of: node(a)).modifiedAt

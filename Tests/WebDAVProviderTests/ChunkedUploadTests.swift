@@ -155,12 +155,13 @@ struct ChunkedUploadTests {
     func abandoned() async throws {
         try await run { remote, session, directory in
             var old = ChunkRecord(
-                folder: "yonder-old", target: "/nowhere", size: 1, chunkSize: 1, begun: ChunkJournal.now - 90_000)
+                folder: "yonder-old", target: "/nowhere", size: 1, chunkSize: 1,
+                begun: FileTimestamp.now.seconds - 90_000)
             try journal(remote).save(old)
             let target = try #require(HTTPURL(remote.url("large"))).path
             old = ChunkRecord(
                 folder: "yonder-lost", target: target, size: Int64(bytes.count),
-                chunkSize: ChunkedUploads.chunkSize(for: Int64(bytes.count)), begun: ChunkJournal.now)
+                chunkSize: ChunkedUploads.chunkSize(for: Int64(bytes.count)), begun: FileTimestamp.now.seconds)
             try journal(remote).save(old)
             _ = try await session.create(ProviderSession.template("large"), content: bytes)
             #expect(uploads(directory).prefix(3).sorted() == ["DELETE ", "DELETE ", "PROPFIND "])

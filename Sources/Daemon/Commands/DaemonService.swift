@@ -51,7 +51,7 @@ struct DaemonService: ControlService {
     private let metrics: MetricsRegistry
     /// What is to be told of the daemon itself.
     private let warnings: @Sendable () -> [String]
-    private let startedAt = Replica.now
+    private let startedAt = FileTimestamp.now
     /// Ends the daemon; returns at once.
     let end: @Sendable (DaemonEnd) -> Void
 

@@ -42,7 +42,7 @@ struct ItemReporter: Sendable {
     /// known.
     private func timeOfNextTry(of item: ItemRecord) async throws -> FileTimestamp? {
         if let time = try host.replica.database.nextTry(ofItem: item.id) { return time }
-        return await host.engine.nextDownload(of: item.inode.number).map { Replica.now.advanced(by: $0) }
+        return await host.engine.nextDownload(of: item.inode.number).map { FileTimestamp.now.advanced(by: $0) }
     }
 
     /// Reports the items of a directory in parts by the bytes of their names, recursively if requested. For any other item, reports the item

@@ -45,7 +45,7 @@ struct PendingReporter: Sendable {
             guard let item = try database.item(ofInode: number), item.changedFields.isEmpty else { return nil }
             return PendingItem(
                 path: resolver.path(of: number) ?? item.name, inode: number.rawValue, identifier: nil,
-                fields: ["reimport"], since: Timestamp.text(failure?.failedAt ?? Replica.now),
+                fields: ["reimport"], since: Timestamp.text(failure?.failedAt ?? FileTimestamp.now),
                 error: try failure.map {
                     ItemInformation.Failure($0, nextTry: try host.replica.database.nextTry(ofItem: item.id))
                 })

@@ -53,7 +53,7 @@ struct StatusReporter: Sendable {
     }
 
     func contentAges() throws -> ContentAges {
-        let now = Replica.now
+        let now = FileTimestamp.now
         let bytes = try host.replica.database.localBytes(
             byUse: ContentAges.bounds.reversed().map { now.advanced(by: .seconds(-$0)) })
         return ContentAges(name: host.name, bytes: bytes.reversed())

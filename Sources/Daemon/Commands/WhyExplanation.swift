@@ -54,7 +54,7 @@ struct WhyExplanation: Sendable {
             lines.append("\(which) attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
         if transfer == nil, let pause = await host.engine.nextDownload(of: item.inode.number) {
-            let time = Replica.now.advanced(by: pause)
+            let time = FileTimestamp.now.advanced(by: pause)
             lines.append("It will be fetched again at \(Timestamp.text(time)); 'yonder retry' retries it now.")
         }
         lines += try await eviction(of: item)

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Synchronization
 
 /// Knows every operation of one remote that is in flight, was answered lately, or had no response, and answers two
@@ -246,5 +245,5 @@ package final class OperationLedger: Sendable {
 }
 
 extension LedgerState.Moment {
-    static var now: Self { Self(instant: .now, date: Int64(Date().timeIntervalSince1970)) }
+    static var now: Self { Self(instant: .now, date: FileTimestamp.now.seconds) }
 }

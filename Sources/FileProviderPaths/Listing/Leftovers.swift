@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Synchronization
 
 /// Which items with hidden names were left behind by interrupted changes: those that are old by their dates, and were seen unchanged for
@@ -36,7 +35,7 @@ final class Leftovers: Sendable {
     /// Whether an item that was listed is to be removed. One for which this was true is seen for the first time again.
     func contain(_ entry: RemoteEntry, at path: RemotePath) -> Bool {
         guard let date = entry.attributes.contentModificationDate,
-            Int64(Date().timeIntervalSince1970) - date.seconds >= age
+            FileTimestamp.now.seconds - date.seconds >= age
         else { return false }
         let now = ContinuousClock.now
         return state.withLock { state in

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Syscalls
 import SystemPackage
 
@@ -25,7 +24,7 @@ extension Folder {
     /// which renews its change time at each start.
     func isOld(_ status: FileStatus, hiddenAs name: String) -> Bool {
         // The change time, because the modification time is that of the uploaded item.
-        let age = Int64(Date().timeIntervalSince1970) - status.changed.seconds
+        let age = FileTimestamp.now.seconds - status.changed.seconds
         return age >= (InPlaceEdit.isCopyName(name) ? 30 * leftoverAge : leftoverAge)
     }
 

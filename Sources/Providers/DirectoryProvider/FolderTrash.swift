@@ -1,6 +1,5 @@
 import FileNames
 import FileProvider
-import Foundation
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -121,7 +120,7 @@ extension Folder {
             let found = KnownTrash(stamps: stamps, names: names)
             known = found
             // A change within the same tick of the file system's clock would be missed.
-            let now = Int64(Date().timeIntervalSince1970)
+            let now = FileTimestamp.now.seconds
             if stamps.allSatisfy({ $0.seconds < now - 1 }) { knownTrash.withLock { $0 = found } }
         }
         return try known?.names[FolderItems.file(of: identifier)].flatMap { try findTrashed(identifier, at: [$0]) }
@@ -166,7 +165,7 @@ extension Folder {
             do throws(Errno) {
                 let file = try information.makeFile(named: TrashInformation.name(of: name), permissions: 0o600)
                 defer { try? file.close() }
-                let time = FileTimestamp(seconds: Int64(Date().timeIntervalSince1970))
+                let time = FileTimestamp(seconds: FileTimestamp.now.seconds)
                 do {
                     try file.writeAll(toAbsoluteOffset: 0, TrashInformation.text(path: path, date: time))
                 } catch {

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -19,7 +18,7 @@ extension Upload {
     func writeInPlace(
         _ name: String, expecting status: FileStatus, path: [String], _ folder: Folder,
         _ cancellation: BlockingCalls.Cancellation,
-        finish: () throws -> Void, now: () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        finish: () throws -> Void, now: () -> Int64 = { FileTimestamp.now.seconds }
     ) throws -> Bool {
         guard let target = try? directory.openForWriting(named: name) else { return false }
         defer { try? target.close() }
@@ -272,7 +271,7 @@ extension Folder {
 
     /// Records that a file is about to be written, unless that was recorded just before. The next start would take a later change for one
     /// of another program if this write was interrupted, and would remove the copy.
-    func noteWriting(_ edit: inout InPlaceEdit, now: Int64 = Int64(Date().timeIntervalSince1970)) throws {
+    func noteWriting(_ edit: inout InPlaceEdit, now: Int64 = FileTimestamp.now.seconds) throws {
         guard edit.begun < now - Self.secondsOfWriting / 2 else { return }
         edit.begun = now
         try manager.store.put(edit, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)

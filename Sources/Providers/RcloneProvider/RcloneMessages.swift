@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import Foundation
 import HTTPTransport
 
 /// An item of `operations/list` and `operations/stat`.
@@ -57,7 +56,7 @@ struct RcloneItem: Decodable, Sendable {
                     FileTimestamp(seconds: $0.seconds, nanoseconds: $0.nanoseconds)
                 }))
         if !IsDir, hash == nil, let modified {
-            entry.isTagUnsettled = abs(Int64(Date().timeIntervalSince1970) - modified.seconds) < Self.settlingTime
+            entry.isTagUnsettled = abs(FileTimestamp.now.seconds - modified.seconds) < Self.settlingTime
         }
         return entry
     }

@@ -1,7 +1,6 @@
 import FileNames
 import FileProvider
 import FileProviderPaths
-import Foundation
 import Synchronization
 
 final class SFTPRemote: PathRemote {
@@ -307,7 +306,7 @@ extension RemoteEntry {
                 contentModificationDate: modified.map { FileTimestamp(seconds: $0) },
                 permissions: attributes.permissions.map { UInt16($0 & 0o7777) }))
         if kind == .file, let modified {
-            isTagUnsettled = abs(Int64(Date().timeIntervalSince1970) - modified) < Self.settlingTime
+            isTagUnsettled = abs(FileTimestamp.now.seconds - modified) < Self.settlingTime
         }
     }
 }

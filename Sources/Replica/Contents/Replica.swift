@@ -46,7 +46,4 @@ package final class Replica: Sendable {
 
     /// Whether the disk has room for something new.
     package var hasRoom: Bool { database.reserve.hasRoom }
-
-    /// The present time, as rows keep it.
-    package static var now: FileTimestamp { .now }
 }

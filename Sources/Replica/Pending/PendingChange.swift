@@ -87,12 +87,12 @@ extension ReplicaDatabase {
                     (SELECT COALESCE(max(pendingSince), 0) FROM deletion),
                     (SELECT COALESCE(max(requestedAt), 0) FROM reimport))
                 """, [], { $0[0] as Int64 }) ?? 0
-        let now = Replica.now
+        let now = FileTimestamp.now
         guard latest > now.nanosecondsSince1970 else { return now }
         do {
             return try await write { db in
                 // All that is committed was changed before this moment.
-                let now = Replica.now
+                let now = FileTimestamp.now
                 try db.correctPendingTimes(after: now)
                 return now
             }

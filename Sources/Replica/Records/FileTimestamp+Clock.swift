@@ -1,15 +1,7 @@
 import FileProvider
-import Foundation
 
 extension FileTimestamp {
     package static let distantFuture = FileTimestamp(nanosecondsSince1970: .max)
-
-    /// The present time, as rows keep it.
-    static var now: FileTimestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return FileTimestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
-    }
 
     /// A remote that stores dates cuts them to two seconds at most, as FAT does.
     static let coarsest = Duration.seconds(2)

@@ -107,7 +107,7 @@ extension ReplicaDatabase {
     }
 
     /// Whether the remote has to keep an item's content as it is for a file that is in use here and was removed or replaced.
-    package func isKeptOnRemote(_ identifier: ItemIdentifier, at now: FileTimestamp = Replica.now) throws -> Bool {
+    package func isKeptOnRemote(_ identifier: ItemIdentifier, at now: FileTimestamp = .now) throws -> Bool {
         try read { db in try db.isKeptOnRemote(identifier, at: now) }
     }
 }

@@ -67,7 +67,7 @@ final class SyncEvents: Sendable {
         guard !listeners.isEmpty else { return }
         let event = SyncEvent(
             kind: kind, number: number, directory: directory, name: name, bytes: bytes, process: process,
-            time: Replica.now)
+            time: FileTimestamp.now)
         for listener in listeners { listener.yield(event) }
     }
 

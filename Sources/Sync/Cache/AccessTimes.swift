@@ -25,7 +25,7 @@ final class AccessTimes: Sendable {
 
     /// A file was opened. Returns at once; from any thread.
     func note(_ number: InodeNumber) {
-        let now = Replica.now
+        let now = FileTimestamp.now
         let isFirst = state.withLock { state in
             let minute = now.seconds / 60
             if minute != state.minute || state.noted.count >= Self.mostNoted {

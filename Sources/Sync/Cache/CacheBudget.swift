@@ -279,7 +279,7 @@ actor CacheBudget {
     /// Evicts content that was not opened for this long.
     private func giveUpWhatIsOld(_ age: Duration, _ evictor: any ContentEvictor) async {
         guard holds == 0 else { return }
-        let oldest = Replica.now.advanced(by: .zero - age).nanosecondsSince1970
+        let oldest = FileTimestamp.now.advanced(by: .zero - age).nanosecondsSince1970
         guard (try? replica.database.evictionCandidates(after: nil, limit: 1).first?.usedAt ?? .max) ?? .max < oldest
         else { return }
         _ = await trim(except: nil, evictor, usedBefore: oldest) { _ in true }

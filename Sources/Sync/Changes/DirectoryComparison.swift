@@ -149,7 +149,7 @@ extension ReplicaDatabase {
     /// The directories of which something was left out and that are to be compared now, and the time until the next of the others is
     /// to be. One that could not be compared waits longer after each failure.
     func comparisons() throws -> (due: [InodeNumber], next: Duration?) {
-        let now = Replica.now
+        let now = FileTimestamp.now
         var due: [InodeNumber] = []
         var next: Duration?
         for number in try directoriesToCompare() {
@@ -171,7 +171,7 @@ extension ReplicaDatabase {
             return nil
         }
         // The clock was set back.
-        guard failure.failedAt <= Replica.now else { return nil }
+        guard failure.failedAt <= FileTimestamp.now else { return nil }
         let error = FileProviderError(FileProviderError.Code(rawValue: failure.code) ?? .cannotSynchronize)
         let backoff = Backoff.isTransient(error) ? Backoff.listing : .refusedRound
         return failure.failedAt.advanced(by: backoff.pause(after: failure.attempts - 1))

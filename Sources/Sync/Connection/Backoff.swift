@@ -35,7 +35,7 @@ struct Backoff: Sendable {
     /// When to send an item again: soon where the failure is transient, else after half a minute and more.
     static func nextTry(after failure: FileProviderError, attempts: Int) -> FileTimestamp {
         let isTransient = failure.code.reaction == .retry && failure.errno != .readOnlyFileSystem
-        return Replica.now.advanced(by: (isTransient ? sending : refused).pause(after: attempts))
+        return FileTimestamp.now.advanced(by: (isTransient ? sending : refused).pause(after: attempts))
     }
 
     /// The longest pause that ``nextTry(after:attempts:)`` gives a change, whatever its failure was.

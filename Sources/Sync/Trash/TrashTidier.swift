@@ -1,3 +1,4 @@
+import FileProvider
 import Replica
 
 /// Removes the `.trashinfo` files of items that were moved out of the trash by hand.
@@ -23,7 +24,7 @@ final class TrashTidier: SyncPart {
     func stop() { signal.stop() }
 
     private func tidy() {
-        let moment = Replica.now.advanced(by: .zero - Self.age)
+        let moment = FileTimestamp.now.advanced(by: .zero - Self.age)
         guard
             let (_, effects) = try? replica.change(
                 open: open, { try $0.trash.removeOrphanedInformation(before: moment) })

@@ -116,7 +116,7 @@ struct ContentSnapshot: Sendable {
     ) async throws -> (descriptor: FileDescriptor, status: ContentStatus)? {
         for _ in 0..<mostCopies {
             let status = try replica.contentStatus(of: number)
-            guard status.changedAt.advanced(by: restless) > Replica.now else { return nil }
+            guard status.changedAt.advanced(by: restless) > FileTimestamp.now else { return nil }
             if status.size > UploadDelays.smallFile,
                 let shortage = FreeSpace(replica.directory)?.shortage(of: status.allocated), shortage > 0
             {

@@ -30,7 +30,7 @@ extension Executor {
             // (`mayAlreadyExist`): after that it differs.
             if !sent.isReplay {
                 let row = sent.row
-                return try await commits.commit { try $0.answers.wait(row, until: Replica.now) }
+                return try await commits.commit { try $0.answers.wait(row, until: FileTimestamp.now) }
             }
         }
         if let remote, sent.identifier == nil, try await isOwn(remote, sent), try isBeforeWriting(remote, sent) {

@@ -78,7 +78,7 @@ struct Executor: SyncPart {
                 progress: transfer.advance, pace: transfer.pace)
         } catch let written as ContentSnapshot.Written {
             // It may be due because it is never left alone: it is looked at again after a while, not at once.
-            let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseWhileWritten))
+            let (row, time) = (sent.row, FileTimestamp.now.advanced(by: Self.pauseWhileWritten))
             try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
             throw written
         }
@@ -131,7 +131,7 @@ struct Executor: SyncPart {
             return false
         }
         let size = try replica.contentStatus(of: item.inode.number).size
-        return state.since.advanced(by: delays.longest(forSize: size)) <= Replica.now
+        return state.since.advanced(by: delays.longest(forSize: size)) <= FileTimestamp.now
     }
 
     /// - Returns: what the provider answered, and whether the same had been asked before.
@@ -318,7 +318,7 @@ struct Executor: SyncPart {
             sent.identifier != nil || ![.rootContainer, .trashContainer].contains(sent.item.parentItemIdentifier)
         let count = missed.noteFound(sent.item.itemIdentifier)
         guard isFound, sent.offer == nil, count <= Self.mostFindings else { return try await postpone(sent, failure) }
-        let (row, time) = (sent.row, Replica.now.advanced(by: Self.pauseAfterFinding))
+        let (row, time) = (sent.row, FileTimestamp.now.advanced(by: Self.pauseAfterFinding))
         try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
     }
 
@@ -369,7 +369,7 @@ struct Executor: SyncPart {
         let waited = ContinuousClock.now - since
         if waited < Self.patienceForComparison {
             let pause = min(Self.longestPauseForComparison, max(Self.pauseForComparison, waited))
-            let (row, time) = (sent.row, Replica.now.advanced(by: pause))
+            let (row, time) = (sent.row, FileTimestamp.now.advanced(by: pause))
             try await commits.commit(changingNames: false) { try $0.answers.wait(row, until: time) }
         } else {
             try await postpone(
@@ -389,7 +389,7 @@ struct Executor: SyncPart {
         let attempts = try replica.database.attempts(ofItem: sent.row)
         let time =
             waitsForDecision
-            ? Replica.now.advanced(by: Backoff.whileRemovalsAreHeld.pause(after: attempts))
+            ? FileTimestamp.now.advanced(by: Backoff.whileRemovalsAreHeld.pause(after: attempts))
             : try nextTry(of: sent, after: failure, attempts: attempts)
         try await commits.commit { try $0.answers.postpone(sent, failure, until: time) }
     }

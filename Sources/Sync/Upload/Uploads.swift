@@ -196,7 +196,7 @@ actor Uploads: SyncPart {
     }
 
     private func plan() throws {
-        let (now, start) = (Replica.now, ContinuousClock.now)
+        let (now, start) = (FileTimestamp.now, ContinuousClock.now)
         let planner = currentPlanner(isHurried: hurries > 0)
         let plan = try planner.plan(from: replica, at: now, limit: Self.planSize, position: &position) {
             ordering.isClaimed($0)
@@ -234,7 +234,7 @@ actor Uploads: SyncPart {
     }
 
     private func sleep(until time: FileTimestamp) {
-        let wait = time.nanosecondsSince1970.saturatingSubtract(Replica.now.nanosecondsSince1970)
+        let wait = time.nanosecondsSince1970.saturatingSubtract(FileTimestamp.now.nanosecondsSince1970)
         signal.wake(after: .nanoseconds(max(1_000_000, wait)))
     }
 
@@ -301,7 +301,7 @@ actor Uploads: SyncPart {
 
     /// What was planned, or is waited for by a caller, has no delay.
     private var withoutDelays: (planner: Planner, now: FileTimestamp) {
-        (currentPlanner(isHurried: true), isInteractive ? .distantFuture : Replica.now)
+        (currentPlanner(isHurried: true), isInteractive ? .distantFuture : FileTimestamp.now)
     }
 
     private func readiness(of pending: PendingEntry) -> Planner.Readiness {

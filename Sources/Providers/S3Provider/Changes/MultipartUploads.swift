@@ -52,7 +52,7 @@ struct MultipartUploads: Sendable {
                 await abort(known)
             }
         }
-        return (try await begin(key, size: size, partSize: partSize, fields, date: S3Client.now), [:])
+        return (try await begin(key, size: size, partSize: partSize, fields, date: FileTimestamp.now.seconds), [:])
     }
 
     /// The ETags of the parts that the server has, by their numbers.
@@ -149,7 +149,7 @@ struct MultipartUploads: Sendable {
 
     /// Aborts uploads that were begun a week ago and are not going on now.
     func abortLeftovers() async {
-        for record in journal.records where S3Client.now - record.begun > 7 * 86_400 {
+        for record in journal.records where FileTimestamp.now.seconds - record.begun > 7 * 86_400 {
             if client.ledger.isClaimed(.exactly(record.key)) { continue }
             await abort(record)
         }

@@ -1,5 +1,5 @@
+import FileProvider
 import FileProviderPaths
-import Foundation
 import HTTPTransport
 import Logging
 import Synchronization
@@ -219,7 +219,7 @@ final class S3Client: Sendable {
     /// - Returns: whether another attempt may succeed.
     private func adapt(to failure: S3Failure, since start: ContinuousClock.Instant) async -> Bool {
         if failure.isAboutTime, let date = failure.date {
-            let skew = date - Self.now
+            let skew = date - FileTimestamp.now.seconds
             return state.withLock { state in
                 guard abs(state.skew - skew) > 5 else { return false }
                 state.skew = skew
@@ -227,7 +227,7 @@ final class S3Client: Sendable {
                 return true
             }
         }
-        if failure.isAboutExpiry { return await source.renew(after: start, now: Self.now) }
+        if failure.isAboutExpiry { return await source.renew(after: start, now: FileTimestamp.now.seconds) }
         if let region = failure.rightRegion, !isRegionKnown {
             return state.withLock { state in
                 guard state.location.region != region else { return false }
@@ -240,17 +240,16 @@ final class S3Client: Sendable {
 
     fileprivate func sign(_ request: inout HTTPRequest, payloadHash: String?) async throws {
         let (region, skew) = state.withLock { ($0.location.region, $0.skew) }
-        let credentials = try await source.credentials(now: Self.now)
+        let credentials = try await source.credentials(now: FileTimestamp.now.seconds)
         let hash: String
         switch request.body {
         case nil: hash = Signature.hash([])
         case .bytes(let bytes): hash = payloadHash ?? Signature.hash(bytes)
         case .content, .pieces: hash = payloadHash ?? Signature.unsignedPayload
         }
-        Signature(region: region, credentials: credentials, time: Self.now + skew).sign(&request, payloadHash: hash)
+        Signature(region: region, credentials: credentials, time: FileTimestamp.now.seconds + skew).sign(
+            &request, payloadHash: hash)
     }
-
-    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
     /// How often a request was sent.
     private final class Attempts: Sendable {

@@ -73,7 +73,7 @@ struct CredentialSearch: Sendable {
             return try await webIdentity(role, tokenFile: file, of: profile)
         }
         if let session = try SingleSignOn(profile, environment: environment) {
-            return Found(credentials: try await session.credentials(over: transport, now: Self.now))
+            return Found(credentials: try await session.credentials(over: transport, now: FileTimestamp.now.seconds))
         }
         if let keys = profile.storedCredentials { return .stored(keys) }
         if let command = settings["credential_process"], !command.isEmpty {
@@ -163,6 +163,4 @@ struct CredentialSearch: Sendable {
         guard let metadata = try InstanceMetadata(environment: environment) else { return nil }
         return try await metadata.credentials(over: transport).map { Found(credentials: $0, lifetime: 60) }
     }
-
-    private static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }

@@ -1,5 +1,4 @@
 import FileProvider
-import Foundation
 import HTTPTransport
 
 /// The Security Token Service (STS), which gives credentials for a role.
@@ -56,7 +55,7 @@ struct SecurityTokenService {
             "POST", endpoint, fields: ["Content-Type": "application/x-www-form-urlencoded; charset=utf-8"],
             body: .bytes(body), repetition: .harmless)
         if let credentials {
-            let time = Int64(Date().timeIntervalSince1970)
+            let time = FileTimestamp.now.seconds
             Signature(region: region, service: "sts", credentials: credentials, time: time)
                 .sign(&request, payloadHash: Signature.hash(body))
         }

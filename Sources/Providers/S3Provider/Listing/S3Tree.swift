@@ -213,7 +213,7 @@ final class S3Tree: Sendable {
         guard !path.names.isEmpty else { return }
         let prefix = prefix(of: path)
         // After so short a time it is not looked for again: it may be removed in the next moment as well.
-        let earliest = S3Client.now - 5
+        let earliest = FileTimestamp.now.seconds - 5
         if state.withLock({ ($0.seen[KeyBytes(prefix)] ?? 0) > earliest }) { return }
         guard try await isDirectory(path) else { throw Self.missing(path) }
         note(seen: prefix)
@@ -255,7 +255,7 @@ final class S3Tree: Sendable {
     func note(seen prefix: String) {
         state.withLock { state in
             if state.seen.count > 1000 { state.seen.removeAll() }
-            state.seen[KeyBytes(prefix)] = S3Client.now
+            state.seen[KeyBytes(prefix)] = FileTimestamp.now.seconds
         }
     }
 

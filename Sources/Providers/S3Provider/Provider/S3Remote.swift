@@ -77,7 +77,9 @@ final class S3Remote: PathRemote {
         for record in moves.abandonedDeletions { _ = try await end(record) }
         if isReady.withLock({ $0 }) { return tidyUploads() }
         for record in moves.records
-        where record.stage == .copying && S3Client.now - record.begun > 7 * 86_400 && !moves.isStuck(record) {
+        where record.stage == .copying && FileTimestamp.now.seconds - record.begun > 7 * 86_400
+            && !moves.isStuck(record)
+        {
             guard try await end(record) else { return }
         }
         isReady.withLock { $0 = true }

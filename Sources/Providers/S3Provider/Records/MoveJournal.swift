@@ -106,7 +106,8 @@ final class MoveJournal: Sendable {
     /// Makes the record of a new rename.
     func begin(from: String, to: String) throws -> MoveRecord {
         let identifier = UUID().uuidString
-        let record = MoveRecord(from: from, to: to, stage: .copying, begun: S3Client.now, identifier: identifier)
+        let record = MoveRecord(
+            from: from, to: to, stage: .copying, begun: FileTimestamp.now.seconds, identifier: identifier)
         try save(record)
         begun.withLock { _ = $0.insert(identifier) }
         return record

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import Foundation
 
 struct ChunkRecord: Codable, Hashable, Sendable {
     /// The name of its directory on the server.
@@ -28,8 +27,6 @@ struct ChunkJournal: Sendable {
     init(in store: ReportingStore) {
         self.store = store
     }
-
-    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
     /// Records with impossible numbers are damaged and left out.
     var records: [ChunkRecord] {

@@ -178,7 +178,7 @@ final class ChunkedUploads: Sendable {
         }
         let record = ChunkRecord(
             folder: "yonder-" + String(UInt64.random(in: .min ... .max), radix: 16), target: target.path, size: size,
-            chunkSize: chunkSize, begun: ChunkJournal.now)
+            chunkSize: chunkSize, begun: FileTimestamp.now.seconds)
         let response = try await client.send(
             "MKCOL", uploads.directory(record.folder).url, ["Destination": target.description])
         if response.head.isSuccess {
@@ -239,14 +239,14 @@ final class ChunkedUploads: Sendable {
             let response = try? await client.send("DELETE", uploads.directory(record.folder).url, isLong: true)
             return response.map { $0.head.isSuccess || $0.status == 404 } ?? false
         }.value
-        if isGone || ChunkJournal.now - record.begun > Self.lifetime { journal.remove(record) }
+        if isGone || FileTimestamp.now.seconds - record.begun > Self.lifetime { journal.remove(record) }
     }
 
     /// Deletes old unfinished uploads, once after each start.
     private func deleteAbandoned(in uploads: CollectionAddress) async {
         let isFirst = state.withLock { !exchange(&$0.isTidy, with: true) }
         guard isFirst else { return }
-        for record in journal.records where ChunkJournal.now - record.begun > Self.lifetime {
+        for record in journal.records where FileTimestamp.now.seconds - record.begun > Self.lifetime {
             await abandon(record, in: uploads)
         }
     }

@@ -1,5 +1,5 @@
+import FileProvider
 import FileProviderPaths
-import Foundation
 
 /// The items that are being restored from a trash bin whose server chooses the destination. Until an item has been moved to
 /// the requested place, it may be at its former one, also after a restart.
@@ -17,13 +17,13 @@ struct RestorationJournal: Sendable {
 
     init(in store: ReportingStore) {
         records = SurvivingRecords("webdav.restorations", in: store)
-        let oldest = Int64(Date().timeIntervalSince1970) - Self.patience
+        let oldest = FileTimestamp.now.seconds - Self.patience
         for (key, record) in records.all where record.begun < oldest { records.remove(key) }
     }
 
     func begin(_ identifier: String, from location: [String]?) throws {
         try records.save(
-            Array(identifier.utf8), Record(location: location, begun: Int64(Date().timeIntervalSince1970)))
+            Array(identifier.utf8), Record(location: location, begun: FileTimestamp.now.seconds))
     }
 
     func record(of identifier: String) -> Record? {

@@ -1,6 +1,5 @@
 import FileProvider
 import FileProviderPaths
-import Foundation
 import HTTPTransport
 import Synchronization
 
@@ -149,11 +148,11 @@ final class HiddenFiles: Sendable {
     }
 
     /// When a move that is requested now is over, in seconds since 1970.
-    static var endOfMove: Int64 { Int64(Date().timeIntervalSince1970) + movingTime }
+    static var endOfMove: Int64 { FileTimestamp.now.seconds + movingTime }
 
     /// - Parameter end: from ``endOfMove``; nil for no move.
     static func secondsLeft(ofMoveUntil end: Int64?) -> Int64 {
-        let left = (end ?? 0) - Int64(Date().timeIntervalSince1970)
+        let left = (end ?? 0) - FileTimestamp.now.seconds
         // The clock was set back.
         return left > movingTime ? 0 : left
     }
