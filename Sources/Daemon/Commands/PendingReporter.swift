@@ -30,7 +30,7 @@ struct PendingReporter: Sendable {
                         path: resolver.path(of: item) ?? item.name, inode: item.inode.number.rawValue,
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
                         since: Timestamp.text(state.since),
-                        error: try failure.map {
+                        error: failure.map {
                             ItemInformation.Failure($0, attempts: state.attempts, nextTry: state.nextTry)
                         } ?? cause ?? common)
                 })
