@@ -7,6 +7,20 @@ import Testing
 extension RealMount {
     /// What may happen to a folder that is the source, seen from the mount.
     @Suite struct FolderSources {
+        @Test("FOLDER-18: a directory that was changed before it is listed shows its present date")
+        func dateOfADirectory() async throws {
+            try await Installation.mounted([:]) { yonder async throws in
+                try await yonder.shell("ls")
+                let made = yonder.source.appending("made").string
+                try FileManager.default.createDirectory(atPath: made, withIntermediateDirectories: false)
+                #expect(try await eventually { try await yonder.shell("ls") == "made\n" })
+                try await yonder.expectDone("touch -d @1000000000 \"$1\"/file && touch \"$1\"/other", made)
+                #expect(try await yonder.shell("ls made") == "file\nother\n")
+                let date = try await Command.run("stat", "-c", "%y", made).output
+                #expect(try await eventually { try await yonder.shell("stat -c %y made") == date })
+            }
+        }
+
         @Test("Issue 14, 1.5: editing one hard link in the source leaves its siblings readable, and told")
         func hardLinksInTheSource() async throws {
             try await Installation.run { yonder in

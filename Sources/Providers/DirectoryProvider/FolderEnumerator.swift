@@ -91,7 +91,7 @@ final class FolderEnumerator: FileProviderEnumerator {
     private func begin(_ directory: FileDescriptor, at page: FileProviderPage) throws -> Progress {
         let reached = progress.withLock { $0.take() }
         if page == .initial {
-            watcher?.watch(directory, as: container)
+            watcher?.watch(listed: directory, as: container)
             if container == .rootContainer { watcher?.findTrash(of: folder) }
             return Progress(stream: try DirectoryStream(of: directory))
         }

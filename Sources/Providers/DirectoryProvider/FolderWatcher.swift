@@ -79,6 +79,17 @@ final class FolderWatcher: Sendable {
         manager.signalEnumerator()
     }
 
+    /// Watches a directory that is listed, and reports it where it has changed since the system heard of it: nothing has told of its date
+    /// while it was not watched.
+    func watch(listed directory: FileDescriptor, as identifier: ItemIdentifier) {
+        watch(directory, as: identifier)
+        guard let known = manager.knownVersion(of: identifier), let status = try? FileStatus(of: directory),
+            FolderItems.version(of: status) != known
+        else { return }
+        log.append([ChangeLog.Place(nil, in: identifier)])
+        manager.signalEnumerator()
+    }
+
     /// Watches a new directory and reports the items that were added to it since.
     func watch(made directory: FileDescriptor, as identifier: ItemIdentifier) {
         watch(directory, as: identifier)
