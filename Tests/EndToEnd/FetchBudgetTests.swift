@@ -92,6 +92,24 @@ extension RealMount {
             }
         }
 
+        @Test("LIMIT-4: nothing is fetched ahead of a process past its budget, however much it reads of what is here")
+        func stopsFetchingAhead() async throws {
+            try await Installation.run { yonder async throws in
+                let size: Int64 = 512 << 20
+                try yonder.write("", to: "large")
+                try await yonder.expectDone("truncate -s \(size) \"$1\"", yonder.source.appending("large").string)
+                try "[materialization]\nprocess-budget = \"1M\"\n".write(
+                    toFile: yonder.directory["config.toml"].string, atomically: true, encoding: .utf8)
+                try await yonder.mountSource()
+                // The second process finds a beginning, and is a steady reader from the first byte that is missing.
+                for _ in 0..<2 {
+                    let cat = try await yonder.run("cat \"$1\" >/dev/null", yonder["large"])
+                    #expect(cat.status == 1 && cat.errors.contains("Object is remote"), "\(cat)")
+                }
+                #expect(try await yonder.status().bytes.local < size / 4)
+            }
+        }
+
         @Test("LIMIT-4: small files that are fetched ahead of a reader count for it, what a command fetches does not")
         func countsWhatIsFetchedAhead() async throws {
             try await Installation.run { yonder async throws in

@@ -57,16 +57,21 @@ struct Provisioner: Provisioning {
     }
 
     private func provide(_ prerequisite: Prerequisite, for caller: Requester) async throws -> Errno? {
-        if let refusal = policy.refusal(of: caller.processIdentifier), await !isHere(prerequisite) {
-            // The cache of thumbnails is that of the daemon's user.
-            if refusal.isOfThumbnailer, caller.userIdentifier == Machine.userIdentifier, let number = prerequisite.file
-            {
-                await thumbnails?.make(number)
+        if let refusal = policy.refusal(of: caller.processIdentifier) {
+            guard await isHere(prerequisite) else {
+                // The cache of thumbnails is that of the daemon's user.
+                if refusal.isOfThumbnailer, caller.userIdentifier == Machine.userIdentifier,
+                    let number = prerequisite.file
+                {
+                    await thumbnails?.make(number)
+                }
+                return .remote
             }
-            return .remote
+            if prerequisite.fileRead != nil { return nil }
         }
-        if let number = prerequisite.fileRead, await isOverBudget(caller, number), await !isHere(prerequisite) {
-            return .remote
+        if let number = prerequisite.fileRead, await isOverBudget(caller, number) {
+            // The engine would fetch more ahead of the reader.
+            return await isHere(prerequisite) ? nil : .remote
         }
         switch prerequisite {
         case .listing(let number, let beyond):

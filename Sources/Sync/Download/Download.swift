@@ -84,8 +84,10 @@ final class Download: Sendable {
         state.withLock { state in state.waiters.values.filter { !$0.isBackground }.map(\.request.cause) }
     }
 
-    /// Whether a range is on the disk.
-    func holds(_ range: Range<Int64>) -> Bool { state.withLock { $0.present.contains(range) } }
+    /// Whether a reader of a range need not wait: the end of a file counts once its fetch has ended well.
+    func holds(_ range: Range<Int64>) -> Bool {
+        state.withLock { (range.upperBound >= size ? $0.trusted : $0.present).contains(range) }
+    }
 
     /// Whether bytes are on the disk.
     var holdsAny: Bool { state.withLock { !$0.present.isEmpty } }

@@ -107,7 +107,11 @@ actor Downloads: ContentEvictor, SyncPart {
 
     /// Whether a range of a version of a file is on the disk because it has just come.
     func holds(_ number: InodeNumber, version: [UInt8], range: Range<Int64>) -> Bool {
-        running[number].map { $0.version == version && $0.holds(range) } ?? false
+        guard let download = running[number], download.version == version, download.holds(range),
+            let inode = try? replica.database.inode(number)
+        else { return false }
+        // The content may have been begun anew since.
+        return inode.contentGeneration == download.generation
     }
 
     /// Whether bytes of a file are on the disk because they have just come.
