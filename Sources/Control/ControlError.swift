@@ -37,10 +37,14 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
 }
 
 extension ControlError.Code {
-    /// - Parameter error: of a system call: `notPermitted` for EACCES and EPERM, else `failed`.
+    /// - Parameter error: of a system call: `notPermitted` where the file or directory may not be opened or made, as on a read-only
+    ///   file system, below a file, and in /proc (ENOENT); else `failed`.
     package init(of error: any Error) {
-        let error = error as? Errno
-        self = error == .permissionDenied || error == .notPermitted ? .notPermitted : .failed
+        switch error as? Errno {
+        case .permissionDenied, .notPermitted, .readOnlyFileSystem, .notDirectory, .noSuchFileOrDirectory:
+            self = .notPermitted
+        default: self = .failed
+        }
     }
 
     package var exitStatus: Int32 {

@@ -16,10 +16,10 @@ package enum TrustedDirectory {
     /// mode 0700.
     ///
     /// - Throws: ``ControlError``: `notPermitted` for a directory that another user owns or can write, with
-    ///   instructions, and for one that this user cannot reach; `failed` for another kind of file.
+    ///   instructions, for one that this user cannot reach, and for another kind of file.
     package static func check(_ path: String, for content: Content) throws(ControlError) {
         guard let status = try status(of: path) else { return }
-        guard status.kind == .directory else { throw ControlError(.failed, "it is not a directory", path: path) }
+        guard status.kind == .directory else { throw ControlError(.notPermitted, "it is not a directory", path: path) }
         try checkOwner(status, path, allowsRoot: content == .file)
         let isSticky = status.permissions & 0o1000 != 0
         if status.permissions & 0o022 != 0, content == .secrets || !isSticky {
@@ -34,7 +34,7 @@ package enum TrustedDirectory {
         do {
             try FilePath(path).setPermissions(0o700)
         } catch {
-            throw ControlError(.failed, "its mode cannot be set to 700: \(error)", path: path)
+            throw ControlError(ControlError.Code(of: error), "its mode cannot be set to 700: \(error)", path: path)
         }
     }
 

@@ -64,8 +64,18 @@ import Testing
         try withDirectory(0o700) { path throws in
             #expect(error(of: path.appending("none"), .secrets) == nil)
             try Data().write(to: URL(fileURLWithPath: path.appending("file").string))
-            #expect(error(of: path.appending("file"), .secrets)?.code == .failed)
+            #expect(error(of: path.appending("file"), .secrets)?.code == .notPermitted)
+            #expect(error(of: path.appending("file/below"), .secrets)?.code == .notPermitted)
         }
+    }
+
+    @Test("ACCESS-1: a place that may not be written is not permitted, and a full disk is another failure")
+    func codes() {
+        let denials: [Errno] = [
+            .permissionDenied, .notPermitted, .readOnlyFileSystem, .notDirectory, .noSuchFileOrDirectory,
+        ]
+        for error in denials { #expect(ControlError.Code(of: error) == .notPermitted) }
+        for error in [Errno.noSpace, .ioError] { #expect(ControlError.Code(of: error) == .failed) }
     }
 
     @Test(

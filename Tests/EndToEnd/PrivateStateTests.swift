@@ -151,6 +151,27 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "ACCESS-1: nor on a state directory that is a file or below one, or that cannot be made",
+            arguments: ["FILE", "FILE/below", "/proc/nope"])
+        func unmadeState(state: String) async throws {
+            try await Installation.run { yonder in
+                let file = yonder.directory["file"].string
+                try Data("text".utf8).write(to: URL(fileURLWithPath: file))
+                let place = state.replacingOccurrences(of: "FILE", with: file)
+                let other = yonder.with(["YONDER_STATE_DIR": place])
+                let commands = [
+                    ["mount", yonder.source.string, yonder.mount.string], ["check", "mount"], ["remove", "mount"],
+                ]
+                for words in commands {
+                    let outcome = try await other.yonder(words: words)
+                    #expect(outcome.status == 77, "\(outcome.status) \(outcome.errors)")
+                    #expect(outcome.errors.contains(place), "\(outcome.errors)")
+                }
+                #expect(FileManager.default.contents(atPath: file) == Data("text".utf8))
+            }
+        }
+
         @Test("ACCESS-2: credentials that cannot be put on the disk are an error, and those of before stay")
         func durableCredentials() async throws {
             // A mount whose fsync waits for the remote, which is paused, is a disk that does not answer.
