@@ -113,6 +113,9 @@ extension RealMount {
                 ("remove NAME --keep none --to DIR", 64, "'--keep none' keeps none"),
                 ("used --at 2026-02-30T12:00:00Z FILE", 64, "is not a time in RFC 3339 format"),
                 ("mount S D --poll -1", 64, "--poll takes a number of seconds"),
+                ("mount S D --read-only --no-read-only", 64, "already been set with flag '--read-only'"),
+                ("mount S D --no-suid --suid", 64, "already been set with flag '--no-suid'"),
+                ("set NAME read-only=yes read-only=no", 64, "read-only is given twice"),
             ])
         func mistakes(line: String, status: Int32, words: String) async throws {
             let outcome = try await Command.shell("'\(Installation.program)' \(line)")

@@ -43,7 +43,12 @@ extension Yonder {
         @OptionGroup var output: OutputOptions
 
         /// An error of `run` would show the usage of `yonder` instead of that of this command.
-        func validate() throws { _ = try options.flatMap(Self.flag) }
+        func validate() throws {
+            _ = try options.flatMap(Self.flag)
+            for option in Self.switches where options.filter({ $0.hasPrefix("\(option)=") }).count > 1 {
+                throw ValidationError("\(option) is given twice")
+            }
+        }
 
         func run() async throws {
             let flags = try options.flatMap(Self.flag)

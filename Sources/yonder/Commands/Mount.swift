@@ -55,22 +55,22 @@ extension Yonder {
                 """, valueName: "seconds"))
         var poll: Revocable<Double>?
 
-        @Flag(inversion: .prefixedNo, help: "Refuse every change.")
+        @Flag(inversion: .prefixedNo, exclusivity: .exclusive, help: "Refuse every change.")
         var readOnly: Bool?
 
         @Flag(
-            inversion: .prefixedNo,
+            inversion: .prefixedNo, exclusivity: .exclusive,
             help: """
                 Allow other users to access the mount, subject to modes and owners. An ordinary user needs the line \
                 'user_allow_other' in /etc/fuse.conf.
                 """)
         var allowOther: Bool?
 
-        @Flag(inversion: .prefixedNo, help: "Allow device files in the mount to be opened. For root.")
+        @Flag(inversion: .prefixedNo, exclusivity: .exclusive, help: "Allow device files in the mount to be opened. For root.")
         var dev: Bool?
 
         @Flag(
-            inversion: .prefixedNo,
+            inversion: .prefixedNo, exclusivity: .exclusive,
             help: "Honour set-user-ID and set-group-ID bits and file capabilities in the mount. For root.")
         var suid: Bool?
 

@@ -28,10 +28,17 @@ struct MountHelper {
         guard places.count == 2 else { throw Mistake(text: "give the source and the directory to mount on") }
         var flags: [String] = []
         for option in options {
-            if let flag = try flag(for: option) { flags.append(flag) }
+            guard let flag = try flag(for: option) else { continue }
+            // As with mount(8), the last of 'ro' and 'rw' counts: the options of a line and those of a command come together.
+            flags.removeAll { $0 == flag || $0 == opposite(of: flag) }
+            flags.append(flag)
         }
         // Behind the end of the options: a source may begin with a dash.
         return isFake ? nil : ["mount", "--quiet"] + flags + ["--"] + places
+    }
+
+    private static func opposite(of flag: String) -> String {
+        flag.hasPrefix("--no-") ? "--" + flag.dropFirst(5) : "--no-" + flag.dropFirst(2)
     }
 
     /// The options between the commas. A value in double quotes may contain commas, as in mount(8).
