@@ -14,7 +14,7 @@ extension Yonder {
                 usable there.
                 """)
 
-        @Option(help: "The port of the page; any free one by default.")
+        @Option(parsing: .unconditional, help: "The port of the page, up to 65535; any free one by default.")
         var port: UInt16 = 0
 
         @Flag(help: "Print the address, and open no browser.")

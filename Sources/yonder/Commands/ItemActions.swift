@@ -148,6 +148,7 @@ extension Yonder {
             abstract: "Set the time of the last use of items to now, or to a given time.")
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp("A time in RFC 3339 format, for example 2026-01-31T12:00:00Z.", valueName: "time"),
             transform: Self.date)
         var at: Date?

@@ -41,6 +41,7 @@ extension Yonder {
         var name: String?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 "The maximum size of local content, for example 10G; 'none' for no limit.",
                 valueName: "size"))
@@ -66,7 +67,9 @@ extension Yonder {
                 """)
         var allowOther: Bool?
 
-        @Flag(inversion: .prefixedNo, exclusivity: .exclusive, help: "Allow device files in the mount to be opened. For root.")
+        @Flag(
+            inversion: .prefixedNo, exclusivity: .exclusive,
+            help: "Allow device files in the mount to be opened. For root.")
         var dev: Bool?
 
         @Flag(
@@ -75,15 +78,19 @@ extension Yonder {
         var suid: Bool?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 "The owner of items whose owner the remote does not say, by name or number; 'none' for you.",
                 valueName: "user"))
         var uid: Revocable<AccountNumber<UserNames>>?
 
-        @Option(help: ArgumentHelp("Their group, by name or number; 'none' for yours.", valueName: "group"))
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp("Their group, by name or number; 'none' for yours.", valueName: "group"))
         var gid: Revocable<AccountNumber<GroupNames>>?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 """
                 The permissions that items do not get whose permissions the remote does not say, in octal, for example 077; 'none' \
@@ -92,18 +99,21 @@ extension Yonder {
         var umask: Revocable<PermissionMask>?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 "Evict content that has not been opened for this time, for example 30d or 12h; 'none' for never.",
                 valueName: "time"))
         var cacheTime: Revocable<TimeSpan>?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 "The most bytes of content a second to the remote, for example 2M; 'none' for no limit.",
                 valueName: "rate"))
         var limitUp: Revocable<ByteRate>?
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp(
                 "The most bytes of content a second from the remote, for example 2M; 'none' for no limit.",
                 valueName: "rate"))

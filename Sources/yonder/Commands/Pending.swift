@@ -160,12 +160,14 @@ extension Yonder {
         var process: Int32
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp("How much more, for example 5G; the configured budget by default.", valueName: "size"))
         var bytes: ByteCount?
 
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
+            if process <= 0 { throw ValidationError("\(process) is no process ID") }
             if bytes?.bytes == 0 { throw ValidationError("--bytes takes at least 1 byte") }
         }
 

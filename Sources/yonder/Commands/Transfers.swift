@@ -7,6 +7,7 @@ extension Yonder {
             abstract: "Download items, directories recursively, and wait.")
 
         @Option(
+            parsing: .unconditional,
             help: ArgumentHelp("Only this range of one file, in bytes.", valueName: "offset:length"),
             transform: Self.parse)
         var range: (offset: Int64, length: Int64)?
