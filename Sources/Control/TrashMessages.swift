@@ -2,7 +2,7 @@
 package enum TrashCommand: Codable, Hashable, Sendable {
     case put(paths: [String])
     case list(DomainReference?)
-    /// Items by path in the trash or by name; to their original directories, or to the given one.
+    /// Items by path in the trash, by name or by original path; to their original directories, or to the given one.
     case restore(items: [DomainReference], directory: String?)
     case empty(DomainReference)
 }

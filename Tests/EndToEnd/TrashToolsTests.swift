@@ -129,6 +129,33 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-8: a name in two trashes is answered with the paths, and one that the list prints is restored")
+        func ambiguousNames() async throws {
+            try await Installation.mounted(["b": "one", "d/x": "two"]) { yonder async throws in
+                let other = try yonder.directory.makeDirectory("other").string
+                try Data("other".utf8).write(to: URL(fileURLWithPath: other + "/b"))
+                let place = yonder.directory["place"].string
+                try await yonder.yonder("mount", other, place).expectSuccess()
+                try await yonder.yonder("trash", "put", yonder["b"], place + "/b").expectSuccess()
+                let several = try await yonder.yonder("trash", "restore", "b")
+                #expect(several.status == 1, "\(several.errors)")
+                for path in [yonder.trashed("b"), "\(place)/.Trash-\(getuid())/files/b"] {
+                    #expect(several.errors.contains("'\(path)'"), "\(several.errors)")
+                }
+                try await yonder.yonder("trash", "restore", yonder["b"]).expectSuccess()
+                #expect(try await Command.run("cat", yonder["b"]).output == "one")
+                try await yonder.yonder("trash", "restore", place + "/b").expectSuccess()
+                #expect(try await Command.run("cat", place + "/b").output == "other")
+                // Two items that had one path.
+                try await yonder.yonder("trash", "put", yonder["d/x"]).expectSuccess()
+                try await Command.shell("echo new > \"$1\"", yonder["d/x"]).expectSuccess()
+                try await yonder.yonder("trash", "put", yonder["d/x"]).expectSuccess()
+                try await yonder.yonder("trash", "restore", yonder["d/x"]).expectFailure(saying: yonder.trashed("x"))
+                #expect(try await yonder.json([TrashedItem].self, "trash", "list").count == 2)
+                try await yonder.yonder("unmount", "place").expectSuccess()
+            }
+        }
+
         @Test("TRASH-3: names of 255 bytes that differ at the end only are in the trash, and come back as they were")
         func longNames() async throws {
             try await Installation.run { yonder in

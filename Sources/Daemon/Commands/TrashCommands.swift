@@ -87,7 +87,7 @@ struct TrashCommands: Sendable {
         return report
     }
 
-    /// The item at a path in the trash, or with a name in the trash of any mounted domain.
+    /// The item at a path in the trash, with a name in the trash of any mounted domain, or with an original path.
     private func find(_ reference: DomainReference) async throws -> (DomainHost, ItemRecord) {
         let absent = ControlError(.failed, "not in the trash; 'yonder trash list' shows it", path: reference.text)
         if let host = await domains.host(containing: reference.path),
@@ -100,13 +100,30 @@ struct TrashCommands: Sendable {
         try await domains.each(nil) { host in
             found += try host.replica.database.trashedItems(named: reference.text).map { (host, $0) }
         }
+        if found.isEmpty, let host = await domains.host(containing: reference.path) {
+            let resolver = PathResolver(host: host)
+            for item in try host.replica.database.trashedItems() {
+                guard let place = item.trash,
+                    resolver.originalPath(of: place).utf8.elementsEqual(reference.path.utf8)
+                else { continue }
+                found.append((host, item))
+            }
+        }
         guard let first = found.first else { throw absent }
         guard found.count == 1 else {
+            let paths = found.map { host, item in "'\(describe(item, host).path)'" }
+            let rest = paths.count - Self.mostPaths
             throw ControlError(
-                .failed, "in the trash of several domains; name it by its path in one of them", path: reference.text)
+                .failed,
+                "several items of the trash match; give the path of one: "
+                    + paths.prefix(Self.mostPaths).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : ""),
+                path: reference.text)
         }
         return first
     }
+
+    /// How many paths an error names.
+    private static let mostPaths = 5
 
     private func describe(_ identifier: ItemIdentifier, _ host: DomainHost, _ path: String) throws -> TrashedItem {
         guard let item = try host.replica.database.known(identifier) else {

@@ -63,7 +63,9 @@ extension Yonder.Trash {
                 """)
 
         @Argument(
-            help: "Paths under '.Trash-UID/files' in a mount, or names as 'yonder trash list' prints them.",
+            help: """
+                Paths under '.Trash-UID/files' in a mount, or names or original paths as 'yonder trash list' prints them.
+                """,
             completion: .file())
         var items: [DomainReference]
 
