@@ -37,6 +37,8 @@ import Testing
         defer { directory.remove() }
         try KeptFolder.check(place)
         #expect(!FileManager.default.fileExists(atPath: place.string))
+        try KeptFolder.check(place.appending("a/b"))
+        #expect(!FileManager.default.fileExists(atPath: place.string))
         _ = try directory.makeDirectory("kept")
         try KeptFolder.check(place)
         #expect(try names.isEmpty)

@@ -32,10 +32,15 @@ final class KeptFolder {
     ///
     /// - Throws: as ``init(at:)``.
     static func check(_ path: FilePath) throws {
-        let isThere = (try? FileStatus(following: path)) != nil
+        var missing: [FilePath] = []
+        var directory = path
+        while (try? FileStatus(following: directory)) == nil {
+            missing.append(directory)
+            guard directory.removeLastComponent(), !directory.isEmpty else { break }
+        }
+        // The removal may still be refused, or have nothing to keep.
+        defer { for made in missing { try? made.removeDirectory() } }
         try KeptFolder(at: path).discard()
-        // The removal may still be refused.
-        if !isThere { try? path.removeDirectory() }
     }
 
     /// Gives everything its place in the folder, `files` first and the manifest last. Precondition: it is on the disk.
