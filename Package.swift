@@ -229,7 +229,7 @@ let targets: [Target] = [
         name: "ProgramProviderTests",
         dependencies: [
             "FileProvider", "FileProviderPaths", "FileProviderTesting", "ProgramConformance", "ProgramProvider",
-            "ProviderDescriptors", "Syscalls", "TestSupport", logging, system,
+            "ProviderDescriptors", "Syscalls", "TestSupport", inMemoryLogging, logging, system,
         ],
         exclude: ["Programs"]),
     .testTarget(

@@ -57,6 +57,9 @@ extension RealMount {
                 try await yonder.yonder("wait", "--timeout", "60").expectSuccess()
                 try await Command.run("diff", "-r", remote, yonder.mount.string).expectSuccess()
                 #expect(try await yonder.yonder("conflicts").output == "")
+                let log = try String(contentsOfFile: yonder.directory["state/yonderd.log"].string, encoding: .utf8)
+                let ends = log.split(separator: "\n").filter { $0.contains("has ended (signal 9)") }
+                #expect(!ends.isEmpty && ends.allSatisfy { $0.contains("domain=mount: ") }, "\(ends)")
             }
         }
 

@@ -41,7 +41,8 @@ struct ProviderCatalog: Sendable {
         let credentials = credentials
         return try factory.make(
             for: manager,
-            settings(of: factory, options) { credentials.credentials(of: domain.identifier) }, findings: findings)
+            settings(of: factory, options, domain) { credentials.credentials(of: domain.identifier) },
+            findings: findings)
     }
 
     /// Connects to a remote once, so that `yonder mount` can report an unknown host or a wrong password.
@@ -57,7 +58,7 @@ struct ProviderCatalog: Sendable {
         if let mistake = factory.descriptor.mistake(inSecrets: (given?.secrets ?? [:]).keys) {
             throw FileProviderError(.notAuthenticated, mistake)
         }
-        return try await factory.probe(domain.source, settings(of: factory, options) { given })
+        return try await factory.probe(domain.source, settings(of: factory, options, domain) { given })
     }
 
     /// Verifies the options of a remote.
@@ -82,10 +83,12 @@ struct ProviderCatalog: Sendable {
     }
 
     private func settings(
-        of factory: any ProviderFactory, _ options: DomainOptions,
+        of factory: any ProviderFactory, _ options: DomainOptions, _ domain: FileProviderDomain,
         _ kept: @escaping @Sendable () -> GivenCredentials?
     ) -> ProviderSettings {
-        ProviderSettings(
+        var logger = logger
+        logger[metadataKey: "domain"] = "\(domain.identifier)"
+        return ProviderSettings(
             options: (defaults[factory.descriptor.name] ?? [:]).merging(options.remote ?? [:]) { $1 },
             secrets: { kept()?.secrets ?? [:] },
             // Credentials, certificates and proxies of the shell that started the daemon are not used, because they may belong

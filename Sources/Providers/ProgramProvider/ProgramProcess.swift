@@ -46,6 +46,7 @@ package final class ProgramProcess: Sendable {
         readLines(of: pipes.errors, limit: 1000, cutting: true) { line in
             rate.log(String(decoding: line, as: UTF8.self), in: logger)
         } onEnd: { _ in
+            rate.report(in: logger)
         }
         readLines(of: pipes.output, limit: ProgramProtocol.longestLine, cutting: false, onLine: onLine) { isTooLong in
             if isTooLong { return onEnd(.lineTooLong) }
@@ -122,25 +123,47 @@ package final class ProgramProcess: Sendable {
 /// Limits the lines of a program in the log to a number per minute.
 package final class LogRate: Sendable {
     private struct State {
-        var minute: Int64 = 0
+        var end = ContinuousClock.now
         var count = 0
+        /// Lines that were left out and are not reported yet.
+        var leftOut = 0
     }
 
-    private static let limit = 100
+    static let limit = 100
+    private let interval: Duration
     private let state = Mutex(State())
 
-    package init() {}
+    /// - Parameter interval: another one than a minute, for tests.
+    package init(interval: Duration = .seconds(60)) {
+        self.interval = interval
+    }
 
+    /// Logs a line. Of lines beyond the limit, only the number is logged when the minute has passed.
     package func log(_ line: String, in logger: Logger) {
-        let minute = Int64(Date.now.timeIntervalSince1970 / 60)
-        let (count, dropped) = state.withLock { state in
-            let dropped = state.minute == minute ? 0 : max(0, state.count - Self.limit)
-            if state.minute != minute { state = State(minute: minute) }
+        let (isLogged, reportTime) = state.withLock { state -> (Bool, ContinuousClock.Instant?) in
+            let now = ContinuousClock.now
+            if state.end <= now { (state.end, state.count) = (now + interval, 0) }
             state.count += 1
-            return (state.count, dropped)
+            guard state.count > Self.limit else { return (true, nil) }
+            state.leftOut += 1
+            return (false, state.leftOut == 1 ? state.end : nil)
         }
-        if dropped > 0 { logger.notice("\(dropped) lines of the program were left out") }
-        if count <= Self.limit { logger.notice("\(line)") }
+        if isLogged { logger.notice("\(line)") }
+        guard let reportTime else { return }
+        Task {
+            try? await Task.sleep(until: reportTime, clock: .continuous)
+            report(in: logger)
+        }
+    }
+
+    /// Logs how many lines were left out since the last report, if any.
+    func report(in logger: Logger) {
+        let leftOut = state.withLock { state in
+            defer { state.leftOut = 0 }
+            return state.leftOut
+        }
+        guard leftOut > 0 else { return }
+        logger.notice("lines of the program left out here, because only \(Self.limit) a minute are logged: \(leftOut)")
     }
 }
 
