@@ -225,13 +225,30 @@ extension RealMount {
                     ("renames", "itemsAreRenamedAndMoved"), ("conceals", "staleUploadsConflict"),
                     ("unnamed", "takenNamesCollide"), ("forgets", "metadataIsStored"),
                     ("ignores-version", "staleFetchesAreRefused"), ("blind", "thumbnailsAreOfPresentContent"),
-                    // The last, because what is listed twice is not removed after the check.
                     ("repeats", "pagesCoverTheListing"),
                 ] {
                     let bad = try await yonder.yonder(
                         "provider", "check", source, "fault=\(fault)", "--only", failing, seconds: 240)
                     #expect(bad.status == 1 && bad.errors.contains(failing), "\(fault): \(bad.errors)")
                 }
+            }
+        }
+
+        @Test("what a check of a program leaves is removed, or named as what the next one fails for", .tags(.long))
+        func leftovers() async throws {
+            try await run("faulty", "Tests/ProgramProviderTests/Programs/faulty-store.py") { yonder in
+                func check(_ fault: String) async throws -> Command.Outcome {
+                    try await yonder.yonder(
+                        "provider", "check", "faulty:\(yonder.directory[fault])", "fault=\(fault)", "--only",
+                        "listingsAreComplete", "--only", "pagesCoverTheListing", seconds: 240)
+                }
+                // An item that cannot be shown is deleted after the check, too.
+                let nameless = try await check("nameless")
+                #expect(nameless.status == 1 && nameless.output.contains("1 of 2"), "\(nameless)")
+                #expect(nameless.errors.contains("listingsAreComplete: '' cannot be shown"), "\(nameless.errors)")
+                let kept = try await check("keeps")
+                #expect(kept.status == 1 && kept.output.contains("1 of 2"), "\(kept)")
+                #expect(kept.errors.contains("pagesCoverTheListing: not run, because the location"), "\(kept.errors)")
             }
         }
 

@@ -14,5 +14,11 @@ import Testing
         #expect(
             item.differences(from: other)
                 == "contentVersion 'one' instead of 'two', documentSize '12' instead of nil")
+        other = item
+        other.creationDate = FileTimestamp(nanosecondsSince1970: 7)
+        other.extendedAttributes = ["user.b": Array("2".utf8), "user.a": Array("1".utf8)]
+        #expect(
+            other.differences(from: item)
+                == "creationDate '7 ns' instead of nil, extendedAttributes {user.a='1' user.b='2'} instead of nil")
     }
 }

@@ -241,7 +241,7 @@ import Testing
         let program = served.scratch["config/yonder/providers/yonder-provider-ending"].string
         try "#!/bin/sh\nexit 3\n".write(toFile: program, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
-        for (isDaemon, words) in [(true, "see 'yonder log'"), (false, "what it reports is above")] {
+        for (isDaemon, words) in [(true, "see 'yonder log'"), (false, "if anything, is above")] {
             do {
                 _ = try await ProgramProviderFactory(isDaemon: isDaemon).probe("ending:here", served.settings)
                 Issue.record("a program that ends at once was started")

@@ -19,6 +19,11 @@ extension FileProviderItem {
         let mirror = Mirror(reflecting: value)
         if mirror.displayStyle == .optional { return mirror.children.first.map { text(of: $0.value) } ?? "nil" }
         if let bytes = value as? [UInt8] { return "'\(String(decoding: bytes, as: UTF8.self))'" }
+        if let date = value as? FileTimestamp { return "'\(date.nanosecondsSince1970) ns'" }
+        if let attributes = value as? [String: [UInt8]] {
+            let pairs = attributes.sorted { $0.key < $1.key }.map { "\($0.key)=\(text(of: $0.value))" }
+            return "{\(pairs.joined(separator: " "))}"
+        }
         return "'\(value)'"
     }
 

@@ -21,7 +21,10 @@ extension ProviderConformance.Subject {
             "the fetched version differs from the listed one")
         let empty = try await session.find("empty")
         let nothing = try await session.fetch(empty.itemIdentifier)
-        try expect(nothing.bytes.isEmpty && nothing.item.documentSize == 0, "an empty file is \(nothing)")
+        try expect(
+            nothing.bytes.isEmpty && nothing.item.documentSize == 0,
+            "an empty file is fetched with \(nothing.bytes.count) bytes and the size \(nothing.item.documentSize ?? -1)"
+        )
     }
 
     func checkRanges() async throws {

@@ -7,9 +7,9 @@ extension ProviderConformance.Subject {
         _ stored: ProviderSession.Stored, at path: String, _ content: [UInt8]? = nil
     ) async throws {
         let listed = try await session.find(path)
-        try expect(listed == stored.item, "'\(path)' is listed as \(listed) and was answered as \(stored.item)")
+        try expect(listed, equals: stored.item, "'\(path)' is listed otherwise than it was answered")
         let looked = try await session.item(stored.item.itemIdentifier)
-        try expect(looked == stored.item, "'\(path)' is \(looked) when looked up and was answered as \(stored.item)")
+        try expect(looked, equals: stored.item, "'\(path)' is looked up otherwise than it was answered")
         if let content {
             let version = stored.item.itemVersion.contentVersion
             try await expectContent(

@@ -21,7 +21,9 @@ extension ProviderConformance.Subject {
         try expect(directory.kind == .directory, "a directory is a \(directory.kind)")
         try await expectNames(["empty", "one.txt"], in: directory.itemIdentifier, "of a directory")
         let file = try await session.find("directory/one.txt")
-        try expect(file.kind == .file && file.documentSize == 3, "a file of 3 bytes is \(file)")
+        try expect(
+            file.kind == .file && file.documentSize == 3,
+            "a file of 3 bytes is a \(file.kind) of \(file.documentSize ?? -1) bytes")
         try await expectNames([], in: session.find("directory/empty").itemIdentifier, "of an empty directory")
     }
 

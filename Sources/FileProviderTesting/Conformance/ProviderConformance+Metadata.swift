@@ -49,7 +49,8 @@ extension ProviderConformance.Subject {
             let stored = try await session.modify(without, .extendedAttributes)
             try expect(
                 stored.item.extendedAttributes == ["two": [9]],
-                "a removed attribute is still stored: \(stored.item.extendedAttributes ?? [:])")
+                "a removed attribute is still stored: there are \((stored.item.extendedAttributes ?? [:]).keys.sorted())"
+            )
         }
     }
 
@@ -61,7 +62,8 @@ extension ProviderConformance.Subject {
         if stored.stillPending.contains(field) { return }
         var wanted = stored.item
         set(&wanted)
-        try expect(wanted == stored.item, "\(field.names) is neither stored nor pending: \(stored.item)")
+        try expect(
+            stored.item, equals: wanted, "\(field.names.joined(separator: ", ")) is neither stored nor still pending")
     }
 
     func checkDeletions() async throws {

@@ -23,9 +23,9 @@ extension ProviderConformance.Subject {
             let stored = try await session.create(
                 template, content: content, fields: [.contentModificationDate, .permissions],
                 options: options.union(.mayAlreadyExist))
-            try expect(
-                stored.item == there, "'\(name)' offered again is answered as \(stored.item) and was \(there)")
-            try expect(try await session.find(name) == there, "'\(name)' was changed by being offered again")
+            try expect(stored.item, equals: there, "'\(name)' offered again is answered otherwise than it was")
+            let now = try await session.find(name)
+            try expect(now, equals: there, "'\(name)' was changed by being offered again")
         }
     }
 

@@ -35,13 +35,15 @@ extension ProviderConformance.Subject {
         for (item, bytes) in trashed {
             try expect(listed.contains(item), "'\(item.filename)' is not listed in the trash as it was answered")
             let looked = try await session.item(item.itemIdentifier)
-            try expect(looked == item, "'\(item.filename)' in the trash is \(looked) when looked up")
+            try expect(
+                looked, equals: item, "'\(item.filename)' in the trash is looked up otherwise than it was answered")
             guard let bytes else { continue }
             try await expectContent(bytes, of: item.itemIdentifier, "in the trash")
         }
         let below = try await session.list(trashed[2].item.itemIdentifier)
         try expect(
-            below.map(\.itemIdentifier) == [inner.itemIdentifier], "a directory in the trash lists \(below)")
+            below.map(\.itemIdentifier) == [inner.itemIdentifier],
+            "a directory in the trash lists \(below.map(\.filename)), and not what it had")
         try await expectContent(Array("inner".utf8), of: inner.itemIdentifier, "in a directory in the trash")
     }
 

@@ -76,7 +76,10 @@ struct PathClient: OtherClient {
     }
 
     func deleteAll() async {
-        for name in (try? await names()) ?? [] { try? await delete(name) }
+        // A name that is no component of a path would be that of another item, an empty one that of the root.
+        for name in (try? await names()) ?? [] where !["", ".", ".."].contains(name) && !name.utf8.contains(0x2F) {
+            try? await delete(name)
+        }
     }
 
     func close() async { await remote.close() }
@@ -99,9 +102,23 @@ struct ItemClient: OtherClient {
 
     func reference(to path: String) async throws -> String { try await session.find(path).itemIdentifier.rawValue }
 
-    func names() async throws -> [String] {
-        let trashed = session.provider.features.trash ? try await session.list(.trashContainer) : []
-        return (try await session.list() + trashed).map(\.filename)
+    func names() async throws -> [String] { try await all().map(\.filename) }
+
+    /// The items in the root and in the trash, with those that cannot be shown, which a listing of the session refuses.
+    private func all() async throws -> [FileProviderItem] {
+        var items: [FileProviderItem] = []
+        for container in [.rootContainer] + (session.provider.features.trash ? [ItemIdentifier.trashContainer] : []) {
+            let enumerator = try session.provider.enumerator(for: container, request: session.request)
+            defer { enumerator.invalidate() }
+            var visited: Set<FileProviderPage> = []
+            var next: FileProviderPage? = .initial
+            while let page = next, visited.insert(page).inserted {
+                let answer = try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: 1000)
+                items += answer.items
+                next = answer.nextPage
+            }
+        }
+        return items
     }
 
     func makeDirectory(_ path: String) async throws {
@@ -128,10 +145,10 @@ struct ItemClient: OtherClient {
     }
 
     func deleteAll() async {
-        for container in [ItemIdentifier.rootContainer, .trashContainer] {
-            for item in (try? await session.list(container)) ?? [] {
-                try? await session.delete(item, recursively: true)
-            }
+        // A broken program may list a container as an item.
+        let containers: [ItemIdentifier] = [.rootContainer, .trashContainer, .workingSet]
+        for item in (try? await all()) ?? [] where !containers.contains(item.itemIdentifier) {
+            try? await session.delete(item, recursively: true)
         }
     }
 

@@ -49,7 +49,7 @@ package struct ProgramCheck: Sendable {
                 )
             }
         }
-        let suite = ProviderConformance { try await ProgramUnderTest(source, factory, settings) }
+        let suite = ProviderConformance { try await emptyProgram() }
         for check in ProviderConformance.Check.allCases where names?.contains(check.rawValue) ?? true {
             try await report(check.rawValue, onResult) { try await suite.run(check) }
         }
@@ -65,9 +65,28 @@ package struct ProgramCheck: Sendable {
         }
     }
 
+    /// A program of its own for a check.
+    ///
+    /// - Throws: ``ConformanceFailure`` if an earlier check has left items that cannot be deleted: the check would fail because of
+    ///   them.
+    private func emptyProgram() async throws -> ProgramUnderTest {
+        let program = try await ProgramUnderTest(source, factory, settings)
+        do {
+            let left = try await program.items()
+            guard !left.isEmpty else { return program }
+            let names = left.prefix(3).map { "'\($0)'" }.joined(separator: ", ")
+            throw ConformanceFailure(
+                "not run, because the location is not empty: an earlier check has left \(names)"
+                    + (left.count > 3 ? " and others" : "") + ", which the program has not deleted")
+        } catch {
+            await program.dispose()
+            throw error
+        }
+    }
+
     /// Calls a closure with a program of its own, and empties the remote.
     private func withProgram(_ body: (ProgramUnderTest) async throws -> Void) async throws {
-        let program = try await ProgramUnderTest(source, factory, settings)
+        let program = try await emptyProgram()
         try await closing(program.dispose) { try await body(program) }
     }
 

@@ -117,7 +117,7 @@ package struct ProgramProviderFactory: ProviderFactory {
                     secrets: settings.secrets(),
                     directory: directory.string, readOnly: settings.isReadOnly)
             }, inactivityLimit: inactivityLimit, directory: directory, logger: settings.logger,
-            placeOfErrors: isDaemon ? "see 'yonder log'" : "what it reports is above")
+            placeOfErrors: isDaemon ? "see 'yonder log'" : "what it wrote to its standard error, if anything, is above")
     }
 
     // MARK: - The last start

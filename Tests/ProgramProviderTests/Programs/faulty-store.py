@@ -13,6 +13,8 @@ def change_request(request):
         os.truncate(params["from"], os.path.getsize(params["from"]) // 2)
     if fault == "ignores-version" and request["method"] == "fetchContents":  # Any version is read.
         params.pop("contentVersion", None)
+    if fault == "keeps" and request["method"] == "deleteItem":  # Deletions succeed, and delete nothing.
+        params["itemIdentifier"] = "999999"
     if fault == "forgets" and "fields" in params:  # Modes are not stored, and not said to be pending.
         params["fields"] = [name for name in params["fields"] if name != "permissions"]
 
@@ -39,6 +41,9 @@ def change_response(method, response):
         result["updated"] = []
     if fault == "repeats" and method == "enumerateItems" and result:  # An item is listed twice.
         result["items"] += result["items"][:1]
+    if fault == "nameless" and method == "enumerateItems" and result:
+        for item in result["items"]:
+            item["filename"] = item["filename"].removeprefix("nothing")
     if fault == "renames" and method == "modifyItem" and result and "item" in result:  # Identifiers do not stay.
         result["item"]["itemIdentifier"] += "0"
     if fault == "size" and result and result.get("item", {}).get("kind") == "file":
