@@ -42,13 +42,35 @@ import Testing
         "PROGRAM-1: nonsense from a program is an error that says what it sent, and a line without an end does not fill memory",
         arguments: [
             ("garbage", "is not JSON-RPC 2.0 ('Traceback"), ("unknown-id", "answered call 4711"),
-            ("wrong-type", "a response to 'list'"), ("bad-code", "oops"), ("long-line", "more than 8 MB"),
+            ("wrong-type", "a response to 'list' that is not as the protocol has it: 'result.entries' must be"),
+            ("text-id", "'id' must be a number"), ("bad-code", "oops"), ("long-line", "more than 8 MB"),
             ("cancelled", "'userCancelled', which is no code for this call"),
         ])
     func nonsense(fault: String, words: String) async throws {
         let error = try await failure(fault)
         #expect(
             error?.code == .malformedResponse && error?.message.contains(words) == true, "\(String(describing: error))")
+    }
+
+    @Test("PROGRAM-1: a mistake in a message is told with its field and the type that the protocol has there")
+    func mistakes() {
+        func words<Value: Decodable>(_ text: String, _: Value.Type) -> String? {
+            do {
+                _ = try JSONDecoder().decode(Value.self, from: Data(text.utf8))
+                return nil
+            } catch { return (error as? DecodingError)?.words }
+        }
+        let start = ProgramResponse<InitializeResult>.self
+        #expect(
+            words(#"{"result": {"version": "1", "level": "items"}}"#, start) == "'result.version' must be a number")
+        #expect(words(#"{"result": {"version": 1, "level": 5}}"#, start) == "'result.level' must be a string")
+        #expect(words(#"{"result": {"version": 1}}"#, start) == "'result.level' is missing")
+        #expect(
+            words(#"{"result": {"version": 1, "level": "items", "features": {"writing": 1}}}"#, start)
+                == "'result.features.writing' must be true or false")
+        #expect(words(#"{"result": 5}"#, start) == "'result' must be an object")
+        #expect(words(#"{"id": "7", "jsonrpc": "2.0"}"#, ProgramHeader.self) == "'id' must be a number")
+        #expect(words("oops", ProgramHeader.self)?.hasPrefix("it is not JSON") == true)
     }
 
     @Test("PROGRAM-2: a program that hangs is ended at the inactivity limit") func hangs() async throws {
@@ -204,7 +226,11 @@ import Testing
                 let defects = items.map { $0.defect?.description }
                 #expect(items.count == 10 && defects.compactMap(\.self).count == 9, "\(defects)")
                 #expect(items.last?.filename == "fine" && items.last?.defect == nil)
-                for mistake in ["a value that cannot be represented", "an invalid 'tagData'", "no 'kind'"] {
+                let mistakes = [
+                    "a value that cannot be represented", "an invalid 'tagData'", "no 'kind'",
+                    "an invalid 'itemIdentifier', which must be a string",
+                ]
+                for mistake in mistakes {
                     #expect(defects.contains(mistake), "\(defects)")
                 }
             }

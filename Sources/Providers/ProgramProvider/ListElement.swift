@@ -25,7 +25,10 @@ enum ListElement<Value: Decodable & Sendable>: Decodable, Sendable {
         guard let error = error as? DecodingError else { return "a value that cannot be represented" }
         switch error {
         case .keyNotFound(let key, _): return "no '\(key.stringValue)'"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+        case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
+            guard let key = context.codingPath.last, key.intValue == nil else { break }
+            return "an invalid '\(key.stringValue)', which must be \(DecodingError.name(of: type))"
+        case .dataCorrupted(let context):
             guard let key = context.codingPath.last, key.intValue == nil else { break }
             return "an invalid '\(key.stringValue)'"
         default: break

@@ -198,8 +198,9 @@ final class ProgramSession: Sendable {
     }
 
     private func garbage(_ what: String, _ cause: (any Error)? = nil) -> FileProviderError {
-        FileProviderError(
-            .malformedResponse, "'\(program)' \(what)", underlyingErrors: cause.map { [$0] } ?? [])
+        let words = (cause as? DecodingError).map { ": \($0.words)" } ?? ""
+        return FileProviderError(
+            .malformedResponse, "'\(program)' \(what)\(words)", underlyingErrors: cause.map { [$0] } ?? [])
     }
 
     /// Ends all calls with an error, and the program. The first reason counts.

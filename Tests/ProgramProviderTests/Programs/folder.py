@@ -247,6 +247,9 @@ def misbehave(request):
         elif fault == "wrong-type":
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"entries": 5}}), flush=True)
             return True
+        elif fault == "text-id":
+            print(json.dumps({"jsonrpc": "2.0", "id": str(request["id"]), "result": {"entries": []}}), flush=True)
+            return True
         elif fault == "bad-code":
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
                               "error": {"code": 1, "message": "oops", "data": {"code": "posix"}}}), flush=True)
