@@ -104,6 +104,8 @@ extension RealMount {
                 let shown = try await yonder.onTerminal(["info", yonder["file"]])
                 #expect(shown.status == 0 && shown.text.contains(#"\x{9b}31m\x{202e}"#), "\(shown)")
                 #expect(!shown.controlsTerminal)
+                try await yonder.yonder("set", "mount", "fault=none")
+                    .expectFailure(saying: "it is mounted with another value of the option 'fault'")
             }
         }
 

@@ -49,7 +49,7 @@ import Testing
                 == "--secret region: the source takes no such secret")
         #expect(
             s3.mistake(in: ["colour": "x"])
-                == "--colour is no option; 'yonder providers s3' lists those of such a source")
+                == "'colour' is no option of such a source; 'yonder providers s3' lists them")
     }
 
     @Test("ACCESS-7: a password in an address is found, also with a slash in it, and a port or a path is none")

@@ -31,7 +31,7 @@ extension Domains {
         }
         let names = Set((new.remote ?? [:]).keys).union((old.remote ?? [:]).keys).sorted()
         if let name = names.first(where: { new.remote?[$0] != old.remote?[$0] }) {
-            throw Self.needsMount("it is mounted with another --\(name)", request.name)
+            throw Self.needsMount("it is mounted with another value of the option '\(name)'", request.name)
         }
         if let given {
             // Variables replace those of an expired session, and need not work yet.

@@ -62,8 +62,9 @@ package struct ProviderDescriptor: Hashable, Sendable {
         let flag = flag ?? "--\(name)"
         let owners = all.filter { $0.option(name) != nil }.map(\.sources)
         guard !owners.isEmpty else {
-            if descriptor.options.isEmpty { return "\(flag) is no option" }
-            return "\(flag) is no option; 'yonder providers \(descriptor.name)' lists those of such a source"
+            // No flag of this name exists: it was given with --option, with 'yonder set' or in the configuration.
+            let mistake = "'\(name)' is no option of such a source"
+            return descriptor.options.isEmpty ? mistake : "\(mistake); 'yonder providers \(descriptor.name)' lists them"
         }
         return "\(flag) is for \(owners.joined(separator: " and "))"
     }
