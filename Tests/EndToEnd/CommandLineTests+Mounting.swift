@@ -152,6 +152,8 @@ extension RealMount.CommandLine {
                 ["sh", "-c", line, "sh", Installation.program, yonder.source.string, unmade],
                 environment: yonder.environment
             ).run().expectFailure(saying: "--password-stdin is for")
+            try await yonder.run("yonder mount \"$1\" \"$2\" --secret tok </dev/null", yonder.source.string, unmade)
+                .expectFailure(saying: "--secret tok: the source takes no such secret")
             try await yonder.yonder("mount", yonder.source.string, unmade, "--option", "x=y")
                 .expectFailure(64, saying: "'x' is no option of such a source")
             #expect(try await yonder.json([DomainSummary].self, "domains") == [])

@@ -118,11 +118,18 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
 
     /// Adds the options and credentials from the flags and from the environment for the source of the arguments, if there is one.
     /// Reads secrets from standard input if requested.
+    ///
+    /// - Throws: `ExitCode` after a diagnostic, before anything is read if the source takes no such secret; as ``SecretPrompt/read(_:)``.
     func add(to arguments: inout MountArguments, for source: String) throws {
         var credentials = GivenCredentials()
         var options = given
+        let descriptor = arguments.source.flatMap(ProviderDescriptor.serving)
+        if let mistake = descriptor?.mistake(inSecrets: secrets.map(\.name)) {
+            Output.complain(mistake)
+            throw ExitCode(1)
+        }
         for secret in secrets { credentials.secrets.merge(try read(secret, for: source)) { $1 } }
-        if let descriptor = arguments.source.flatMap(ProviderDescriptor.serving) {
+        if let descriptor {
             let environment = ShellEnvironment(
                 ProcessInfo.processInfo.environment, for: descriptor, given: given, absolute: AbsolutePath.resolving)
             options.merge(environment.options) { given, _ in given }
