@@ -74,6 +74,13 @@ extension EngineTests {
             "R mkdir e/f/n; ingest; L delete e/f/n; op 1; lost 4; L delete e/f",
             "L mkdir e/a; R move d e/a; fatal 5 unheard",
             "L type b; op 0; fatal 3 applied; R move b e/n; L type b; lost 2; R edit b",
+            "L mkdir n; L move e/f n/f; L move e n/f/e; L move n e",
+            """
+            R mkdir d0; R mkdir d0/d1; R mkdir d2; R mkdir d2/d3; R mkdir d4; R mkdir d4/d5; ingest; \
+            L mkdir X; L move d4/d5 X/d5; L move d2 X/d5/d3; L move d4 X/d5/d3/d0; L move d0 X/d5/d3/d0/d0; \
+            L move X/d5/d3/d3 X/d5/d3/d1; L move X/d5/d3/d0/d0/d1 X/d5/d3/d1/d2; L move X d4; \
+            R mkdir N; R move d0 N/d5; R move d2/d3 N/d5/d2; R move d2 d4/d0; R move d4/d5 N/d5/d1/d5; R move N d2
+            """,
         ])
         func scriptsThatFailedOnce(text: String) async throws {
             #expect(try await ScriptRun.complaints(of: Script(text), in: StartingPoint()) == [])

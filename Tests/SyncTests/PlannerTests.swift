@@ -249,8 +249,38 @@ import Testing
         #expect(plan([new, holder], [waiting]) == Planner.Plan())
         holder.item.base.parent = removal.deletion.identifier
         #expect(plan([new, holder], [waiting]).steps.map(\.operation) == [aside])
+        // Another name in that directory does not end the circle.
         holder.item.base.name = CircularWaits.asideName(holder.item.id)
+        #expect(plan([new, holder], [waiting]).steps.map(\.operation) == [aside])
+        holder.asideDirectory = removal.deletion.identifier
         #expect(plan([new, holder], [waiting]) == Planner.Plan())
+    }
+
+    @Test("SEND-7: a circle of a directory that moves to below itself ends, also if an item of it is aside already")
+    func whatLiesBetweenIsMovedAside() async throws {
+        // A new directory has the name of one that moves to below `inner`, which it contains and which moves to the new one.
+        var new = try await newFile()
+        new.item.inode.kind = .directory
+        var (outer, inner) = (new, new)
+        outer.item.id = new.item.id + 1
+        (outer.item.identifier, outer.item.base.name, outer.item.base.parent) = ("outer", "n", .rootContainer)
+        (outer.item.changedFields, outer.directory) = ([.parentItemIdentifier], "inner")
+        (outer.directoriesBetween, outer.asideDirectory) = (["inner"], .rootContainer)
+        inner.item.id = new.item.id + 2
+        (inner.item.identifier, inner.item.base.name, inner.item.base.parent) = ("inner", "i", "outer")
+        (inner.item.changedFields, inner.directory) = ([.parentItemIdentifier], nil)
+        (inner.directoryRow, inner.asideDirectory) = (new.item.id, .rootContainer)
+        new.nameHolder = .item(outer.item.id, [.parentItemIdentifier])
+        func asides(_ pending: PendingEntry) -> [SyncOperation] { [.moveAside(row: pending.item.id)] }
+        #expect(plan([new, outer, inner]).steps.map(\.operation) == asides(inner))
+        inner.item.base.name = CircularWaits.asideName(inner.item.id)
+        #expect(plan([new, outer, inner]).steps.map(\.operation) == asides(inner))
+        // It can be moved nowhere else: then the name is given up.
+        inner.asideDirectory = "outer"
+        #expect(plan([new, outer, inner]).steps.map(\.operation) == asides(outer))
+        // Nothing in between has to leave: the directory waits for news.
+        outer.directoriesBetween = ["other"]
+        #expect(plan([new, outer, inner]) == Planner.Plan())
     }
 
     @Test func claimedItemsAreNotPlanned() async throws {

@@ -120,6 +120,10 @@ extension EngineTests {
                 // What was in a directory that is removed goes back into a new one of its name.
                 ["mv d/x t", "rm d", "mkdir d", "mv t d/x"],
                 ["mv e/f f", "rm e", "mkdir e", "mkdir e/n", "mv f e/n/f"],
+                // A directory moves to below one that it contains, and the new one has its name.
+                ["mkdir n", "mv e/f n/f", "mv e n/f/e", "mv n e"],
+                ["mkdir e/f/g", "mkdir n", "mv e/f n/f", "mv e n/f/g/e", "mv n e"],
+                ["mkdir n", "mv e/f n/f", "mv e n/f/e", "mv d n/f/e/d", "mv n d"],
             ])
         func movesIntoNewDirectoriesArrive(steps: [String]) async throws {
             try await Machine.run(fill: fill) { machine in

@@ -10,8 +10,8 @@ package struct PendingEntry: Sendable {
     package var directory: ItemIdentifier?
     /// The row of the directory that the item is in.
     package var directoryRow: Int64?
-    /// While the provider has not got the directory that the item is in: one that it has, and that stays, nearest to where the item
-    /// is there.
+    /// While the item cannot be moved to the directory that it is in: one that the provider has, and that stays, nearest to where the
+    /// item is there.
     package var asideDirectory: ItemIdentifier?
     /// The directories above the place that the item has on the remote, and above the one that it is to have.
     package var ancestors: Set<ItemIdentifier> = []
@@ -21,11 +21,18 @@ package struct PendingEntry: Sendable {
     package var isReplacedFileInUse = false
     /// Whether something in a directory is pending that would change the directory's time.
     package var hasPendingChildren = false
-    /// Whether a directory is to be moved to where on the remote it is itself above.
-    package var isBelowItself = false
+    /// The directories on the remote between a directory and its new place, if that is below the directory there: some of them have to
+    /// leave it first.
+    package var directoriesBetween: [ItemIdentifier]?
     package var nameHolder: RemoteNameHolder?
     /// Whether the deletion that holds the name waits for readers of the removed file.
     package var isNameHolderInUse = false
+
+    /// Whether a directory is to be moved to where on the remote it is itself above.
+    package var isBelowItself: Bool { directoriesBetween != nil }
+
+    /// The directory on the remote that the item is in once it has been moved aside.
+    package var directoryWhenAside: ItemIdentifier? { isBelowItself ? asideDirectory : directory ?? asideDirectory }
 
     /// What has to be sent before: the directory that the item is in, or what has its name on the remote.
     package var predecessors: [PendingMark] {
@@ -196,6 +203,8 @@ private struct PendingReader {
     var ancestors: [ItemIdentifier: Set<ItemIdentifier>] = [:]
     /// The directory that holds another; nil for one that is not known. The levels of a deep tree have their ancestors in common.
     var parents: [ItemIdentifier: ItemIdentifier?] = [:]
+    /// By directory, as ``ancestors``.
+    var remaining: [ItemIdentifier: ItemIdentifier] = [:]
 
     mutating func removal(_ deletion: PendingDeletion) throws -> PendingRemoval {
         var removal = PendingRemoval(deletion)
@@ -234,7 +243,10 @@ private struct PendingReader {
         }
         guard let directory = pending.directory, item.inode.number != .root else { return pending }
         if kind == .directory, fields.contains(.parentItemIdentifier), let identifier = item.identifier {
-            pending.isBelowItself = try isBelow(directory, identifier)
+            pending.directoriesBetween = try directories(between: identifier, directory)
+            if pending.isBelowItself, let parent = item.base.parent {
+                pending.asideDirectory = try remainingDirectory(from: parent)
+            }
         }
         // In the trash several items may have one name.
         let needsName = item.identifier == nil || !fields.isDisjoint(with: [.filename, .parentItemIdentifier])
@@ -288,17 +300,31 @@ private struct PendingReader {
         return parent ?? nil
     }
 
-    /// A directory, or the nearest one above it that is not to be deleted.
-    private func remainingDirectory(from directory: ItemIdentifier) throws -> ItemIdentifier? {
-        var current = directory
-        for _ in 0..<4096 {
-            let parent = try db.one(
-                "SELECT baseParent FROM deletion WHERE identifier = ?", [current.rawValue],
-                { ItemIdentifier(rawValue: $0[0]) })
-            guard let parent else { return current }
+    /// A directory, or the nearest one above it that is neither to be deleted nor in a directory that is to be moved to below itself:
+    /// such a one waits until the directories between have left it.
+    private mutating func remainingDirectory(from directory: ItemIdentifier) throws -> ItemIdentifier {
+        if let known = remaining[directory] { return known }
+        var (found, current) = (directory, directory)
+        for _ in 0..<4096 where current != .rootContainer {
+            guard let parent = try parent(of: current) else { break }
+            let isLeft: Bool
+            if let item = try db.item(current) {
+                isLeft = try isToBeMovedBelowItself(item, current)
+            } else {
+                isLeft = found == current
+            }
+            if isLeft { found = parent }
             current = parent
         }
-        return nil
+        remaining[directory] = found
+        return found
+    }
+
+    private mutating func isToBeMovedBelowItself(_ item: ItemRecord, _ identifier: ItemIdentifier) throws -> Bool {
+        guard item.changedFields.contains(.parentItemIdentifier), let parent = item.parent,
+            let directory = try db.identifier(ofInode: parent)
+        else { return false }
+        return try directories(between: identifier, directory) != nil
     }
 
     /// The item or the deletion that still has a name on the remote.
@@ -317,15 +343,19 @@ private struct PendingReader {
             { RemoteNameHolder.item($0[0], ItemFields(rawValue: UInt32(truncatingIfNeeded: $0[1] as Int64))) })
     }
 
-    /// Whether a directory on the remote is another one or still lies below it.
-    private func isBelow(_ directory: ItemIdentifier, _ ancestor: ItemIdentifier) throws -> Bool {
+    /// The directories on the remote from one up to another above it, without that; nil when it is not below that one.
+    private mutating func directories(
+        between ancestor: ItemIdentifier, _ directory: ItemIdentifier
+    ) throws -> [ItemIdentifier]? {
+        var found: [ItemIdentifier] = []
         var current = directory
         for _ in 0..<4096 where current != .rootContainer {
-            if current == ancestor { return true }
-            guard let parent = try db.item(current)?.base.parent else { return false }
+            if current == ancestor { return found }
+            found.append(current)
+            guard let parent = try parent(of: current) else { return nil }
             current = parent
         }
-        return false
+        return nil
     }
 
     private func isWaiting(_ directory: ItemIdentifier) throws -> Bool {

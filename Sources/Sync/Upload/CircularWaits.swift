@@ -58,7 +58,7 @@ struct CircularWaits {
                 }
                 let circle = path[position...].map { $0.mark }
                 let members = circle.compactMap { item($0) }
-                guard isChosen.isDisjoint(with: circle), let aside = members.first(where: Self.canBeMovedAside),
+                guard isChosen.isDisjoint(with: circle), let aside = Self.itemToMoveAside(of: members),
                     !members.contains(where: isBusy)
                 else { continue }
                 isChosen.insert(.item(aside.item.id))
@@ -82,22 +82,28 @@ struct CircularWaits {
         case .item(let row):
             guard let pending = items[row] else { return [] }
             var marks = pending.predecessors
-            if pending.isBelowItself, let identifier = pending.item.identifier {
-                // What lies between the directory and its new place has to leave it.
-                marks += pending.ancestors.compactMap { moves[$0] }.sorted()
-                    .filter { $0 != row && items[$0]?.ancestors.contains(identifier) == true }.map(PendingMark.item)
-            }
+            // What lies between the directory and its new place has to leave it.
+            marks += (pending.directoriesBetween ?? []).compactMap { moves[$0] }.map(PendingMark.item)
             return marks
         case .reimport: return []
         }
     }
 
+    /// An item of a circle whose move aside ends that: it has then neither a name that is waited for, nor is it in a directory that
+    /// is to be deleted or to be moved below itself. Of a directory that is itself to be moved below itself only the name may be in
+    /// the way.
+    ///
+    /// Each circle has one. Items that are aside already, each in its place, do not wait for each other: no item waits for their names,
+    /// and they are where none of the directories has to be left.
+    private static func itemToMoveAside(of members: [PendingEntry]) -> PendingEntry? {
+        let candidates = members.filter(canBeMovedAside)
+        return candidates.first { !$0.isBelowItself } ?? candidates.first
+    }
+
     /// Whether the remote has an item, and another place for it than the present one.
     private static func canBeMovedAside(_ pending: PendingEntry) -> Bool {
         let item = pending.item
-        guard item.identifier != nil, !pending.isBelowItself, pending.directory ?? pending.asideDirectory != nil else {
-            return false
-        }
-        return item.base.name != Self.asideName(item.id)
+        guard item.identifier != nil, let directory = pending.directoryWhenAside else { return false }
+        return item.base.name != asideName(item.id) || item.base.parent != directory
     }
 }

@@ -280,7 +280,7 @@ actor Uploads: SyncPart {
                 try await send(
                     replica.prepare(
                         row, fields: [.filename, .parentItemIdentifier], as: CircularWaits.asideName(row),
-                        in: pending.directory == nil ? pending.asideDirectory : nil), id)
+                        in: pending.directoryWhenAside), id)
             case .deletion(let row):
                 // A reimport may have given up its directory since it was planned.
                 guard let removal = try replica.pendingRemoval(row), !removal.deletion.parent.isPlaceholder,
