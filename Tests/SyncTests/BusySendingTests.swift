@@ -158,6 +158,52 @@ extension EngineTests {
             }
         }
 
+        @Test("WRITE-12: a date that the remote has cut is shown until the remote has another", arguments: ["a", "d"])
+        func aNewerDateThanTheCutOneIsShown(path: String) async throws {
+            var options = InMemoryProvider.Options()
+            options.holds.remove(.contentModificationDate)
+            try await Machine.run(options: options, fill: ScriptRun.fill) { machine async throws in
+                try await machine.listAll()
+                let identifier = try #require(machine.provider.tree.identifier(at: path))
+                let whole = FileTimestamp(seconds: 1_000, nanoseconds: 5)
+                try await machine.setTime(of: path, to: whole)
+                try await machine.drain()
+                // What a remote that stores no dates says of its own, and what one that cuts them answers, is no news.
+                for seconds: Int64 in [5_000, 1_000, 1_000] {
+                    machine.provider.change {
+                        $0.edit(identifier) { $0.contentModificationDate = FileTimestamp(seconds: seconds) }
+                    }
+                    try await machine.ingest()
+                    let item = try await machine.item(path)
+                    #expect(item.inode.modifiedAt == whole)
+                    #expect(item.heldFields.contains(.contentModificationDate))
+                }
+                let newer = FileTimestamp(seconds: 2_000)
+                machine.provider.change { $0.edit(identifier) { $0.contentModificationDate = newer } }
+                try await machine.ingest()
+                let item = try await machine.item(path)
+                #expect(item.inode.modifiedAt == newer)
+                #expect(!item.heldFields.contains(.contentModificationDate))
+            }
+        }
+
+        @Test("WRITE-12: a date that is held goes with the content that it was set on")
+        func aHeldDateEndsWithItsContent() async throws {
+            var options = InMemoryProvider.Options()
+            options.holds.remove(.contentModificationDate)
+            try await Machine.run(options: options, fill: ScriptRun.fill) { machine async throws in
+                try await machine.listAll()
+                try await machine.setTime(of: "a", to: FileTimestamp(seconds: 1_000))
+                try await machine.drain()
+                #expect(try await machine.item("a").heldFields.contains(.contentModificationDate))
+                machine.provider.change { $0.write(RemoteContent("theirs"), to: "a") }
+                try await machine.ingest()
+                let item = try await machine.item("a")
+                #expect(item.inode.modifiedAt == item.base.modifiedAt)
+                #expect(!item.heldFields.contains(.contentModificationDate))
+            }
+        }
+
         @Test("S3-4: a mode that could not be set on what was there is sent with new content")
         func aHeldModeIsSentWithContent() async throws {
             var options = InMemoryProvider.Options()

@@ -47,6 +47,14 @@ package struct ItemRecord: Hashable, Sendable {
         return date
     }
 
+    /// Whether the date that is held here gives way to the remote's: that is the same, or was the one here, cut, and has been changed since.
+    func isDateNoLongerHeld(for remote: FileProviderItem) -> Bool {
+        guard let date = remote.contentModificationDate else { return false }
+        if date == inode.modifiedAt { return true }
+        // A remote that stores no dates has another one after each change.
+        return truncatedDate != nil && date != base.modifiedAt && !date.isTruncation(of: inode.modifiedAt)
+    }
+
     /// The name that it has, or had when it was trashed: what the remote is told.
     package var ownName: String { trash?.name ?? name }
 

@@ -140,10 +140,18 @@ package struct Placement: RemotePart {
                 transaction.effects.doubtfulContents.append(known.inode.number)
             }
         }
-        if known.heldFields.contains(.contentModificationDate), item.contentModificationDate == known.inode.modifiedAt {
-            try db.endHold(of: known.id, .contentModificationDate)
-        }
         var inode = known.inode
+        // Of several items that share an inode, each has a version of its own.
+        let present = inode.linkCount > 1 ? known.base.version.contentVersion : inode.contentVersion
+        let isNewContent =
+            inode.kind == .file && item.itemVersion.contentVersion != present
+            && !known.changedFields.contains(.contents)
+        var known = known
+        // New content comes with its own date.
+        if known.heldFields.contains(.contentModificationDate), isNewContent || known.isDateNoLongerHeld(for: item) {
+            try db.endHold(of: known.id, .contentModificationDate)
+            known.heldFields.remove(.contentModificationDate)
+        }
         let changed = known.localFields
         if let permissions = item.permissions, !changed.contains(.permissions) {
             inode.permissions = permissions & 0o7777
@@ -153,10 +161,6 @@ package struct Placement: RemotePart {
             if let group = item.group { inode.group = group }
         }
         if let created = item.creationDate, !changed.contains(.creationDate) { inode.createdAt = created }
-        // Of several items that share an inode, each has a version of its own.
-        let present = inode.linkCount > 1 ? known.base.version.contentVersion : inode.contentVersion
-        let isNewContent =
-            inode.kind == .file && item.itemVersion.contentVersion != present && !changed.contains(.contents)
         if let modified = item.contentModificationDate, !changed.contains(.contentModificationDate), !isNewContent {
             inode.modifiedAt = modified
         }
