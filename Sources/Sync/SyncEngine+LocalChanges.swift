@@ -120,6 +120,9 @@ extension SyncEngine {
     /// Whether an item is being uploaded. From any thread; never waits.
     package func isUploading(_ item: ItemRecord) -> Bool { uploads.isRunning(row: item.id) }
 
+    /// The changes that are being sent. From any thread; never waits.
+    package var changesUnderWay: Set<PendingMark> { uploads.changesUnderWay }
+
     /// The state of an item between this machine and the remote.
     package func syncState(of item: ItemRecord) throws -> SyncState {
         let state = try replica.database.syncState(of: item)

@@ -288,6 +288,45 @@ extension RealMount {
             }
         }
 
+        @Test("ERROR-4: of a change that is sent again now, nothing names a next attempt or counts it as failed")
+        func aRepeatedUpload() async throws {
+            try await Self.run { mount async throws in
+                let host = mount.host
+                // What fails so is tried again a second later.
+                let failure = FileProviderError(.malformedResponse)
+                mount.provider.faults.fail(.modify, of: "failing", with: failure, times: nil)
+                mount.provider.faults.fail(.delete, of: "dataless", with: failure, times: nil)
+                let made = try await Command.shell(
+                    "cd \"$1\" && echo more >> failing && rm dataless", mount.path.string)
+                #expect(made.status == 0, "\(made.errors)")
+                let database = host.replica.database
+                let item = try record(mount, "failing")
+                #expect(try await eventually(within: .seconds(15)) { try database.failedChangeCount() == 2 })
+                mount.provider.faults.clear()
+                let gates = [
+                    mount.provider.faults.hold(.modify, of: "failing"),
+                    mount.provider.faults.hold(.delete, of: "dataless"),
+                ]
+                #expect(await eventually(within: .seconds(15)) { gates.allSatisfy { $0.waiting > 0 } })
+                let text = try await lines(mount, "failing").joined(separator: "\n")
+                #expect(text.contains("It is being uploaded."), "\(text)")
+                #expect(text.contains("An earlier attempt failed") && !text.contains("tried again"), "\(text)")
+                let information = try await ItemReporter(host: host).information(on: item, path: "failing")
+                #expect(information.error?.code == "malformedResponse" && information.error?.nextTry == nil)
+                var pending: [PendingItem] = []
+                try await PendingReporter(host: host).list { pending += $0 }
+                for name in ["failing", "dataless"] {
+                    let entry = try #require(pending.first { $0.path.hasSuffix("/" + name) })
+                    #expect(entry.error?.code == "malformedResponse" && entry.error?.nextTry == nil, "\(entry)")
+                }
+                for entry in pending { #expect(entry.error?.nextTry == nil, "\(entry)") }
+                #expect(try await StatusReporter(host: host).status().failed == 0)
+                #expect(try database.failedChangeCount() == 2)
+                for gate in gates { gate.open() }
+                #expect(try await eventually { try database.failedChangeCount() == 0 })
+            }
+        }
+
         @Test("Issue 14, 3.15: a download that runs refuses eviction as that, and names who waits for it")
         func aRunningDownload() async throws {
             try await Self.run { mount async throws in

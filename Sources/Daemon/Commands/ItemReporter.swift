@@ -41,6 +41,7 @@ struct ItemReporter: Sendable {
     /// When what failed is tried again: sending the item, offering it to the provider, or downloading it; nil if that is not
     /// known.
     private func timeOfNextTry(of item: ItemRecord) async throws -> FileTimestamp? {
+        if host.engine.isUploading(item) { return nil }
         if let time = try host.replica.database.nextTry(ofItem: item.id) { return time }
         return await host.engine.nextDownload(of: item.inode.number).map { FileTimestamp.now.advanced(by: $0) }
     }

@@ -16,6 +16,8 @@ struct PendingReporter: Sendable {
         let common = host.engine.obstacleToSending.map {
             ItemInformation.Failure(code: $0.code.rawValue, message: $0.message, attempts: 0, nextTry: nil)
         }
+        // When what is tried again now was to be tried is over.
+        let sending = host.engine.changesUnderWay
         var row: Int64 = 0
         while case let items = try database.pendingItems(after: row, limit: Self.partSize), let last = items.last {
             row = last.item.id
@@ -31,7 +33,9 @@ struct PendingReporter: Sendable {
                         identifier: item.identifier?.rawValue, fields: item.changedFields.names,
                         since: Timestamp.text(state.since),
                         error: failure.map {
-                            ItemInformation.Failure($0, attempts: state.attempts, nextTry: state.nextTry)
+                            ItemInformation.Failure(
+                                $0, attempts: state.attempts,
+                                nextTry: sending.contains(.item(item.id)) ? nil : state.nextTry)
                         } ?? cause ?? common)
                 })
         }
@@ -62,7 +66,8 @@ struct PendingReporter: Sendable {
                         error: try deletion.code.map {
                             ItemInformation.Failure(
                                 code: $0, message: deletion.message ?? "", attempts: deletion.attempts,
-                                nextTry: deletion.nextTry.map(Timestamp.text))
+                                nextTry: sending.contains(.deletion(deletion.id))
+                                    ? nil : deletion.nextTry.map(Timestamp.text))
                         } ?? useOnRemote(of: deletion) ?? common)
                 })
         }

@@ -1,6 +1,7 @@
 import Control
 import FileProvider
 import Replica
+import Sync
 
 /// What has to be sent before a change: a directory above the item that the remote does not have, or, before the date of a directory,
 /// what was changed in it.
@@ -12,7 +13,7 @@ struct PrecedingChange {
 
     private let place: Place
     private let path: String
-    /// What keeps it from being sent; nil if it only waits for its turn.
+    /// What keeps it from being sent, and when that is tried again if not now; nil if it only waits for its turn.
     private let obstacle: (error: FileProviderError, nextTry: FileTimestamp?)?
 
     /// A directory above an item that cannot be sent; nil if nothing has failed there, or the item itself has.
@@ -21,9 +22,10 @@ struct PrecedingChange {
         guard let (directory, error, nextTry) = try database.obstacle(toSendingDirectoriesAbove: item.id) else {
             return nil
         }
+        let sending = resolver.host.engine.changesUnderWay
         return PrecedingChange(
             place: .above, path: resolver.path(of: directory) ?? directory.name,
-            obstacle: (error: error, nextTry: nextTry))
+            obstacle: (error: error, nextTry: sending.contains(.item(directory.id)) ? nil : nextTry))
     }
 
     /// The topmost directory above an item that is to be sent before it; nil if the remote has the one above it.
@@ -40,9 +42,12 @@ struct PrecedingChange {
         let database = resolver.host.replica.database
         guard let mark = try database.changeBeforeDate(of: directory), let path = try shownPath(of: mark, resolver)
         else { return nil }
-        let obstacle = try database.obstacle(toSending: mark)
-        return PrecedingChange(
-            place: .inside, path: path, obstacle: obstacle.map { (error: $0.error, nextTry: $0.nextTry) })
+        let sending = resolver.host.engine.changesUnderWay
+        let obstacle = try database.obstacle(toSending: mark).map { obstacle in
+            let failed = obstacle.row.map(PendingMark.item) ?? mark
+            return (error: obstacle.error, nextTry: sending.contains(failed) ? nil : obstacle.nextTry)
+        }
+        return PrecedingChange(place: .inside, path: path, obstacle: obstacle)
     }
 
     private static func shownPath(of mark: PendingMark, _ resolver: PathResolver) throws -> String? {

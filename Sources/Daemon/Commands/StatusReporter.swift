@@ -43,7 +43,7 @@ struct StatusReporter: Sendable {
                 materializedDirectories: counts.materializedDirectories),
             bytes: DomainStatus.Bytes(local: counts.localBytes, limit: host.options.cacheLimit),
             pending: DomainStatus.Pending(items: pending.items, bytes: pending.bytes),
-            failed: try host.replica.database.failedChangeCount(),
+            failed: try host.replica.database.failedChangeCount(except: host.engine.changesUnderWay),
             transfers: transfers.sorted { $0.path < $1.path }, passthrough: host.mounted.hasPassthrough,
             warnings: try host.engine.currentWarnings() + damage,
             reimport: try host.replica.database.reimports.progress().map {

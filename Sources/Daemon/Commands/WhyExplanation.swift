@@ -15,6 +15,7 @@ struct WhyExplanation: Sendable {
         let isMissing = item.inode.content != .materialized
         let transfers = await host.engine.transfers
         let transfer = isMissing ? transfers.first(where: { $0.number == item.inode.number }) : nil
+        let isUploading = host.engine.isUploading(item)
         var lines = [try headline(of: item)]
         if let transfer {
             lines.append(await download(of: item, done: transfer.done, total: transfer.total))
@@ -32,7 +33,7 @@ struct WhyExplanation: Sendable {
                     + "directory or given the name of the original.")
         }
         lines += try policy(of: item)
-        lines += try await pending(of: item, isDownloading: transfer != nil)
+        lines += try await pending(of: item, isDownloading: transfer != nil, isUploading: isUploading)
         if item.inode.localBytes > 0, let cause = try host.replica.database.causeOfContent(of: item.inode.number) {
             lines.append("\(isMissing ? "What is here of its content" : "Its content") was fetched for \(cause).")
         }
@@ -50,7 +51,7 @@ struct WhyExplanation: Sendable {
         if let failure {
             let times = failure.attempts == 1 ? "" : ", \(failure.attempts) times in a row"
             let time = Timestamp.text(failure.failedAt)
-            let which = transfer == nil ? "The last" : "An earlier"
+            let which = transfer == nil && !isUploading ? "The last" : "An earlier"
             lines.append("\(which) attempt failed at \(time)\(times): \(failure.message) (\(failure.code)).")
         }
         if transfer == nil, let pause = await host.engine.nextDownload(of: item.inode.number) {
@@ -82,7 +83,7 @@ struct WhyExplanation: Sendable {
             ? "It is being downloaded \(what): \(progress)." : "Its download \(what) waits: \(progress)."
     }
 
-    private func pending(of item: ItemRecord, isDownloading: Bool) async throws -> [String] {
+    private func pending(of item: ItemRecord, isDownloading: Bool, isUploading: Bool) async throws -> [String] {
         if item.isExcluded { return [try exclusion(of: item)] }
         if item.isToBeOffered {
             return ["It waits to be recognized by the remote in a reimport; 'yonder status' shows how far that is."]
@@ -108,8 +109,9 @@ struct WhyExplanation: Sendable {
         if host.engine.isReadOnly, let obstacle = host.engine.obstacleToSending {
             lines.append("It is not uploaded: \(obstacle.message).")
         }
-        if host.engine.isUploading(item) { lines.append("It is being uploaded.") }
-        if let next = state.nextTry {
+        if isUploading {
+            lines.append("It is being uploaded.")
+        } else if let next = state.nextTry {
             lines.append("It is tried again at \(Timestamp.text(next)); 'yonder retry' retries it now.")
         }
         let resolver = PathResolver(host: host)

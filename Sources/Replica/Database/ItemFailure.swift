@@ -23,16 +23,6 @@ extension ReplicaDatabase {
             })
     }
 
-    /// How many changes could not be sent when that was tried last.
-    package func failedChangeCount() throws -> Int {
-        try one(
-            """
-            SELECT (SELECT COUNT(*) FROM failure WHERE EXISTS (SELECT 1 FROM item
-                    WHERE item.inode = failure.inode AND changedFields <> 0 AND isExcluded = \(exclusion: .none)))
-                + (SELECT COUNT(*) FROM deletion WHERE attempts > 0)
-            """, [], { $0[0] as Int }) ?? 0
-    }
-
     /// How many items have failed last.
     package func failureCount() throws -> Int {
         try read { db in try db.one("SELECT COUNT(*) FROM failure", [], { $0[0] as Int }) ?? 0 }

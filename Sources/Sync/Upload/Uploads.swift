@@ -121,6 +121,20 @@ actor Uploads: SyncPart {
         }
     }
 
+    /// The changes that are on their way. From any thread.
+    nonisolated var changesUnderWay: Set<PendingMark> {
+        operationsUnderWay.withLock { operations in
+            Set(
+                operations.compactMap { operation in
+                    switch operation {
+                    case .creation(let row), .modification(let row): .item(row)
+                    case .deletion(let row): .deletion(row)
+                    case .moveAside, .ingestion: nil
+                    }
+                })
+        }
+    }
+
     // MARK: - Interactive mode
 
     /// The operations that are possible now, without any delay.
