@@ -288,6 +288,36 @@ extension RealMount {
             }
         }
 
+        @Test("SEND-12: the changes that could not be sent are found, in all and below a directory")
+        func aWaitTellsFailures() async throws {
+            try await Self.run { mount async throws in
+                let quota = FileProviderError(.insufficientQuota, "the disk is full")
+                mount.provider.faults.fail(.modify, of: "failing", with: quota, times: nil)
+                mount.provider.faults.fail(.delete, of: "inner", with: quota, times: nil)
+                let made = try await Command.shell(
+                    "cd \"$1\" && echo more >> failing && rm directory/inner", mount.path.string)
+                #expect(made.status == 0, "\(made.errors)")
+                let database = mount.host.replica.database
+                #expect(
+                    try await eventually(within: .seconds(15)) {
+                        try database.failedChanges(below: nil, limit: 10).count == 2
+                    })
+                let directory = try record(mount, "directory").inode.number
+                let below = try database.failedChanges(below: directory, limit: 10)
+                let deletion = try #require(try database.pendingDeletions().first)
+                #expect(below.map(\.mark) == [.deletion(deletion.id)] && below.first?.message == "the disk is full")
+                #expect(try database.failedChanges(below: record(mount, "kept").inode.number, limit: 10) == [])
+                let item = try record(mount, "failing")
+                let file = try database.failedChanges(below: item.inode.number, limit: 10)
+                #expect(file.map(\.mark) == [.item(item.id)] && file.first?.nextTry != nil)
+                let resolver = PathResolver(host: mount.host)
+                let path = try PrecedingChange.shownPath(of: .deletion(deletion.id), resolver)
+                #expect(path?.hasSuffix("/directory/inner") == true)
+                mount.provider.faults.clear()
+                try await mount.host.engine.retry()
+            }
+        }
+
         @Test("ERROR-4: of a change that is sent again now, nothing names a next attempt or counts it as failed")
         func aRepeatedUpload() async throws {
             try await Self.run { mount async throws in

@@ -7,7 +7,8 @@ import SystemPackage
 
 struct PendingCommands: Sendable {
     let domains: Domains
-    /// Gets an `offline` with the reason in words each time when a remote that is waited for has gone away.
+    /// Gets an `offline` with the reason in words each time when a remote that is waited for has gone away, and a `failed` once for each
+    /// reason why changes that are waited for could not be sent.
     var progress: @Sendable (ControlEvent) -> Void = { _ in }
 
     /// Waits until the changes that are pending now have been uploaded, and optionally until all content is downloaded that is
@@ -21,7 +22,11 @@ struct PendingCommands: Sendable {
         try await domains.each(reference) { host in
             let below = try await inode(below: reference, in: host)
             let absence = Task { try await tellAbsence(of: host) }
-            defer { absence.cancel() }
+            let failures = Task { try await tellFailures(of: host, below: below) }
+            defer {
+                absence.cancel()
+                failures.cancel()
+            }
             let left: () -> Duration? = { deadline.map { max(.zero, $0 - .now) } }
             let isSynced =
                 if let below {
@@ -59,6 +64,27 @@ struct PendingCommands: Sendable {
             wasAway = failure != nil
         }
     }
+
+    /// Tells of one change for each kind of error why it could not be sent, and when that is tried again, until it is cancelled.
+    private func tellFailures(of host: DomainHost, below top: InodeNumber?) async throws {
+        let resolver = PathResolver(host: host)
+        var told: Set<String> = []
+        while true {
+            try await Task.sleep(for: .seconds(1))
+            let sending = host.engine.changesUnderWay
+            let failed = try host.replica.database.failedChanges(below: top, limit: Self.mostFailures)
+            for change in failed where !sending.contains(change.mark) && !told.contains(change.code) {
+                guard let next = change.nextTry, next > FileTimestamp.now,
+                    let path = try PrecedingChange.shownPath(of: change.mark, resolver)
+                else { continue }
+                told.insert(change.code)
+                let reason = "\(path): \(change.message); next try \(Timestamp.text(next))"
+                progress(ControlEvent(path: reason, items: 0, bytes: 0, kind: "failed"))
+            }
+        }
+    }
+
+    private static let mostFailures = 1000
 
     /// Retries all changes of domains, or those of one item.
     func retry(_ reference: DomainReference?) async throws {

@@ -50,7 +50,7 @@ struct PrecedingChange {
         return PrecedingChange(place: .inside, path: path, obstacle: obstacle)
     }
 
-    private static func shownPath(of mark: PendingMark, _ resolver: PathResolver) throws -> String? {
+    static func shownPath(of mark: PendingMark, _ resolver: PathResolver) throws -> String? {
         let database = resolver.host.replica.database
         switch mark {
         case .item(let row):

@@ -77,7 +77,7 @@ extension Yonder {
             let result = try await daemon.perform(
                 .wait(name, seconds: timeout, downloads: downloads),
                 onEvent: { event in
-                    if event.kind == "offline" { Output.complain(event.path) }
+                    if ["offline", "failed"].contains(event.kind) { Output.complain(event.path) }
                 })
             if case .timedOut = result {
                 try Output(output).print(WaitReport(hasTimedOut: true)) { [] }
