@@ -47,6 +47,34 @@ extension EngineTests {
             }
         }
 
+        @Test("SFTP-4: what the remote had no room for is sent again soon after something was deleted there")
+        func roomAfterADeletion() async throws {
+            try await Machine.run(fill: fill) { machine in
+                try await machine.listAll()
+                let database = machine.replica.database
+                machine.provider.faults.fail(.create, with: FileProviderError(.insufficientQuota), times: nil)
+                machine.provider.faults.fail(
+                    .modify, of: "d", with: FileProviderError(.cannotSynchronize), times: nil)
+                try await machine.write("text", to: "new")
+                try await machine.setPermissions(of: "d", to: 0o700)
+                try await machine.send(passes: 1)
+                let (file, directory) = (try await machine.item("new").id, try await machine.item("d").id)
+                let later = FileTimestamp.now.advanced(by: .seconds(15))
+                for row in [file, directory] {
+                    let next = try #require(try database.nextTry(ofItem: row))
+                    #expect(next > later)
+                }
+                try await machine.remove("f")
+                let deletion = try #require(try database.pendingDeletions().first)
+                await machine.engine.runAlone(.deletion(deletion.id))
+                #expect(try database.pendingDeletions().isEmpty)
+                let soon = FileTimestamp.now.advanced(by: .seconds(10))
+                let hastened = try #require(try database.nextTry(ofItem: file))
+                let unchanged = try #require(try database.nextTry(ofItem: directory))
+                #expect(hastened <= soon && unchanged > soon)
+            }
+        }
+
         @Test("SEND-11: the failure of a directory keeps back what is new in it only where the remote lacks it")
         func obstacles() async throws {
             try await Machine.run(fill: fill) { machine in

@@ -238,9 +238,17 @@ package struct UploadAnswers: RemotePart {
         if let twin = try db.item(item.itemIdentifier), twin.changedFields.isEmpty { try removal.remove(twin) }
     }
 
+    /// After how long a change is sent again for which the remote had no room, once something has been deleted there.
+    private static let pauseAfterDeleting = Duration.seconds(10)
+
     /// The remote has deleted an item.
     package func acknowledgeDeletion(_ deletion: PendingDeletion) throws {
         try noteAnswer(of: deletion.identifier)
+        // There may be room now. Of many deletions each would have an upload tried.
+        let soon = now.advanced(by: Self.pauseAfterDeleting)
+        if try db.hastenAll(after: FileProviderError.Code.insufficientQuota.rawValue, until: soon) {
+            noteSomethingToSend()
+        }
         guard try db.deleteDeletion(deletion) else { return }
         // News may have brought it back in the meantime.
         if let twin = try db.item(deletion.identifier), twin.changedFields.isEmpty { try removal.remove(twin) }

@@ -186,6 +186,25 @@ extension Database {
         try run("UPDATE deletion SET nextTry = NULL, attempts = 0", [])
     }
 
+    /// Has the changes of items that wait because of an error with this code tried again at a moment, if not before.
+    ///
+    /// - Returns: whether there are any.
+    func hastenAll(after code: String, until time: FileTimestamp) throws -> Bool {
+        // Of many deletions in a row each asks for it: the first of the items show whether it was done a moment ago.
+        let latest = try one(
+            """
+            SELECT MAX(nextTry) FROM
+                (SELECT nextTry FROM failure JOIN item ON item.inode = failure.inode WHERE code = ? LIMIT 64)
+            """, [code], { $0[0] as Int64? })
+        guard let next = latest.flatMap(\.self), next > time.nanosecondsSince1970 else { return false }
+        try run(
+            """
+            UPDATE item SET nextTry = ?1
+            WHERE nextTry > ?1 AND attempts > 0 AND inode IN (SELECT inode FROM failure WHERE code = ?2)
+            """, [time.nanosecondsSince1970, code])
+        return changesCount > 0
+    }
+
     /// As ``retryItem(_:)`` for all items and deletions that wait because of an error with this code.
     func retryAll(after code: String) throws {
         try run(
