@@ -131,18 +131,23 @@ import Testing
         #expect(failure?.code == .serverUnreachable && !session.isOpen, "\(String(describing: failure))")
     }
 
+    /// Reads and writes the messages of SFTP, in Python.
+    private static let messages = """
+        import os, struct, sys
+        def read(count):
+            data = b""
+            while len(data) < count:
+                data += os.read(0, count - len(data)) or sys.exit()
+            return data
+        def send(data):
+            os.write(1, struct.pack(">I", len(data)) + data)
+        """
+
     @Test("SFTP-4: a response to no request is not answered")
     func strayResponses() async throws {
-        // It sends a hundred handles that nobody has asked for, and then tells as a size how many of them it was to close.
+        // It sends a hundred handles without a request, and then tells as a size how many of them it was to close.
         let server = """
-            import os, struct, sys
-            def read(count):
-                data = b""
-                while len(data) < count:
-                    data += os.read(0, count - len(data)) or sys.exit()
-                return data
-            def send(data):
-                os.write(1, struct.pack(">I", len(data)) + data)
+            \(Self.messages)
             closed = 0
             while True:
                 message = read(struct.unpack(">I", read(4))[0])
@@ -170,14 +175,7 @@ import Testing
     func refusedExtension() async throws {
         // It announces its limits, and answers every request with the same status.
         let server = """
-            import os, struct, sys
-            def read(count):
-                data = b""
-                while len(data) < count:
-                    data += os.read(0, count - len(data)) or sys.exit()
-                return data
-            def send(data):
-                os.write(1, struct.pack(">I", len(data)) + data)
+            \(Self.messages)
             def text(words):
                 return struct.pack(">I", len(words)) + words
             while True:

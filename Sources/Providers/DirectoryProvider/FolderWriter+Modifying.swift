@@ -140,7 +140,8 @@ extension FolderWriter {
     ) throws -> Bool {
         let current = FolderItems.version(of: status)
         guard current.contentVersion == base.contentVersion else { return false }
-        // A change of other fields, whose answer was lost, has changed the metadata version, too, as one of another hard link does.
+        // Other fields in the change may have been stored by an earlier call whose answer was lost, which changed the metadata version; so
+        // does a change through another hard link.
         guard fields.contains(.contents), fields.isSubset(of: [.contents, .contentModificationDate]),
             current.metadataVersion != base.metadataVersion, status.kind == .regular, status.linkCount == 1,
             !folder.isOnNetwork, let there = try self.item(at: entry)

@@ -15,7 +15,7 @@ package struct HTTPRequest: Sendable {
     package var beforeRepetition: (@Sendable () async throws -> Void)?
     /// Whether redirects are followed: with the same method, a limited number of them, and to another server only to read,
     /// with no header of this request but `Range`; never from `https` to `http`. A change is followed only to the same path, with
-    /// or without a slash at its end: at another one it would change what nobody has named, such as the directory above.
+    /// or without a slash at its end: at another one it would change what the request does not name, such as the directory above.
     package var followsRedirects = true
     /// The stall timeout, where it is not that of the configuration.
     package var patience: Duration?

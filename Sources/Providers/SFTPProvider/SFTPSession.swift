@@ -236,7 +236,7 @@ final class SFTPSession: Sendable {
             if let request { state.window.end(request.contentLength, after: request.sent.duration(to: .now)) }
             return request
         }
-        // A response that nobody has asked for is none: each handle in one would be another request that waits.
+        // A response to no request is ignored: to close each handle in one would be another request that waits.
         guard let request else { return }
         if !request.answer(.success(reply)), let handle = try? reply.handle() {
             // The caller was cancelled.

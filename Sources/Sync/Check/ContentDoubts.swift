@@ -65,7 +65,7 @@ actor ContentDoubts: SyncPart {
                 retries[number] = nil
                 continue
             } catch {
-                // What concerns the whole remote, and what passes, ends by itself.
+                // It is compared again after a pause.
             }
             let attempts = (retries[number]?.attempts ?? 0) + 1
             retries[number] = Retry(attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
