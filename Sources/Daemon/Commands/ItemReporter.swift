@@ -28,14 +28,8 @@ struct ItemReporter: Sendable {
             error: failure.map { ItemInformation.Failure($0, nextTry: nextTry) },
             favoriteRank: marks.favoriteRank, tagData: marks.tagData,
             lastUsed: inode.accessedAt.map(Timestamp.text),
-            mode: Self.octal(inode.permissions ?? ownership.permissions(of: inode.kind)),
+            mode: (inode.permissions ?? ownership.permissions(of: inode.kind)).padded(to: 4, radix: 8),
             uid: inode.owner ?? ownership.user, gid: inode.group ?? ownership.group)
-    }
-
-    /// Four digits, as chmod(1) takes them.
-    private static func octal(_ permissions: UInt16) -> String {
-        let digits = String(permissions, radix: 8)
-        return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits
     }
 
     /// When what failed is tried again: sending the item, offering it to the provider, or downloading it; nil if that is not
