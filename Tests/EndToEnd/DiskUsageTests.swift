@@ -16,6 +16,10 @@ extension RealMount {
                 try yonder.write("x", to: "top")
                 try await yonder.mountSource()
                 try await yonder.shell("find . >/dev/null; cat d/e/large d/small top >/dev/null; ln d/e/large d/e/link")
+                // What was read is written down a moment later.
+                for name in ["d/e/large", "d/small", "top"] {
+                    #expect(try await eventually { try await yonder.info(name).content == "materialized" })
+                }
                 func entries(_ words: String...) async throws -> [String] {
                     let outcome = try await yonder.yonder(words: ["du", "--json", yonder.mount.string] + words)
                     let entries = try JSONDecoder().decode([LocalUsage.Entry].self, from: Data(outcome.outputBytes))
@@ -63,6 +67,7 @@ extension RealMount {
                 for name in ["d/a", "d/b\nc", "here"] { try yonder.write("x", to: name) }
                 try await yonder.mountSource()
                 try await yonder.shell("find . >/dev/null; cat here >/dev/null")
+                #expect(try await eventually { try await yonder.info("here").content == "materialized" })
                 let far = try await yonder.yonder("ls", "-R", "--state", "dataless", "-0", yonder.mount.string)
                 #expect(far.output == "d/a\0d/b\nc\0")
                 let near = try await yonder.yonder("ls", "-R", "--state", "materialized", "--null", yonder.mount.string)
