@@ -16,8 +16,7 @@ extension RealMount {
                 try await Command.shell("cd \"$1\" && \(there)", yonder.source.string).expectSuccess()
                 try await yonder.shell(here)
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
-                try await yonder.expectSent()
-                #expect(try await yonder.yonder("signal", "mount", "--wait").status == 0)
+                try await yonder.expectSentAndReceived()
                 try await test(yonder)
                 #expect(try await yonder.differences() == "")
             }
@@ -54,9 +53,7 @@ extension RealMount {
                 try await yonder.shell("rm -r dir/removed; \(change)")
                 let text = try await yonder.shell("cat dir/kept")
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
-                try await yonder.expectSent()
-                #expect(try await yonder.yonder("signal", "mount", "--wait").status == 0)
-                try await yonder.expectSent()
+                try await yonder.expectSentAndReceived()
                 #expect(try await yonder.shell("find . -type f -exec cat {} +").contains(text))
                 #expect(yonder.sourceText("dir/kept") == text || yonder.sourceText("dir/removed/kept") == text)
             }

@@ -155,7 +155,7 @@ extension RealMount {
                     "mkdir \"$2\" && mount --bind \"$1\" \"$2\"", disk, other)
                 try #require(mounted.status == 0, "\(mounted.errors)")
                 try await withCleanUp({ _ = try await Command.run("umount", "-l", other) }) {
-                    try await yonder.expectSent()
+                    try await yonder.expectSentAndReceived()
                     #expect(yonder.sourceText("other/new") == "new\n")
                     #expect(try await yonder.shell("stat -c %i other other/one other/two") == before)
                     #expect(try await yonder.shell("cat other/two; ls disk") == "two")

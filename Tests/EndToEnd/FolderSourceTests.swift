@@ -208,8 +208,12 @@ extension RealMount {
                 try FileManager.default.createSymbolicLink(
                     atPath: yonder.source.string, withDestinationPath: other.string)
                 try await yonder.shell("echo changed > file; echo new > new")
-                #expect(try await eventually { try await yonder.status().connection == .offline })
-                #expect(try await yonder.yonder("status").output.contains("replaced by a symbolic link"))
+                // Before the link was there, the source was missing.
+                let isNoticed = try await eventually(within: .seconds(15)) {
+                    try await yonder.yonder("status").output.contains("replaced by a symbolic link")
+                }
+                #expect(isNoticed)
+                #expect(try await yonder.status().connection == .offline)
                 #expect(try await yonder.yonder("why", yonder["unread"]).output.contains("replaced by a symbolic link"))
                 #expect(try await yonder.shell("ls") == "file\nnew\nunread\n")
                 #expect(try FileManager.default.contentsOfDirectory(atPath: other.string) == ["file"])
@@ -405,7 +409,7 @@ extension RealMount {
                 #expect(try await yonder.status().connection == .offline)
                 #expect(yonder.sourceText("new") == nil)
                 try await yonder.yonder("reimport", yonder.mount.string, "--wait").expectSuccess()
-                try await yonder.expectSent()
+                try await yonder.expectSentAndReceived()
                 #expect(yonder.sourceText("new") == "new\n")
                 #expect(try await yonder.shell("cat file directory/inner another") == "mineinneronly in the new one")
             }

@@ -161,6 +161,11 @@ extension RealMount {
                 let log = try await yonder.yonder("log").output
                 #expect(!log.contains("metered") && !log.contains("gdbus"), "\(log)")
                 let words = "'--metered pause' has no effect: NetworkManager does not say"
+                // A mount does not wait long for what the bus says.
+                let isTold = try await eventually(within: .seconds(20)) {
+                    try await yonder.yonder("status").output.contains(words)
+                }
+                #expect(isTold)
                 for command in ["status", "doctor"] {
                     let told = try await yonder.yonder(command).output
                     #expect(told.components(separatedBy: words).count == 2, "\(command): \(told)")

@@ -55,6 +55,16 @@ extension Installation {
         #expect(differences == "", sourceLocation: sourceLocation)
     }
 
+    /// Waits until everything is sent and what was changed in the source is taken in, of which `yonder wait` tells nothing. Fails the
+    /// test when the source is not as the mount then, or something is still pending.
+    func expectSentAndReceived(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        for words in [["wait", "--timeout", "30"], ["signal", "mount", "--wait"]] {
+            let outcome = try await yonder(words: words, seconds: 40)
+            #expect(outcome.status == 0, "\(words): \(outcome.errors)", sourceLocation: sourceLocation)
+        }
+        try await expectSent(sourceLocation: sourceLocation)
+    }
+
     /// Waits until `yonder events` tells what happens, and fails the test if it never does. Writes files to the mount until then.
     ///
     /// - Parameter log: a file with what it prints.
