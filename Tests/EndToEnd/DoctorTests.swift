@@ -152,7 +152,7 @@ extension RealMount {
                 #expect(offline.all.contains { $0.grade == .error && $0.text.contains("does not answer") })
                 let text = try await yonder.yonder("doctor").output
                 #expect(text.contains("error    mount: the remote does not answer"), "\(text)")
-                _ = try await yonder.killDaemonAndKeeper()
+                try await yonder.killDaemon()
                 let dead = try await findings(yonder)
                 #expect(dead.all.contains { $0.subject == yonder.mount.string && $0.grade == .error })
             }

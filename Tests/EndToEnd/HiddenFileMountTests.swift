@@ -38,7 +38,7 @@ extension RealMount {
         func isKilled() async throws {
             try await FarRemote.run(.webDAV, milliseconds: 100) { remote, yonder in
                 try await write(yonder, remote)
-                _ = try await yonder.killDaemonAndKeeper()
+                try await yonder.killDaemon()
                 let left = Set(hidden(remote))
                 #expect(!left.isEmpty)
                 try await remote.mount(yonder)

@@ -212,7 +212,7 @@ extension RealMount {
                 _ = try await Command.run("ls", "-R", yonder.mount.string)
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 #expect(try await yonder.yonder("trash", "put", yonder["d"], yonder["two"]).status == 0)
-                _ = try await yonder.killDaemonAndKeeper()
+                try await yonder.killDaemon()
                 #expect(try await yonder.isThere(yonder.remote("d/one")))
                 #expect(try await yonder.yonder("mount", "mount").status == 0)
                 #expect(try await Command.run("ls", yonder.mount.string).output == "")

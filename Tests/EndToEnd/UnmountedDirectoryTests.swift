@@ -28,7 +28,7 @@ extension RealMount {
                     try await check(
                         "yonder mount mount --no-allow-other && touch \"$MOUNT/other\" && ls \"$MOUNT\" | wc -l")
                 }
-                _ = try await user.yonder.killDaemonAndKeeper()
+                try await user.yonder.killDaemon()
                 try await check("fusermount3 -u \"$MOUNT\"")
                 try await check("touch \"$MOUNT/lost\"", 1)
                 let elsewhere = "yonder mount --name mount \"$SOURCE\" \"$HOME/elsewhere\""
