@@ -67,7 +67,7 @@ extension RealMount {
                 defer { reader.kill() }
                 #expect(await mount.provider.log.waits(.fetch))
                 reader.interrupt()
-                #expect(await reader.ends(within: .seconds(2)))
+                #expect(await reader.ends(within: .seconds(5)))
                 #expect(await eventually { !mount.provider.log.calls(of: .fetch).contains { !$0.wasCancelled } })
                 gate.open()
                 mount.provider.faults.clear()

@@ -135,7 +135,7 @@ extension RealMount {
                     let date = try await Command.run("stat", "-c", "%Y", yonder[name]).output.dropLast()
                     let subject = ThumbnailCache.Subject(
                         yonder.mount.appending(name), modifiedAt: try #require(Int64(date)))
-                    #expect(await eventually { cache.images(of: subject) != nil })
+                    #expect(await eventually(within: .seconds(20)) { cache.images(of: subject) != nil })
                     let images = try #require(cache.images(of: subject), "\(name)")
                     // The width in the header.
                     #expect(
