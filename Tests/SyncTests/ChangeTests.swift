@@ -91,6 +91,7 @@ extension EngineTests {
         @Test func aChangedFileIsReadAnew() async throws {
             try await run { fixture in
                 _ = try await fixture.read("a")
+                #expect(try await eventually { try fixture.inode("a").content == .materialized })
                 let number = try fixture.number("a")
                 fixture.provider.change { $0.write(RemoteContent("other"), to: "a") }
                 try await fixture.engine.refresh()

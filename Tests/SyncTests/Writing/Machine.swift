@@ -289,6 +289,8 @@ extension Machine {
         if inode.content != .materialized {
             try await engine.provide(
                 number, version: inode.contentVersion, range: 0..<inode.size, request: request)
+            // A process is answered as bytes arrive. What comes next here counts on them.
+            await engine.downloads.settle(number)
         }
         guard inode.size > 0 else { return "" }
         let file = try replica.openContent(of: number)
