@@ -14,6 +14,10 @@ extension EngineTests {
             (.serverUnreachable, .noRouteToHost), (.notAuthenticated, .keyRejected),
         ]
 
+        private func hasFailed(_ number: InodeNumber, _ machine: Machine) async throws -> Bool {
+            try await eventually(within: .seconds(20)) { try machine.replica.database.failure(of: number) != nil }
+        }
+
         @Test("ERROR-5: a file that cannot be fetched does not take the domain offline", arguments: codes)
         func aFileDoesNotLatch(code: FileProviderError.Code, errno: Errno) async throws {
             try await EngineFixture.run(fill: EngineFixture.fortyFiles, listing: "/") { fixture async throws in
@@ -39,7 +43,7 @@ extension EngineTests {
                 machine.provider.faults.fail(.modify, of: "f0", with: FileProviderError(code), times: nil)
                 machine.provider.faults.fail(.modify, of: "f1", with: FileProviderError(.cannotSynchronize), times: nil)
                 for name in ["f0", "f1"] { try await machine.write("new", to: name) }
-                _ = try await machine.engine.waitUntilSynced(within: .seconds(2))
+                for name in ["f0", "f1"] { #expect(try await hasFailed(machine.number(name), machine)) }
                 machine.provider.faults.clear()
                 await machine.engine.errorWasResolved(code)
                 #expect(await eventually { machine.provider.tree.entries()["f0"]?.content == "new" })
@@ -57,6 +61,8 @@ extension EngineTests {
                 let number = try await machine.number("f0")
                 _ = try await machine.engine.waitUntilSynced(within: .seconds(2))
                 #expect(try await eventually { try machine.replica.database.pendingCounts().items == 1 })
+                // The remote is asked for its root before the failure is one of the file.
+                #expect(try await hasFailed(number, machine))
                 #expect(try machine.replica.database.failure(of: number)?.message == "not now")
                 #expect(machine.engine.connection.state == .online)
                 // It is not sent again and again.
@@ -98,6 +104,7 @@ extension EngineTests {
                 try await machine.rename("f0", to: "F0")
                 _ = try await machine.engine.waitUntilSynced(within: .seconds(3))
                 #expect(machine.provider.log.calls(of: .modify).count { $0.identifier == "f0" } < 5)
+                #expect(try await hasFailed(number, machine))
                 let failure = try #require(try machine.replica.database.failure(of: number))
                 #expect(failure.message.contains("the name of 'f0' itself"), "\(failure.message)")
                 machine.provider.faults.clear()
