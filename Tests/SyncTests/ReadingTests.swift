@@ -117,7 +117,7 @@ extension EngineTests {
                 let reader = Task { try await fixture.read("f", 0..<size) }
                 #expect(try await eventually { try fixture.inode("f").localBytes == 32 << 20 })
                 #expect(try fixture.inode("f").content == .partial)
-                #expect(fixture.provider.log.calls(of: .fetch).filter(\.isRunning).count == 1)
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).filter(\.isRunning).count == 1 })
                 reader.cancel()
                 _ = try? await reader.value
                 gate.open()
