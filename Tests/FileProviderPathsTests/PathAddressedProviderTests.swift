@@ -293,9 +293,15 @@ struct PathAddressedProviderTests {
             }
             let isRead = await eventually { remote.takeCalls().contains { $0.starts(with: "tree") } }
             #expect(isRead)
-            try? await Task.sleep(for: .milliseconds(50))
-            _ = remote.takeCalls()
-            let d = try #require(try await list(directory.itemIdentifier).first { $0.filename == "d" })
+            // Directories are listed one by one until all of the tree is here.
+            var listed: [FileProviderItem] = []
+            let isUsed = try await eventually {
+                _ = remote.takeCalls()
+                listed = try await list(directory.itemIdentifier)
+                return remote.takeCalls().isEmpty
+            }
+            #expect(isUsed)
+            let d = try #require(listed.first { $0.filename == "d" })
             let inner = try await list(d.itemIdentifier)
             #expect(inner.map(\.filename).sorted() == ["e", "file"])
             #expect(remote.takeCalls().isEmpty)

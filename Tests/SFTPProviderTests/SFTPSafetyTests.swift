@@ -114,13 +114,14 @@ import Testing
             time.sleep(60)
             """
         let session = try await SFTPSession.open(
-            ["/usr/bin/env", "python3", "-c", server], environment: [:], host: "server", patience: .milliseconds(500))
+            ["/usr/bin/env", "python3", "-c", server], environment: [:], host: "server", patience: .seconds(2))
         defer { session.close() }
         let answers = Atomic<Int>(0)
         let context = CallContext(isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
         let failure = try await CallContext.$current.withValue(context) {
             _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
-            try await Task.sleep(for: .seconds(1))
+            // Longer than its patience, in which the program had to start.
+            try await Task.sleep(for: .seconds(3))
             #expect(session.isOpen)
             return await #expect(throws: FileProviderError.self) {
                 _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
