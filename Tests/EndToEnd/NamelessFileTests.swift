@@ -23,6 +23,7 @@ extension RealMount {
         func contentOfNamelessFiles(change: String, left: Int) async throws {
             try await Installation.mounted(["file": "text"]) { yonder async throws in
                 #expect(try await Command.run("cat", yonder["file"]).output == "text")
+                #expect(try await eventually { try await yonder.info("file").content == "materialized" })
                 let before = yonder.contentFiles
                 #expect(before.count == 1)
                 let changed = try await yonder.run(
