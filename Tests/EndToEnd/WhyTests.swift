@@ -324,19 +324,18 @@ extension RealMount {
                 let host = mount.host
                 // What fails so is tried again a second later.
                 let failure = FileProviderError(.malformedResponse)
-                mount.provider.faults.fail(.modify, of: "failing", with: failure, times: nil)
-                mount.provider.faults.fail(.delete, of: "dataless", with: failure, times: nil)
+                mount.provider.faults.fail(.modify, of: "failing", with: failure)
+                mount.provider.faults.fail(.delete, of: "dataless", with: failure)
+                let gates = [
+                    mount.provider.faults.hold(.modify, of: "failing", skipping: 1),
+                    mount.provider.faults.hold(.delete, of: "dataless", skipping: 1),
+                ]
                 let made = try await Command.shell(
                     "cd \"$1\" && echo more >> failing && rm dataless", mount.path.string)
                 #expect(made.status == 0, "\(made.errors)")
                 let database = host.replica.database
                 let item = try record(mount, "failing")
                 #expect(try await eventually(within: .seconds(15)) { try database.failedChangeCount() == 2 })
-                mount.provider.faults.clear()
-                let gates = [
-                    mount.provider.faults.hold(.modify, of: "failing"),
-                    mount.provider.faults.hold(.delete, of: "dataless"),
-                ]
                 #expect(await eventually(within: .seconds(15)) { gates.allSatisfy { $0.waiting > 0 } })
                 let text = try await lines(mount, "failing").joined(separator: "\n")
                 #expect(text.contains("It is being uploaded."), "\(text)")
