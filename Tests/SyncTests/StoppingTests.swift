@@ -1,10 +1,13 @@
+import Dispatch
 import FileProvider
 import FileProviderTesting
+import Foundation
 import Logging
-import Replica
+import Synchronization
 import TestSupport
 import Testing
 
+@testable import Replica
 @testable import Sync
 
 extension EngineTests {
@@ -31,6 +34,38 @@ extension EngineTests {
             gate.open()
             try await stopping.value
             try replica.close()
+        }
+
+        @Test("what was read right before the end is recorded") func readBefore() async throws {
+            try await EngineFixture.run(
+                fill: { $0.addFile("f", content: RemoteContent("text"), identifier: "f") }, listing: "/"
+            ) { fixture async throws in
+                let gate = fixture.provider.faults.hold(.fetch)
+                let reader = Task { try await fixture.read("f") }
+                #expect(await eventually { gate.waiting == 1 })
+                // Nothing is recorded before this transaction ends.
+                let hasBegun = Mutex(false)
+                let release = DispatchSemaphore(value: 0)
+                defer { release.signal() }
+                let replica = fixture.replica
+                let holder = Thread {
+                    try? replica.database.write { _ in
+                        hasBegun.withLock { $0 = true }
+                        release.wait()
+                    }
+                }
+                holder.start()
+                #expect(await eventually { hasBegun.withLock { $0 } })
+                gate.open()
+                #expect(try await reader.value == Array("text".utf8))
+                #expect(await eventually { replica.database.group.count == 1 })
+                let stopping = Task<Void, any Error> { await fixture.engine.downloads.stopAll() }
+                let early = await stopping.result(within: .milliseconds(200))
+                #expect(early == nil)
+                release.signal()
+                try await stopping.value
+                #expect(try fixture.inode("f").content == .materialized)
+            }
         }
     }
 }

@@ -149,6 +149,8 @@ actor Downloads: ContentEvictor, SyncPart {
             download.shutDown()
             await close(download)
         }
+        // Those that were over before.
+        for end in closing.values { await end.value }
     }
 
     /// The transfers under way: which inode, how much of how much.
