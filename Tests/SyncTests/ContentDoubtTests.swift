@@ -91,8 +91,8 @@ extension EngineTests {
             try await run(reading: 0..<Self.old.size) { fixture async throws in
                 let before = try base(fixture)
                 fixture.provider.faults.add(.fail(FileProviderError(.cannotSynchronize)), to: .fetch, times: 1)
-                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
                 let fetches = fixture.provider.log.calls(of: .fetch).count
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
                 #expect(await eventually { fixture.provider.log.calls(of: .fetch).count > fetches })
                 let kept = try base(fixture)
                 #expect(kept == before)
