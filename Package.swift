@@ -162,7 +162,8 @@ let targets: [Target] = [
         path: "Tests/Support",
         exclude: ["Programs"]),
     .testTarget(name: "FUSETests", dependencies: ["FUSE", "TestSupport", system]),
-    .testTarget(name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting"]),
+    .testTarget(
+        name: "FileProviderTests", dependencies: ["FileNames", "FileProvider", "FileProviderTesting", "TestSupport"]),
     .target(
         name: "ReplicaTestSupport",
         dependencies: ["FileProvider", "Replica", "Syscalls", "TestSupport", logging, system],

@@ -1,6 +1,7 @@
 import FileProvider
 import FileProviderTesting
 import SystemPackage
+import TestSupport
 import Testing
 
 @Suite struct InMemoryWritingTests {
@@ -14,21 +15,12 @@ import Testing
         return (provider, ProviderSession(provider: provider, manager: manager))
     }
 
-    private func code(_ body: () async throws -> Void) async -> FileProviderError.Code? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return (error as? FileProviderError)?.code
-        }
-    }
-
     @Test func readOnlyProviderThrowsFeatureUnsupported() async throws {
         var options = InMemoryProvider.Options()
         options.writing = false
         let (provider, session) = session(options)
         #expect(!provider.features.writing)
-        let failure = await code { _ = try await session.create(ProviderSession.template("a"), content: [1]) }
+        let failure = await failureCode { _ = try await session.create(ProviderSession.template("a"), content: [1]) }
         #expect(failure == .featureUnsupported)
         #expect(provider.tree.count == 0)
     }

@@ -3,8 +3,12 @@ import Foundation
 import Logging
 import SystemPackage
 
+extension ProgramSession: HostedSession {
+    var isOpen: Bool { failure == nil }
+}
+
 /// Keeps a program running: starts it when a call needs it, and again with a backoff after it has ended.
-actor ProgramHost {
+struct ProgramHost: Sendable {
     /// What a program is started with.
     struct Launch: Sendable {
         /// The path of the executable.
@@ -19,107 +23,61 @@ actor ProgramHost {
         var onNotice: @Sendable (ProgramNotice) -> Void = { _ in }
         /// Called with what the program declares at each start.
         var onStart: @Sendable (InitializeResult) throws -> Void = { _ in }
+
+        fileprivate var name: String { URL(fileURLWithPath: program).lastPathComponent }
     }
 
     private let launch: Launch
-    private var session: ProgramSession?
-    private var starting: Task<ProgramSession, any Error>?
-    /// Ends shortly after a start, without a longer run in between.
-    private var failures = 0
-    /// Why the last start has failed; nil if it has not.
-    private var startFailure: FileProviderError?
-    /// The program is not started before.
-    private var earliestStart = ContinuousClock.now
-    private var isClosed = false
+    private let host: SessionHost<ProgramSession>
+    private static let pauses = SessionPauses(
+        [0, 0.5, 2, 5, 15, 60].map { .seconds($0) }, goodLife: .seconds(10), longestWait: .seconds(2))
 
     init(_ launch: Launch) {
         self.launch = launch
+        host = SessionHost(Self.pauses) { session in
+            launch.logger.warning("\(session.failure?.message ?? ""); it is started again")
+        } open: {
+            try await Self.start(launch)
+        }
     }
 
     /// The running program, started if necessary.
     ///
     /// - Throws: `serverUnreachable` or `notAuthenticated` while the program is not to be started again yet; the errors of its
-    ///   start.
+    ///   start; `userCancelled`.
     func running() async throws -> ProgramSession {
-        if isClosed { throw FileProviderError(.userCancelled) }
-        if let session {
-            guard let failure = session.failure else { return session }
-            self.session = nil
-            noteEnd(after: .now - session.startedAt)
-            launch.logger.warning("\(failure.message); it is started again")
-        }
-        if let starting { return try await starting.value }
-        let wait = earliestStart - .now
-        guard wait < .seconds(2) else {
-            let next = "is started again in \(wait.components.seconds) seconds"
-            guard let startFailure else {
-                throw FileProviderError(
-                    .serverUnreachable, "'\(name)' ends again and again, and \(next); \(launch.placeOfErrors)")
-            }
-            throw FileProviderError(
-                startFailure.code == .notAuthenticated ? .notAuthenticated : .serverUnreachable,
-                "\(startFailure.message); '\(name)' \(next)")
-        }
-        let task = Task { [launch] in
-            if wait > .zero { try await Task.sleep(for: wait) }
-            return try await Self.start(launch)
-        }
-        starting = task
-        defer { starting = nil }
         do {
-            let session = try await task.value
-            if isClosed {
-                await session.close()
-                throw FileProviderError(.userCancelled)
-            }
-            self.session = session
-            startFailure = nil
-            session.beginUse()
-            return session
-        } catch {
-            startFailure = error as? FileProviderError
-            noteEnd(after: .zero)
-            throw error
+            return try await host.session()
+        } catch let pause as SessionPause {
+            throw failure(during: pause)
+        } catch is CancellationError {
+            throw FileProviderError(.userCancelled)
         }
+    }
+
+    private func failure(during pause: SessionPause) -> FileProviderError {
+        let name = launch.name
+        let next = "is started again in \(pause.wait.components.seconds) seconds"
+        guard let failure = pause.failure as? FileProviderError else {
+            return FileProviderError(
+                .serverUnreachable, "'\(name)' ends again and again, and \(next); \(launch.placeOfErrors)")
+        }
+        return FileProviderError(
+            failure.code == .notAuthenticated ? .notAuthenticated : .serverUnreachable,
+            "\(failure.message); '\(name)' \(next)")
     }
 
     /// Starts the program with the next call, however often it has ended.
-    func retryNow() {
-        if let session, session.failure != nil {
-            self.session = nil
-            noteEnd(after: .now - session.startedAt)
-        }
-        earliestStart = .now
-    }
+    func retryNow() async { await host.retryNow() }
 
-    func close() async {
-        isClosed = true
-        starting?.cancel()
-        // No program is left behind that is being started.
-        let started = try? await starting?.value
-        await (session ?? started)?.close()
-    }
-
-    private var name: String { URL(fileURLWithPath: launch.program).lastPathComponent }
-
-    private static let pauses: [Duration] = [
-        .zero, .seconds(0.5), .seconds(2), .seconds(5), .seconds(15), .seconds(60),
-    ]
-
-    /// After so long a run the next end counts as the first.
-    private static let goodRun = Duration.seconds(10)
-
-    private func noteEnd(after life: Duration) {
-        failures = life > Self.goodRun ? 1 : failures + 1
-        earliestStart = .now + Self.pauses[min(failures, Self.pauses.count) - 1]
-    }
+    func close() async { await host.close() }
 
     /// Starts the program and agrees on version and features.
     private static func start(_ launch: Launch) async throws -> ProgramSession {
         let session = try await ProgramSession.start(
             launch.program, environment: launch.environment(), inactivityLimit: launch.inactivityLimit,
             logger: launch.logger, onNotice: launch.onNotice)
-        let name = URL(fileURLWithPath: launch.program).lastPathComponent
+        let name = launch.name
         do {
             let parameters = launch.parameters()
             let result = try await session.call("initialize", parameters, returning: InitializeResult.self)
@@ -130,6 +88,7 @@ actor ProgramHost {
                         + "\(ProgramProtocol.version) with '\(parameters.levels.joined(separator: "' or '"))'")
             }
             try launch.onStart(result)
+            session.beginUse()
             return session
         } catch let failure as ProgramFailure {
             await session.close()

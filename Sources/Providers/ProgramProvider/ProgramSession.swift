@@ -28,7 +28,6 @@ final class ProgramSession: Sendable {
     /// A call without a response or progress for this time has hung.
     private let inactivityLimit: Duration
     private let onNotice: @Sendable (ProgramNotice) -> Void
-    let startedAt = ContinuousClock.now
 
     private init(
         of program: String, inactivityLimit: Duration, onNotice: @escaping @Sendable (ProgramNotice) -> Void

@@ -1,67 +1,34 @@
 import FileProvider
 import Logging
 
+extension RcloneSession: HostedSession {
+    var isOpen: Bool { failure == nil }
+}
+
 /// Keeps rclone running: starts it when a call needs it, and again with a backoff after it has ended.
-actor RcloneHost {
-    private let launch: RcloneSession.Launch
-    private var session: RcloneSession?
-    private var starting: Task<RcloneSession, any Error>?
-    private var failures = 0
-    private var isClosed = false
+struct RcloneHost: Sendable {
+    let remote: String
+    private let host: SessionHost<RcloneSession>
+    private static let pauses = SessionPauses(
+        [0, 0.4, 0.8, 1.6, 3.2, 6.4, 10].map { .seconds($0) }, goodLife: .seconds(60))
 
     init(_ launch: RcloneSession.Launch) {
-        self.launch = launch
-    }
-
-    nonisolated var remote: String { launch.remote }
-
-    /// The running session, started if necessary. After a failure the next start waits, longer after each, at most ten seconds.
-    func running() async throws -> RcloneSession {
-        guard !isClosed else { throw FileProviderError(.userCancelled) }
-        if let session {
-            guard let failure = session.failure else { return session }
-            launch.logger.warning("rclone has ended, and is started again: \(failure)")
-            self.session = nil
-            if session.startedAt.duration(to: .now) > .seconds(60) { failures = 0 }
-            failures += 1
-            await session.close()
+        remote = launch.remote
+        host = SessionHost(Self.pauses) { session in
+            launch.logger.warning("rclone has ended, and is started again: \(session.failure ?? "")")
+            Task { await session.close() }
+        } open: {
+            try await RcloneSession.open(launch)
         }
-        let task = starting ?? start()
-        // A caller that is cancelled does not wait for the start.
-        return try await task.valueUnlessCancelled
     }
 
-    private func start() -> Task<RcloneSession, any Error> {
-        let task = Task {
-            defer { starting = nil }
-            if failures > 1 { try await Task.sleep(for: .milliseconds(min(10_000, 100 << min(failures, 7)))) }
-            do {
-                let session = try await RcloneSession.open(launch)
-                if isClosed {
-                    await session.close()
-                    throw FileProviderError(.userCancelled)
-                }
-                self.session = session
-                return session
-            } catch {
-                failures += 1
-                throw error
-            }
-        }
-        starting = task
-        return task
-    }
+    /// The running session, started if necessary.
+    func running() async throws -> RcloneSession { try await host.session() }
 
-    func close() async {
-        isClosed = true
-        starting?.cancel()
-        // No program is left behind that is being started.
-        _ = try? await starting?.value
-        await session?.close()
-    }
+    func close() async { await host.close() }
 
     /// Calls a closure that changes nothing; once more with another process when rclone ends.
-    nonisolated func reading<Value: Sendable>(_ body: (RcloneSession) async throws -> Value) async throws -> Value {
+    func reading<Value: Sendable>(_ body: (RcloneSession) async throws -> Value) async throws -> Value {
         try await translating {
             let session = try await running()
             do {
@@ -75,11 +42,11 @@ actor RcloneHost {
     }
 
     /// Calls a closure that may change the remote, once.
-    nonisolated func changing<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    func changing<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         try await translating(body)
     }
 
-    private nonisolated func translating<Value: Sendable>(
+    private func translating<Value: Sendable>(
         _ body: () async throws -> Value
     ) async throws -> Value {
         do {

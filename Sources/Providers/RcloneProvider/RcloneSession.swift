@@ -50,7 +50,6 @@ final class RcloneSession: Sendable {
         exec "$@" </dev/null 3<&- 2>&1
         """
 
-    let startedAt = ContinuousClock.now
     let transport: HTTPTransport
     /// For the probes: calls without an answer may have taken all the requests that the other one admits.
     private let probeTransport: HTTPTransport
