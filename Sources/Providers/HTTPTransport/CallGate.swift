@@ -1,5 +1,4 @@
 import FileProvider
-import Synchronization
 
 /// Admits as many concurrent requests as suit the server. The others queue, those for which a process waits in front.
 /// Background requests, for which no process waits, leave a quarter of the slots free.
@@ -18,18 +17,18 @@ final class CallGate: Sendable {
         ///
         /// - Parameter kind: the requests with which the time is compared; nil for one whose time says nothing about the load.
         func noteAnswer(_ kind: String?) {
-            gate.change { state in
-                if let admission { state.unanswered.remove(admission.number) }
+            gate.line.change { slots in
+                if let admission { slots.unanswered.remove(admission.number) }
                 guard let kind else { return }
-                state.limit.note(
-                    .init(kind: kind, startedAt: startedAt, answeredAt: .now, running: state.running))
+                slots.limit.note(
+                    .init(kind: kind, startedAt: startedAt, answeredAt: .now, running: slots.running))
             }
         }
 
         /// Records that the server refused the request because of overload, or broke the connection.
         func noteOverload() {
             if isExtra { return gate.pauseWithoutExtra() }
-            gate.change { $0.limit.noteOverload(startedAt: startedAt, at: .now) }
+            gate.line.change { $0.limit.noteOverload(startedAt: startedAt, at: .now) }
         }
 
         /// Whether it was admitted beyond the limit: a refusal says nothing of the request.
@@ -44,18 +43,10 @@ final class CallGate: Sendable {
 
     private static let pause = Duration.seconds(60)
 
-    private struct Waiter {
-        var context: CallContext?
-        let slot = OneShot<Admission>()
-
-        var isUrgent: Bool { context?.isUrgent ?? true }
-    }
-
-    private struct State {
+    private struct Slots: AdmissionLimit {
         var limit: ConcurrencyLimit
         var running = 0
         var runningInBackground = 0
-        var line: [Waiter] = []
         var lastAdmission: UInt64 = 0
         /// The admitted requests for which processes wait and that have no answer yet.
         var unanswered: Set<UInt64> = []
@@ -63,7 +54,6 @@ final class CallGate: Sendable {
         var extra: UInt64?
         var noExtraUntil: ContinuousClock.Instant?
 
-        /// Whether there is a free slot.
         func admits(isUrgent: Bool) -> Bool {
             let limit = limit.limit
             if isUrgent { return running < limit || mayHaveExtra }
@@ -74,7 +64,7 @@ final class CallGate: Sendable {
             extra == nil && unanswered.isEmpty && Double(running) < limit.most && noExtraUntil.map { $0 < .now } ?? true
         }
 
-        mutating func admit(isUrgent: Bool) -> Admission {
+        mutating func takePlace(isUrgent: Bool) -> Admission {
             let isExtra = running >= limit.limit
             running += 1
             lastAdmission += 1
@@ -88,81 +78,42 @@ final class CallGate: Sendable {
     /// be a deadlock.
     @TaskLocal static var isInside = false
 
-    private let state: Mutex<State>
+    private let line: AdmissionLine<Slots>
 
     init(_ most: Int) {
-        state = Mutex(State(limit: ConcurrencyLimit(most: most)))
+        line = AdmissionLine(Slots(limit: ConcurrencyLimit(most: most)))
     }
 
     /// The present number of concurrent requests.
-    var limit: Int { state.withLock { $0.limit.limit } }
+    var limit: Int { line.limit.limit.limit }
 
     func run<Value>(_ body: (Pass) async throws -> Value) async throws -> Value {
         if Self.isInside { return try await body(Pass(gate: self, admission: nil)) }
-        let admission = try await enter()
+        let context = CallContext.current
+        let admission = try await line.enter {
+            context?.isUrgent ?? true
+        } onWait: { isWaiting in
+            if isWaiting { context?.beginWaiting() } else { context?.endWaiting() }
+        }
         defer { leave(admission) }
         return try await body(Pass(gate: self, admission: admission))
     }
 
-    private func enter() async throws -> Admission {
-        let context = CallContext.current
-        let waiter = Waiter(context: context)
-        let isUrgent = waiter.isUrgent
-        let admission = state.withLock { state -> Admission? in
-            // Earlier requests go first.
-            if state.admits(isUrgent: isUrgent), !state.line.contains(where: { !isUrgent || $0.isUrgent }) {
-                return state.admit(isUrgent: isUrgent)
-            }
-            state.line.append(waiter)
-            return nil
-        }
-        if let admission { return admission }
-        context?.beginWaiting()
-        defer { context?.endWaiting() }
-        change { _ in }
-        return try await waiter.slot.value {
-            let wasWaiting = state.withLock { state in
-                let count = state.line.count
-                state.line.removeAll { $0.slot === waiter.slot }
-                return state.line.count < count
-            }
-            // Otherwise it has got a slot, and leaves it after the body.
-            if wasWaiting { waiter.slot.give(.failure(CancellationError())) }
-        }
-    }
-
     /// The end of the pause admits what waits for it.
     private func pauseWithoutExtra() {
-        change { $0.noExtraUntil = .now + Self.pause }
+        line.change { $0.noExtraUntil = .now + Self.pause }
         Task { [weak self] in
             try? await Task.sleep(for: Self.pause + .milliseconds(10))
-            self?.change { _ in }
+            self?.line.change { _ in }
         }
     }
 
     private func leave(_ admission: Admission) {
-        change { state in
-            state.running -= 1
-            state.unanswered.remove(admission.number)
-            if state.extra == admission.number { state.extra = nil }
-            if admission.isInBackground { state.runningInBackground -= 1 }
+        line.change { slots in
+            slots.running -= 1
+            slots.unanswered.remove(admission.number)
+            if slots.extra == admission.number { slots.extra = nil }
+            if admission.isInBackground { slots.runningInBackground -= 1 }
         }
-    }
-
-    /// Changes the state, and admits queued requests for which there is a slot then.
-    private func change(_ body: (inout State) -> Void) {
-        let admitted = state.withLock { state in
-            body(&state)
-            var admitted: [(waiter: Waiter, admission: Admission)] = []
-            for isUrgent in [true, false] {
-                while state.admits(isUrgent: isUrgent),
-                    let index = state.line.firstIndex(where: { $0.isUrgent == isUrgent })
-                {
-                    admitted.append((state.line.remove(at: index), state.admit(isUrgent: isUrgent)))
-                }
-            }
-            return admitted
-        }
-        for (waiter, admission) in admitted { waiter.slot.give(.success(admission)) }
     }
 }
