@@ -9,8 +9,7 @@ actor CredentialSource {
     private let surroundings: @Sendable () -> [String: String]
     private let transport: CredentialTransport
     private var current: Present?
-    private var waiting: [OneShot<S3Credentials>] = []
-    private var isSearching = false
+    private let searching = SharedTask<S3Credentials>()
 
     private struct Present {
         var credentials: S3Credentials
@@ -47,13 +46,7 @@ actor CredentialSource {
     /// - Throws: `notAuthenticated` with the places that were searched.
     func credentials(now: Int64) async throws -> S3Credentials {
         if let current = valid(now: now) { return current }
-        let answer = OneShot<S3Credentials>()
-        waiting.append(answer)
-        if !isSearching {
-            isSearching = true
-            Task { await search(now: now) }
-        }
-        return try await answer.value { answer.give(.failure(CancellationError())) }
+        return try await searching.value { try await self.search(now: now) }
     }
 
     private func valid(now: Int64) -> S3Credentials? {
@@ -66,8 +59,7 @@ actor CredentialSource {
     }
 
     /// Finds credentials for all requests that wait for them.
-    private func search(now: Int64) async {
-        let result: Result<S3Credentials, any Error>
+    private func search(now: Int64) async throws -> S3Credentials {
         do {
             let environment = surroundings()
             let found = try await CredentialSearch(
@@ -78,21 +70,17 @@ actor CredentialSource {
                 // Credentials that live shorter than the margin are used for most of their life.
                 renewal: found.credentials.expiration.map { $0 - min(Self.margin, max(0, $0 - now) / 4) }
                     ?? found.lifetime.map { now + $0 }, comparison: now + Self.age)
-            result = .success(found.credentials)
+            return found.credentials
         } catch {
             // Credentials that are valid for a while are better than none.
             if let current, let end = current.credentials.expiration, end > now {
                 self.current?.renewal = min(end, now + Self.pause)
                 self.current?.comparison = now + Self.age
-                result = .success(current.credentials)
-            } else {
-                current = nil
-                result = .failure(error)
+                return current.credentials
             }
+            current = nil
+            throw error
         }
-        isSearching = false
-        for request in waiting { request.give(result) }
-        waiting = []
     }
 
     /// The server did not accept the credentials of a request any more.

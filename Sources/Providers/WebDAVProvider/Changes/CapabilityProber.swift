@@ -6,11 +6,11 @@ import Synchronization
 final class CapabilityProber: Sendable {
     let changes: ChangeRequests
     private let state = Mutex(State())
+    private let probe = SharedTask<ServerCapabilities>()
     /// After a probe that a failed move has ended. A probe is some forty requests, and each change that waits asks for one.
     private static let pauses = (first: Duration.seconds(5), longest: Duration.seconds(60))
 
     private struct State {
-        var probe: Task<ServerCapabilities, any Error>?
         /// What ended the last probe, and when the next one may begin.
         var failure: (error: FileProviderError, end: ContinuousClock.Instant)?
         var pause = CapabilityProber.pauses.first
@@ -20,16 +20,7 @@ final class CapabilityProber: Sendable {
             return failure.error
         }
 
-        mutating func note(_ result: Result<ServerCapabilities, any Error>) {
-            do {
-                _ = try result.get()
-                failure = nil
-                pause = CapabilityProber.pauses.first
-            } catch let moving as ProbeMoveFailure {
-                failure = (error: moving.error, end: ContinuousClock.now + pause)
-                pause = min(pause * 2, CapabilityProber.pauses.longest)
-            } catch {}
-        }
+        mutating func forgetFailure() { (failure, pause) = (nil, CapabilityProber.pauses.first) }
     }
 
     init(_ changes: ChangeRequests) {
@@ -40,47 +31,34 @@ final class CapabilityProber: Sendable {
     ///   alone: a probe moves files.
     /// - Throws: the error for which files cannot be created in the directory.
     func capabilities(probingIn directory: RemotePath) async throws -> ServerCapabilities {
-        let store = changes.server.capabilityStore
-        if let capabilities = store.capabilities { return capabilities }
+        if let capabilities = changes.server.capabilityStore.capabilities { return capabilities }
         if let failure = state.withLock({ $0.present }) { throw failure }
-        let (task, isShared) = state.withLock { state in
-            if let probe = state.probe { return (probe, true) }
-            let task = Task { [changes] in
-                var plain = directory
-                while ServerCapabilities.isOdd(plain) { plain = plain.parent }
-                let capabilities = try await CapabilityProbe(changes, in: plain).run()
-                // Once: a caller that is slow to notice the end may not undo what is found out later.
-                store.keep(capabilities)
-                return capabilities
-            }
-            state.probe = task
-            return (task, false)
-        }
-        let result = isShared ? await CallContext.waiting { await task.result } : await task.result
-        state.withLock { state in
-            guard state.probe == task else { return }
-            state.probe = nil
-            state.note(result)
-        }
-        try Task.checkCancellation()
+        return try await probe.value { [self] in try await findOut(probingIn: directory) }
+    }
+
+    private func findOut(probingIn directory: RemotePath) async throws -> ServerCapabilities {
+        var plain = directory
+        while ServerCapabilities.isOdd(plain) { plain = plain.parent }
         do {
-            return try result.get()
+            let capabilities = try await CapabilityProbe(changes, in: plain).run()
+            changes.server.capabilityStore.keep(capabilities)
+            state.withLock { $0.forgetFailure() }
+            return capabilities
         } catch let moving as ProbeMoveFailure {
+            state.withLock { state in
+                state.failure = (error: moving.error, end: ContinuousClock.now + state.pause)
+                state.pause = min(state.pause * 2, Self.pauses.longest)
+            }
             throw moving.error
         }
     }
 
     /// The next caller begins a probe, however short ago one failed.
-    func retryNow() {
-        state.withLock { state in
-            state.failure = nil
-            state.pause = Self.pauses.first
-        }
-    }
+    func retryNow() { state.withLock { $0.forgetFailure() } }
 
     /// - Returns: the probe that was in progress.
     func cancel() -> Task<ServerCapabilities, any Error>? {
-        let task = state.withLock { $0.probe }
+        let task = probe.current
         task?.cancel()
         return task
     }

@@ -24,7 +24,6 @@ final class WebDAVServer: Sendable {
         var root: DAVResource?
         /// The files that were looked up last: their tags, their ETags as the server writes them, and their sizes.
         var lastFound: [RemotePath: (tag: [UInt8], etag: String?, size: Int64?)] = [:]
-        var connecting: Task<Void, any Error>?
     }
 
     let client: WebDAVClient
@@ -35,6 +34,7 @@ final class WebDAVServer: Sendable {
     /// The domain must not change anything on the server, so hidden files are not removed either.
     let isReadOnly: Bool
     private let state = Mutex(State())
+    private let connecting = SharedTask<Void>()
     static let concurrentCalls = 64
     private static let mostFound = 256
 
@@ -63,26 +63,14 @@ final class WebDAVServer: Sendable {
     /// - Throws: `notAuthenticated`; `serverUnreachable`, also when the collection does not exist or the server does not speak
     ///   WebDAV. The messages are for users.
     func connect() async throws {
-        let connecting = state.withLock { state -> (task: Task<Void, any Error>, isShared: Bool)? in
-            if state.isConnected { return nil }
-            if let task = state.connecting { return (task, true) }
-            let task = Task {
-                defer { self.state.withLock { $0.connecting = nil } }
-                try await self.lookUpRoot()
-            }
-            state.connecting = task
-            return (task, false)
-        }
-        guard let (task, isShared) = connecting else { return }
-        // A cancelled caller does not cancel the task, because others may wait for it.
-        if isShared {
-            try await CallContext.waiting { try await task.valueUnlessCancelled }
-        } else {
-            try await task.valueUnlessCancelled
+        guard !isConnected else { return }
+        try await connecting.value { [self] in
+            // It may have been looked up since.
+            if !isConnected { try await lookUpRoot() }
         }
     }
 
-    func cancelConnecting() { state.withLock { $0.connecting }?.cancel() }
+    func cancelConnecting() { connecting.current?.cancel() }
 
     private func lookUpRoot() async throws {
         let what = client.root.url.path
