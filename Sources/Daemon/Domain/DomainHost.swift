@@ -377,27 +377,8 @@ package final class DomainHost: Sendable {
     private static let timeForKernel = Duration.seconds(5)
 
     private static func within(_ time: Duration, _ body: @escaping @Sendable () async -> Void) async -> Bool {
-        let task = Task { await body() }
-        return await withTaskGroup(of: Bool.self) { group in
-            let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
-            Task {
-                await task.value
-                continuation.yield(true)
-                continuation.finish()
-            }
-            group.addTask {
-                for await isDone in stream { return isDone }
-                return false
-            }
-            group.addTask {
-                try? await Task.sleep(for: time)
-                return false
-            }
-            let isDone = await group.next() ?? false
-            continuation.finish()
-            group.cancelAll()
-            return isDone
-        }
+        let task = Task<Void, any Error> { await body() }
+        return await task.result(within: time) != nil
     }
 }
 
