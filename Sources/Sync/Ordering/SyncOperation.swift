@@ -1,3 +1,5 @@
+import Replica
+
 /// Something that can be done for the remote: one call of the provider's, and the transaction that records its result.
 package enum SyncOperation: Hashable, Sendable, CustomStringConvertible {
     /// Make an item that was made here.
@@ -10,6 +12,15 @@ package enum SyncOperation: Hashable, Sendable, CustomStringConvertible {
     case deletion(Int64)
     /// Take in the remote's changes.
     case ingestion
+
+    /// What is sent by it; nil where that is not a whole change.
+    var change: PendingMark? {
+        switch self {
+        case .creation(let row), .modification(let row): .item(row)
+        case .deletion(let row): .deletion(row)
+        case .moveAside, .ingestion: nil
+        }
+    }
 
     package var description: String {
         switch self {

@@ -18,12 +18,12 @@ actor Uploads: SyncPart {
     private var queue: [Planner.Step] = []
     private var running: [SyncOperation: Task<Void, Never>] = [:] {
         didSet {
-            let operations = Set(running.keys)
-            operationsUnderWay.withLock { $0 = operations }
+            let changes = Set(running.keys.compactMap(\.change))
+            runningChanges.withLock { $0 = changes }
         }
     }
-    /// The keys of ``running``, for threads that serve the kernel and must not wait for this actor.
-    private nonisolated let operationsUnderWay = Mutex<Set<SyncOperation>>([])
+    /// The changes of ``running``, for threads that serve the kernel and must not wait for this actor.
+    private nonisolated let runningChanges = Mutex<Set<PendingMark>>([])
     private var sending: [InodeNumber: UploadTransfer] = [:]
     private var isStopped = false
     private var isPaused = false
@@ -115,25 +115,10 @@ actor Uploads: SyncPart {
     }
 
     /// Whether an item is on its way. From any thread.
-    nonisolated func isRunning(row: Int64) -> Bool {
-        operationsUnderWay.withLock { operations in
-            operations.contains(.creation(row: row)) || operations.contains(.modification(row: row))
-        }
-    }
+    nonisolated func isRunning(row: Int64) -> Bool { runningChanges.withLock { $0.contains(.item(row)) } }
 
     /// The changes that are on their way. From any thread.
-    nonisolated var changesUnderWay: Set<PendingMark> {
-        operationsUnderWay.withLock { operations in
-            Set(
-                operations.compactMap { operation in
-                    switch operation {
-                    case .creation(let row), .modification(let row): .item(row)
-                    case .deletion(let row): .deletion(row)
-                    case .moveAside, .ingestion: nil
-                    }
-                })
-        }
-    }
+    nonisolated var changesUnderWay: Set<PendingMark> { runningChanges.withLock { $0 } }
 
     // MARK: - Interactive mode
 
