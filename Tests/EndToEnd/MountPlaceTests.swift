@@ -149,6 +149,43 @@ extension RealMount {
             }
         }
 
+        @Test("FOLDER-19: a folder with the state directory, or in it, is no source; what was kept is one")
+        func sourceWithTheState() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                let (whole, state) = (yonder.directory.path.string, yonder.directory["state"].string)
+                let elsewhere = try TemporaryDirectory()
+                defer { elsewhere.remove() }
+                let (link, folder) = (elsewhere["link"].string, try elsewhere.makeDirectory("folder").string)
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: whole)
+                let place = elsewhere["other"].string
+                for source in [whole, link, state, state + "/domains/mount"] {
+                    for words in [["mount"], ["import", "--yes", folder]] {
+                        try await yonder.yonder(words: words + [source, place, "--name", "other"])
+                            .expectFailure(saying: "the daemon's own state directory")
+                    }
+                }
+                #expect(try await yonder.json([DomainSummary].self, "domains").map(\.name) == ["mount"])
+                #expect(!FileManager.default.fileExists(atPath: place))
+                let removed = try await yonder.json(RemoveReport.self, "remove", "mount", "--keep", "downloaded")
+                let kept = try #require(removed.directory)
+                #expect(kept.hasPrefix(state + "/kept/"))
+                try await yonder.yonder("mount", kept, yonder.mount.string).expectSuccess()
+            }
+        }
+
+        @Test("FOLDER-19: a known domain whose source has got the state directory is mounted, with a warning")
+        func stateMovedIntoTheSource() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                try await yonder.yonder("shutdown").expectSuccess()
+                let state = yonder.source.appending("state").string
+                try FileManager.default.moveItem(atPath: yonder.directory["state"].string, toPath: state)
+                let moved = yonder.with(["YONDER_STATE_DIR": state])
+                try await moved.yonder("mount", "mount").expectSuccess()
+                #expect(try await moved.status().warnings.contains { $0.contains("the daemon's own state directory") })
+                try await moved.yonder("shutdown").expectSuccess()
+            }
+        }
+
         @Test("CMD-19: no domain is mounted or imported where one is, and none is kept in its own mount")
         func taken() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

@@ -195,6 +195,21 @@ struct DomainStore: Sendable {
             || Mountpoint.contains(kept, place) && place != kept
     }
 
+    /// Why a folder cannot be a source: the domain would show, send and change the daemon's own files, and each change of its database
+    /// would be one of the remote. Nil for a folder that can, for a source that is no path, and for what is kept of removed domains.
+    /// Blocks.
+    func obstacle(toSource source: String) -> String? {
+        guard source.hasPrefix("/") else { return nil }
+        let folder = FilePath(fileNamed: source)
+        if stateDirectory.isInside(folder) {
+            return
+                "the daemon's own state directory, '\(stateDirectory)', lies in it and would be a part of the remote: mount a "
+                + "folder without it, or set YONDER_STATE_DIR to a directory elsewhere"
+        }
+        guard folder.isInside(stateDirectory), !folder.isInside(kept) else { return nil }
+        return "it lies in the daemon's own state directory, '\(stateDirectory)': mount a folder outside of that"
+    }
+
     /// Notes that a domain will be forgotten: everything that is kept of it is in a folder, and only has to be published.
     func decideToForget(_ name: String, keptIn folder: KeptFolder) throws {
         let directory = directory(of: name)
@@ -330,5 +345,18 @@ struct DomainStore: Sendable {
         let root = try FileDescriptor.open(stateDirectory, .readOnly, options: [.directory, .closeOnExec])
         defer { try? root.close() }
         try root.syncFileSystem()
+    }
+}
+
+extension FilePath {
+    /// Whether a directory is a folder or lies in it, by whatever path: symbolic links and bind mounts lead to the same inodes.
+    fileprivate func isInside(_ folder: FilePath) -> Bool {
+        guard let folder = try? FileStatus(following: folder), var place = try? resolvingLinks() else { return false }
+        while true {
+            if let status = try? FileStatus(at: place), status.device == folder.device, status.inode == folder.inode {
+                return true
+            }
+            guard place.removeLastComponent() else { return false }
+        }
     }
 }

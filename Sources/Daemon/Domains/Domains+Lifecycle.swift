@@ -297,6 +297,7 @@ private func checkFolder(
             throw refuse("it and the source '\(source)' contain each other")
         }
     }
+    if let obstacle = store.obstacle(toSource: source) { throw ControlError(.failed, obstacle, path: source) }
     for mount in mounted where Mountpoint.contains(mount, folder) || Mountpoint.contains(folder, mount) {
         throw refuse("'\(mount)' is a mount of Yonder; import a folder outside of it")
     }

@@ -274,6 +274,9 @@ actor Domains {
             // The new place may lie in the old one.
             let released = old.flatMap { Mountpoint.release($0) ? $0 : nil }
             do {
+                let obstacle = store.obstacle(toSource: request.source)
+                // The changes that wait in a known domain must reach the source.
+                if isNew, let obstacle { throw ControlError(.failed, obstacle, path: request.source) }
                 // A removal that failed is not finished at the next start when the domain was mounted after it.
                 if !isNew { store.withdrawDecision(of: request.name) }
                 let left = try store.finishImport(of: request.name, logger: logger)
@@ -286,6 +289,7 @@ actor Domains {
                     ignoredNames: ignoredNames, metered: metered, logger: logger,
                     makeProvider: { try catalog.provider(for: $0, request.options, found) })
                 place.protect()
+                if let obstacle { host.engine.warnings.report("the source '\(request.source)': \(obstacle)") }
                 for path in left {
                     host.engine.warnings.report("'\(path)' was changed after it was imported, and is left there")
                 }
