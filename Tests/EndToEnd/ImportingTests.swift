@@ -184,6 +184,41 @@ extension RealMount {
             }
         }
 
+        @Test("IMPORT-5: what has an ignored name is recognized where the source has it, and never sent")
+        func ignoredNames() async throws {
+            try await Installation.run { yonder async throws in
+                try "[ignore]\nnames = [\"*.o\", \"built\"]\n".write(
+                    toFile: yonder.directory["config.toml"].string, atomically: true, encoding: .utf8)
+                for name in ["same.o", "other.o", "d/built/there"] { try yonder.write("there", to: name) }
+                let folder = try yonder.directory.makeDirectory("folder").string
+                try await yonder.expectDone(
+                    """
+                    cd "$1"; cp -a "$2"/. .; printf here > other.o; printf mine > own.o; mkdir -p own/built/deep own/x.o
+                    printf mine > own/built/deep/file; printf mine > own/x.o/file; printf mine > own/sent
+                    """, folder, yonder.source.string)
+                let report = try await yonder.json(
+                    ImportReport.self, "import", folder, yonder.source.string, yonder.mount.string)
+                #expect(report.left == [] && !FileManager.default.fileExists(atPath: folder))
+                try await yonder.yonder("wait", "--timeout", "30").expectSuccess()
+                #expect(try await yonder.pending().isEmpty)
+                for (name, sync) in [
+                    ("same.o", "synced"), ("d/built", "synced"), ("d/built/there", "synced"), ("own", "synced"),
+                    ("own.o", "excluded"), ("other.o", "excluded"), ("own/built", "excluded"),
+                    ("own/built/deep/file", "excluded"), ("own/x.o", "excluded"), ("own/x.o/file", "excluded"),
+                ] {
+                    #expect(try await yonder.info(name).sync == sync, "\(name)")
+                }
+                #expect(try await yonder.info("same.o").content == "materialized")
+                // One file more than in the folder: the other 'other.o' of the source.
+                let files = "find . -path './.Trash*' -prune -o -type f -print | wc -l; ls | wc -l"
+                #expect(try await eventually { try await yonder.shell(files) == "8\n6\n" })
+                #expect(try await yonder.shell("cat other.o own/built/deep/file own/x.o/file") == "heremine" + "mine")
+                let there = try await Command.shell("cd \"$1\" && find . -type f | sort", yonder.source.string).output
+                #expect(there == "./d/built/there\n./other.o\n./own/sent\n./same.o\n")
+                #expect(yonder.sourceText("other.o") == "there")
+            }
+        }
+
         @Test("REIMPORT-1: an import that cannot be done leaves the folder as it was")
         func refused() async throws {
             try await Installation.run { yonder async throws in

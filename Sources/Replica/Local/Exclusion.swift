@@ -103,10 +103,11 @@ extension Database {
     fileprivate func apply(_ ignored: IgnoredNames, at now: FileTimestamp) throws {
         try includeWhatWasExcludedByName(at: now)
         guard !ignored.isEmpty else { return }
+        // The remote may have what waits to be offered: it answers first (``Offer/isIgnored``).
         let candidates = try all(
             """
             SELECT id, inode, name FROM item WHERE changedFields <> 0 AND isExcluded = \(exclusion: .none)
-                AND identifier IS NULL
+                AND identifier IS NULL AND reimport <= 0
                 AND wasSent = 0 AND trashRole = \(trash: .none) AND trashedAt IS NULL AND baseName IS NULL
             """, [], { (id: $0[0] as Int64, inode: InodeNumber(rawValue: $0[1]), name: $0[2] as String) })
         for candidate in candidates where !ignored.isSent(candidate.name) {

@@ -51,4 +51,6 @@ package struct Offer: Hashable, Sendable {
     package var wasKnown: Bool
     /// Whether it is offered where the remote had it, and not where it was moved to since.
     package var isAtOrigin: Bool
+    /// Whether its name is never sent: it is only recognized, and stays on this machine where the remote does not have it.
+    package var isIgnored: Bool
 }

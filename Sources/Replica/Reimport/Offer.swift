@@ -88,7 +88,7 @@ extension Replica {
     ///
     /// - Parameter isAtOrigin: false to offer it where it is now, the remote not having it where it was.
     package func prepareOffer(_ row: Int64, atOrigin isAtOrigin: Bool = true) throws -> SentChange? {
-        let preparedAt = FileTimestamp.now
+        let (preparedAt, ignored) = (FileTimestamp.now, ignoredNames)
         return try database.read { db in
             guard let item = try db.item(id: row), item.isToBeOffered, !item.isExcluded,
                 var place = try db.placeToOffer(item)
@@ -120,8 +120,18 @@ extension Replica {
                 contentStamp: nil, isReplay: item.wasSent, preparedAt: preparedAt,
                 offer: Offer(
                     round: item.reimport, isDataless: isDataless, wasKnown: item.base.name != nil,
-                    isAtOrigin: place.isAtOrigin))
+                    isAtOrigin: place.isAtOrigin, isIgnored: try db.isIgnored(item, by: ignored)))
         }
+    }
+}
+
+extension Database {
+    /// Whether an item of an import has a name that is never sent. A directory with items that the remote had is sent with them.
+    fileprivate func isIgnored(_ item: ItemRecord, by names: IgnoredNames) throws -> Bool {
+        guard item.base.name == nil, !item.wasSent, item.trash == nil, !item.isHidden, !names.isSent(item.name) else {
+            return false
+        }
+        return try !holdsWhatIsKnown(item.inode.number, countsImported: false)
     }
 }
 

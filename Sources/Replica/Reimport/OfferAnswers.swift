@@ -99,15 +99,15 @@ package struct OfferAnswers: RemotePart {
         let isTaken =
             try db.item(remote.itemIdentifier).map { isKnownAgain($0, insteadOf: item, in: offer.round) } ?? false
         if isTaken {
-            return try keepBoth(item, and: nil, label: label)
+            return try keepBoth(item, and: nil, of: sent, label: label)
         }
         guard InodeKind(remote.kind) == item.inode.kind else {
-            return try keepBoth(item, and: remote, label: label)
+            return try keepBoth(item, and: remote, of: sent, label: label)
         }
         switch try verdict(on: item, against: remote, isOwn: isOwn) {
         case .theirs, .ours:
             try acknowledgeOffer(sent, offer, as: remote, stillPending: [], isSameContent: false)
-        case .both: try keepBoth(item, and: remote, label: label)
+        case .both: try keepBoth(item, and: remote, of: sent, label: label)
         }
     }
 
@@ -206,8 +206,18 @@ package struct OfferAnswers: RemotePart {
         return differing
     }
 
-    /// The remote's item has the name, and what is here goes beside it, as a new one. What is not here goes.
-    private func keepBoth(_ item: ItemRecord, and remote: FileProviderItem?, label: String) throws {
+    /// The remote's item has the name, and what is here goes beside it, as a new one. What is not here goes. A name that is never sent
+    /// stays that of the item here.
+    private func keepBoth(
+        _ item: ItemRecord, and remote: FileProviderItem?, of sent: SentChange, label: String
+    ) throws {
+        if sent.offer?.isIgnored == true {
+            try Refusals(transaction: transaction).keepIgnored(sent)
+            if let remote, let directory = try db.item(remote.parentItemIdentifier) {
+                try placement.place(remote, in: directory.inode.number)
+            }
+            return
+        }
         let isHere =
             try (item.inode.kind == .symbolicLink || item.inode.content == .materialized) && db.isRepresented(item)
         let hasWork = try item.inode.kind == .directory && removal.keepLocalWork(in: item)

@@ -12,7 +12,7 @@ package struct Refusals: RemotePart {
         guard let item = try db.item(id: sent.row) else { return }
         if item.isToBeOffered {
             try willChangeNames()
-            guard try keepOffered(item) else { return }
+            guard try keepOffered(item, as: .unwanted) else { return }
         } else if item.identifier != nil || item.placeholder != sent.item.itemIdentifier {
             // It has got another name since it was sent: that may be wanted.
             return
@@ -22,8 +22,22 @@ package struct Refusals: RemotePart {
         try db.recordFailure(error, of: sent.inode, at: now)
     }
 
+    /// The remote does not have an item of an import whose name is never sent, or has another one in its place: it stays on this
+    /// machine, and so does what is in it.
+    package func keepIgnored(_ sent: SentChange) throws {
+        guard let item = try db.item(id: sent.row), item.reimport == sent.offer?.round,
+            // Under another name, or with an item that the remote had, it is offered again.
+            item.name.utf8.elementsEqual(sent.item.filename.utf8),
+            try !db.holdsWhatIsKnown(item.inode.number, countsImported: false)
+        else { return }
+        try willChangeNames()
+        guard try keepOffered(item, as: .name) else { return }
+        try db.excludeWhatIsNew(below: item.inode.number, as: .name)
+        try db.forgetFailure(of: item.inode.number)
+    }
+
     /// - Returns: whether anything of the item stays.
-    private func keepOffered(_ top: ItemRecord) throws -> Bool {
+    private func keepOffered(_ top: ItemRecord, as exclusion: Exclusion) throws -> Bool {
         var offered = [top]
         var next = 0
         while next < offered.count {
@@ -47,7 +61,7 @@ package struct Refusals: RemotePart {
                 try removal.remove(item)
                 continue
             }
-            try removal.becomeNew(item, exclusion: .unwanted)
+            try removal.becomeNew(item, exclusion: exclusion)
             guard item.inode.kind == .directory else { continue }
             // It has no listing on the remote.
             try db.makeListed(item.inode.number, comparison: .none)

@@ -186,13 +186,15 @@ extension Database {
     }
 
     /// Whether something below a directory is on the remote, or may be.
-    func holdsWhatIsKnown(_ directory: InodeNumber) throws -> Bool {
+    ///
+    /// - Parameter countsImported: whether items of an import that wait to be offered, and may be there, count.
+    func holdsWhatIsKnown(_ directory: InodeNumber, countsImported: Bool = true) throws -> Bool {
         try one(
             """
             \(ItemStatement.directoriesAtOrBelow)
             SELECT EXISTS (SELECT 1 FROM item WHERE parent IN (SELECT inode FROM below)
-                AND (identifier IS NOT NULL OR wasSent <> 0 OR reimport > 0))
-            """, [directory.rawValue], { $0[0] as Bool }) ?? false
+                AND (identifier IS NOT NULL OR wasSent <> 0 OR reimport > 0 AND (?2 OR baseName IS NOT NULL)))
+            """, [directory.rawValue, countsImported], { $0[0] as Bool }) ?? false
     }
 }
 

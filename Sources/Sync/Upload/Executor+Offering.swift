@@ -16,6 +16,10 @@ extension Executor {
     func offer(_ row: Int64, transfer: UploadTransfer) async -> Bool {
         do {
             guard let sent = try replica.prepareOffer(row), let offer = sent.offer else { return false }
+            if offer.isIgnored {
+                _ = try await self.offer(sent, offer, recognizing: true, transfer)
+                return false
+            }
             if offer.isAtOrigin || offer.wasKnown && !offer.isDataless,
                 try await self.offer(sent, offer, recognizing: true, transfer)
             {
@@ -89,6 +93,8 @@ extension Executor {
         _ answer: Answer, of sent: SentChange, _ offer: Offer, wasOnly: Bool
     ) async throws -> Bool {
         switch answer {
+        case .change(.refused) where offer.isIgnored:
+            try await commits.commit { try $0.refusals.keepIgnored(sent) }
         case .change(.refused(let reason)):
             guard wasOnly else {
                 try await postpone(sent, FileProviderError(.cannotSynchronize, reason))
