@@ -189,14 +189,14 @@ struct Recovery {
                 try changes.contentWasWritten(number)
             }
             changes.report(
-                "'\(name)' is still open for writing since an earlier mount: what is written to it there goes to '\(aside)'"
-            )
+                "'\(name)' was still open for writing through an earlier mount when it was mounted: what is written to it there from "
+                    + "then on is in '\(aside)', and is not sent")
         } catch {
             // It stays marked as written, so that it is neither evicted nor forgotten.
             try changes.db.setContentStamp(of: number, to: before.stamp)
             changes.report(
-                "'\(name)' is still open for writing since an earlier mount: end the program, and mount again; it cannot be "
-                    + "kept apart: \(error)")
+                "'\(name)' was still open for writing through an earlier mount when it was mounted: end the program, and mount "
+                    + "again; what it writes cannot be kept apart: \(error)")
         }
     }
 
