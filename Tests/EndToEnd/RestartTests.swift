@@ -53,6 +53,29 @@ extension RealMount {
             }
         }
 
+        @Test("CRASH-3: 'yonder wait' goes on, with the rest of its time, when the daemon is killed again and again")
+        func waitsThroughManyDaemons() async throws {
+            try await Installation.mounted { yonder async throws in
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("echo x > file")
+                let waiting = Task { try await yonder.yonder("wait", "mount", "--timeout", "50") }
+                let timed = Task { try await yonder.yonder("wait", "mount", "--timeout", "3") }
+                try await Task.sleep(for: .seconds(1))
+                for _ in 1...6 {
+                    let daemon = try #require(yonder.daemon)
+                    #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
+                    // The commands were there before this one.
+                    #expect(try await yonder.yonder("domains").status == 0)
+                    #expect(yonder.daemon != daemon)
+                }
+                #expect(try await timed.value.status == 75)
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                let waited = try await waiting.value
+                #expect(waited.status == 0, "\(waited.errors)")
+                #expect(yonder.sourceText("file") == "x\n")
+            }
+        }
+
         @Test(
             "TAKEOVER-4: a command that must not be repeated ends with 69 when the daemon dies, and says that it may have been executed"
         )

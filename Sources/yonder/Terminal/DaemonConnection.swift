@@ -31,9 +31,12 @@ struct DaemonConnection: Sendable {
                 try await onPart(part)
             }
         }
-        for _ in 0..<Self.attempts {
+        let start = ContinuousClock.now
+        var attempts = 0
+        while true {
             do {
-                return try await client.perform(command, onEvent: onEvent, onPart: noting)
+                let sent = attempts == 0 ? command : command.again(after: ContinuousClock.now - start)
+                return try await client.perform(sent, onEvent: onEvent, onPart: noting)
             } catch let error as ControlError {
                 if error.code == .notAuthenticated, let next = try second(error) {
                     return try await perform(next, onEvent: onEvent, onPart: onPart)
@@ -41,8 +44,12 @@ struct DaemonConnection: Sendable {
                 // After an interruption, a daemon that is not there will not be started again.
                 guard error.code == .interrupted else { throw complaint(interruption ?? error) }
                 interruption = error
+                attempts += 1
                 // Parts that were printed cannot be taken back.
                 guard command.isRepeatable, !hasParts.withLock({ $0 }) else { break }
+                if attempts < Self.attempts { continue }
+                guard command.isOnlyWaiting, crashLoop == nil else { break }
+                try await Task.sleep(for: Self.pause)
             }
         }
         await showWhatWasDone()
@@ -64,8 +71,10 @@ struct DaemonConnection: Sendable {
         for _ in 0..<Self.attempts where (try? await client.perform(.tellKernel)) != nil { return }
     }
 
-    /// How often a command is tried while the daemon dies during it.
+    /// How often a command is tried while the daemon dies during it. One that only waits is then tried until a keeper reports that the
+    /// daemon crashes in a loop.
     private static let attempts = 4
+    private static let pause = Duration.milliseconds(100)
 
     private func complaint(_ error: ControlError) -> ExitCode {
         let places = places
