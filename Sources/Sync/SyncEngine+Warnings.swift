@@ -16,8 +16,19 @@ extension SyncEngine {
         let hasConflicts = reported.contains { if case .conflict = $0 { true } else { false } }
         let copies = hasConflicts ? Set(try replica.database.conflictCopies().map(\.item.inode.number)) : []
         // Damage of the database may be what the warning is about: it stays then.
-        for cause in reported where (try? isOver(cause, conflictCopies: copies)) == true { warnings.succeeded(cause) }
+        for cause in reported {
+            if (try? isOver(cause, conflictCopies: copies)) == true {
+                warnings.succeeded(cause)
+            } else if case .deletion(let identifier, _) = cause, let path = try? self.path(of: identifier) {
+                warnings.moveDeletion(cause, to: path)
+            }
+        }
         return warnings.texts
+    }
+
+    private func path(of identifier: ItemIdentifier) throws -> String? {
+        guard let item = try replica.database.item(identifier) else { return nil }
+        return try replica.database.path(of: item.inode.number, isForUser: true)?.joined(separator: "/")
     }
 
     /// Whether the cause of a warning has ended. Of the other causes that is reported when it happens.

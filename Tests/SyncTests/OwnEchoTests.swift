@@ -114,6 +114,31 @@ extension EngineTests {
                 })
         }
 
+        @Test("CONFLICT-8: the warning has the path that the item has got since")
+        func warningsOfDeletionsMove() async throws {
+            try await Machine.run(
+                fill: { tree in
+                    tree.addDirectory("d", identifier: "d")
+                    tree.addFile("x", content: RemoteContent("first"), identifier: "x")
+                },
+                { machine in
+                    try await machine.remove("x")
+                    machine.provider.changeSilently { $0.write(RemoteContent("there"), to: "x") }
+                    try await machine.send()
+                    let words = "was removed here and stays on the remote: it has changed there"
+                    #expect(try machine.engine.currentWarnings() == ["'x' \(words)"])
+                    machine.provider.change { $0.move("x", to: "d", as: "y") }
+                    try await machine.ingest()
+                    #expect(await machine.exists("d/y"))
+                    #expect(try machine.engine.currentWarnings() == ["'d/y' \(words)"])
+                    try await machine.rename("d", to: "e")
+                    #expect(try machine.engine.currentWarnings() == ["'e/y' \(words)"])
+                    machine.provider.change { $0.delete("x") }
+                    try await machine.drain()
+                    #expect(try machine.engine.currentWarnings() == [])
+                })
+        }
+
         @Test("CONFLICT-8: the warning ends when the item is removed again", arguments: [false, true])
         func warningsOfDeletionsEnd(isRemovedHere: Bool) async throws {
             try await Machine.run(fill: { $0.addFile("x", content: RemoteContent("first"), identifier: "x") }) {

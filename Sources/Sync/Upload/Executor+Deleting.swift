@@ -142,7 +142,7 @@ extension Executor {
                 try await commits.commit { try $0.conflicts.bringBack(deletion, as: found) }
                 // Only now: while the item is not back, its warning counts as over.
                 warnings.report(
-                    "'\(place)' was removed here and stays on the remote: \(reason)",
+                    Warnings.text(ofDeletionAt: place, reason),
                     of: .deletion(
                         of: found?.itemIdentifier ?? deletion.identifier,
                         in: found?.parentItemIdentifier ?? deletion.parent))
