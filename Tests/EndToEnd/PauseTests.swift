@@ -55,6 +55,22 @@ extension RealMount {
             }
         }
 
+        @Test("SEND-10: a wait for all domains tells of each why it waits")
+        func severalDomains() async throws {
+            try await Installation.mounted { yonder async throws in
+                let source = try yonder.directory.makeDirectory("other source").string
+                let other = yonder.directory["other"].string
+                try await yonder.yonder("mount", source, other, "--name", "other").expectSuccess()
+                for (name, place) in [("mount", yonder.mount.string), ("other", other)] {
+                    try await yonder.yonder("pause", name).expectSuccess()
+                    try await yonder.expectDone("echo x > \"$1\"/new", place)
+                }
+                let waited = try await yonder.yonder("wait", "--timeout", "3")
+                for name in ["mount", "other"] { waited.expectFailure(75, saying: "\(name): waits for the remote: ") }
+                try await yonder.yonder("unmount", "other").expectSuccess()
+            }
+        }
+
         @Test(
             "SEND-10: a domain that was paused stays so through a remount, SIGKILL and a restart, until it is resumed")
         func isKept() async throws {

@@ -17,37 +17,55 @@ struct PendingCommands: Sendable {
     /// - Returns: what could not be downloaded; nil after the timeout.
     func wait(_ reference: DomainReference?, within time: Duration?, downloads: Bool) async throws -> [Refusal]? {
         let deadline = time.map { ContinuousClock.now + $0 }
+        // All begin at once: each waits for what is pending now, and tells what it waits for.
+        let waits = try await domains.hosts(reference).map { host in
+            (host: host, task: Task { try await wait(for: host, reference, until: deadline, downloads: downloads) })
+        }
+        defer { for wait in waits { wait.task.cancel() } }
         var isDone = true
         var refusals: [Refusal] = []
         try await domains.each(reference) { host in
-            let below = try await inode(below: reference, in: host)
-            let absence = Task { try await tellAbsence(of: host) }
-            let failures = Task { try await tellFailures(of: host, below: below) }
-            defer {
-                absence.cancel()
-                failures.cancel()
+            // In a domain that was mounted since then nothing was pending.
+            guard let task = waits.first(where: { $0.host === host })?.task else { return }
+            let found = try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
             }
-            let left: () -> Duration? = { deadline.map { max(.zero, $0 - .now) } }
-            let isSynced =
-                if let below {
-                    try await host.engine.waitUntilSynced(below: below, within: left())
-                } else {
-                    try await host.engine.waitUntilSynced(within: left())
-                }
-            // The remote's answers may have renamed items.
-            if isSynced { await host.tellKernel() }
-            guard isSynced, downloads else { return isDone = isDone && isSynced }
-            guard let failures = try await host.engine.waitUntilDownloaded(below: below, within: left()) else {
-                return isDone = false
-            }
-            let resolver = PathResolver(host: host)
-            refusals += failures.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, failure in
-                Refusal(
-                    path: resolver.path(of: number) ?? "inode \(number)", code: failure.code.rawValue,
-                    reason: failure.message)
-            }
+            guard let found else { return isDone = false }
+            refusals += found
         }
         return isDone ? refusals : nil
+    }
+
+    /// As ``wait(_:within:downloads:)``, in one domain.
+    private func wait(
+        for host: DomainHost, _ reference: DomainReference?, until deadline: ContinuousClock.Instant?, downloads: Bool
+    ) async throws -> [Refusal]? {
+        let below = try await inode(below: reference, in: host)
+        let absence = Task { try await tellAbsence(of: host) }
+        let failures = Task { try await tellFailures(of: host, below: below) }
+        defer {
+            absence.cancel()
+            failures.cancel()
+        }
+        let left: () -> Duration? = { deadline.map { max(.zero, $0 - .now) } }
+        let isSynced =
+            if let below {
+                try await host.engine.waitUntilSynced(below: below, within: left())
+            } else {
+                try await host.engine.waitUntilSynced(within: left())
+            }
+        // The remote's answers may have renamed items.
+        if isSynced { await host.tellKernel() }
+        guard isSynced, downloads else { return isSynced ? [] : nil }
+        guard let missing = try await host.engine.waitUntilDownloaded(below: below, within: left()) else { return nil }
+        let resolver = PathResolver(host: host)
+        return missing.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, failure in
+            Refusal(
+                path: resolver.path(of: number) ?? "inode \(number)", code: failure.code.rawValue,
+                reason: failure.message)
+        }
     }
 
     /// Tells why the remote is not asked, as far as it is waited for, until it is cancelled.
