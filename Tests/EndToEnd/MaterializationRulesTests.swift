@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Logging
 import Replica
+import Sync
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -168,6 +169,21 @@ import Testing
         #expect(budget.allow(own, bytes: 1)?.limit == 104)
         #expect(budget.allow(own, bytes: nil)?.limit == 104)
         #expect(budget.allow(own, bytes: .max)?.limit == .max)
+    }
+
+    @Test("LIMIT-4: the processes for which a domain's content was fetched are listed for it alone")
+    func readersOfADomain() {
+        let budget = FetchBudget(
+            limit: nil, exceptions: MaterializationRules(exceptions: []),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let own = getpid()
+        budget.accounting(of: "one").charge(4, to: own)
+        #expect(budget.readers(limit: 5, of: "one").map(\.process) == [own])
+        #expect(budget.readers(limit: 5, of: "two").isEmpty)
+        budget.accounting(of: "two").charge(4, to: own)
+        for domain in [nil, "one", "two"] {
+            #expect(budget.readers(limit: 5, of: domain).map(\.fetched) == [8])
+        }
     }
 
     @Test("LIMIT-4: a thread that an exception names has no budget, and uses up none of its process")

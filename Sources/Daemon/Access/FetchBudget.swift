@@ -23,8 +23,15 @@ package final class FetchBudget: FetchAccounting {
     private struct Entry {
         var reader: Reader
         var startTime: UInt64
+        /// The domains of the files whose content was fetched for it.
+        var domains: Set<String> = []
         /// Whether the refusal has been logged.
         var isTold = false
+
+        mutating func charge(_ bytes: Int64, in domain: String?) {
+            reader.fetched += bytes
+            if let domain { domains.insert(domain) }
+        }
     }
 
     private let limit: Int64?
@@ -63,17 +70,26 @@ package final class FetchBudget: FetchAccounting {
         ObservedProcess(process).map { exceptions.isException($0.subject) } == true
     }
 
-    package func charge(_ bytes: Int64, to process: Int32) {
-        let isKnown = entries.withLock { entries in
-            guard entries[process] != nil else { return false }
-            entries[process]?.reader.fetched += bytes
-            return true
-        }
+    package func charge(_ bytes: Int64, to process: Int32) { charge(bytes, to: process, in: nil) }
+
+    private func charge(_ bytes: Int64, to process: Int32, in domain: String?) {
+        let isKnown = entries.withLock { $0[process]?.charge(bytes, in: domain) != nil }
         guard !isKnown, let entry = newEntry(of: process) else { return }
         entries.withLock { entries in
             if entries[process] == nil { entries[process] = entry }
-            entries[process]?.reader.fetched += bytes
+            entries[process]?.charge(bytes, in: domain)
         }
+    }
+
+    /// The accounting of a domain. The limit of a process is for all domains together.
+    func accounting(of domain: String) -> any FetchAccounting { DomainAccounting(budget: self, domain: domain) }
+
+    private struct DomainAccounting: FetchAccounting {
+        let budget: FetchBudget
+        let domain: String
+
+        func charge(_ bytes: Int64, to process: Int32) { budget.charge(bytes, to: process, in: domain) }
+        func admits(_ process: Int32) -> Bool { budget.admits(process) }
     }
 
     package func admits(_ process: Int32) -> Bool {
@@ -135,8 +151,12 @@ package final class FetchBudget: FetchAccounting {
     }
 
     /// The running processes with the most fetched bytes.
-    func readers(limit: Int) -> [Reader] {
-        let all = entries.withLock { Array($0.values) }
+    ///
+    /// - Parameter domain: only those for which something of this domain was fetched; nil for all.
+    func readers(limit: Int, of domain: String? = nil) -> [Reader] {
+        let all = entries.withLock { entries in
+            entries.values.filter { entry in domain.map { entry.domains.contains($0) } ?? true }
+        }
         return all.filter { $0.reader.fetched > 0 }.sorted { $0.reader.fetched > $1.reader.fetched }.lazy
             .filter { ObservedProcess($0.reader.process)?.identity.startTime == $0.startTime }
             .prefix(limit).map(\.reader)

@@ -263,8 +263,10 @@ struct DaemonService: ControlService {
                 worker: ProcessInfo.processInfo.processIdentifier, keeper: domains.manager.keeper,
                 startedAt: Timestamp.text(startedAt), restarts: domains.manager.restarts, warnings: warnings(),
                 withoutRoom: await domains.wantsOfRoom, stateDirectory: places.stateDirectory),
-            readers: domains.policy.budget.readers(limit: 5).map(ReaderStatus.init))
+            readers: [])
         try await domains.each(reference) { report.domains.append(try await StatusReporter(host: $0).status()) }
+        let domain = reference == nil ? nil : report.domains.first?.name
+        report.readers = domains.policy.budget.readers(limit: 5, of: domain).map(ReaderStatus.init)
         return report
     }
 

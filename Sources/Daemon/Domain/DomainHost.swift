@@ -99,8 +99,9 @@ package final class DomainHost: Sendable {
             engine = SyncEngine(
                 provider: provider, replica: replica, open: files, kernel: kernel,
                 polling: options.polling(wherever: provider.features.changeFeed), domainName: domain.identifier,
-                isReadOnly: isReadOnly, cacheLimits: options.cacheLimits, accounting: policy.budget,
-                conflictLabel: Replica.conflictLabel, logger: logger)
+                isReadOnly: isReadOnly, cacheLimits: options.cacheLimits,
+                accounting: policy.budget.accounting(of: domain.identifier), conflictLabel: Replica.conflictLabel,
+                logger: logger)
             engine.keep(to: options.transferLimits)
             pausing = DomainPausing(engine, of: domain.source, options, metered: metered)
             volume = Volume(
