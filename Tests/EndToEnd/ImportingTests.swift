@@ -184,6 +184,21 @@ extension RealMount {
             }
         }
 
+        @Test("IMPORT-6: a folder in which the state directory lies, or that lies in it, is not imported")
+        func stateInTheFolder() async throws {
+            try await Installation.run { yonder async throws in
+                let state = try yonder.directory.makeDirectory("folder/real").string
+                let link = yonder.directory["linked"].string
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: state)
+                let linked = yonder.with(["YONDER_STATE_DIR": link])
+                for folder in [yonder.directory["folder"].string, state, state + "/domains"] {
+                    try await linked.importing(folder).expectFailure(saying: "the daemon's own state directory")
+                }
+                #expect(try await linked.yonder("domains").output == "")
+                try await linked.yonder("shutdown").expectSuccess()
+            }
+        }
+
         @Test("IMPORT-5: what has an ignored name is recognized where the source has it, and never sent")
         func ignoredNames() async throws {
             try await Installation.run { yonder async throws in

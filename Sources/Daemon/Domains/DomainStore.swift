@@ -195,19 +195,19 @@ struct DomainStore: Sendable {
             || Mountpoint.contains(kept, place) && place != kept
     }
 
-    /// Why a folder cannot be a source: the domain would show, send and change the daemon's own files, and each change of its database
-    /// would be one of the remote. Nil for a folder that can, for a source that is no path, and for what is kept of removed domains.
-    /// Blocks.
-    func obstacle(toSource source: String) -> String? {
-        guard source.hasPrefix("/") else { return nil }
-        let folder = FilePath(fileNamed: source)
+    /// Why a folder can be neither a source nor imported: the domain would show, send and change the daemon's own files, and each change
+    /// of its database would be one of the remote; an import would move them. Nil for a folder that can, for a source that is no path,
+    /// and for what is kept of removed domains. Blocks.
+    func obstacle(toUsing folder: String) -> String? {
+        guard folder.hasPrefix("/") else { return nil }
+        let folder = FilePath(fileNamed: folder)
         if stateDirectory.isInside(folder) {
             return
-                "the daemon's own state directory, '\(stateDirectory)', lies in it and would be a part of the remote: mount a "
-                + "folder without it, or set YONDER_STATE_DIR to a directory elsewhere"
+                "the daemon's own state directory, '\(stateDirectory)', lies in it: choose a folder without it, or set "
+                + "YONDER_STATE_DIR to a directory elsewhere"
         }
         guard folder.isInside(stateDirectory), !folder.isInside(kept) else { return nil }
-        return "it lies in the daemon's own state directory, '\(stateDirectory)': mount a folder outside of that"
+        return "it lies in the daemon's own state directory, '\(stateDirectory)': choose a folder outside of that"
     }
 
     /// Notes that a domain will be forgotten: everything that is kept of it is in a folder, and only has to be published.

@@ -297,12 +297,13 @@ private func checkFolder(
             throw refuse("it and the source '\(source)' contain each other")
         }
     }
-    if let obstacle = store.obstacle(toSource: source) { throw ControlError(.failed, obstacle, path: source) }
+    for path in [folder, source] {
+        if let obstacle = store.obstacle(toUsing: path) { throw ControlError(.failed, obstacle, path: path) }
+    }
     for mount in mounted where Mountpoint.contains(mount, folder) || Mountpoint.contains(folder, mount) {
         throw refuse("'\(mount)' is a mount of Yonder; import a folder outside of it")
     }
     let state = store.kept.removingLastComponent()
-    guard !Mountpoint.contains(folder, state.string) else { throw refuse("the daemon's state lies in it") }
     let isTaken = try !isCopied && FileStatus(at: state).device == status.device
     if isSame {
         guard !isCopied else { throw refuse("a copy leaves it as it is: mount on another directory") }

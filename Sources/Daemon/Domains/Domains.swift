@@ -274,7 +274,7 @@ actor Domains {
             // The new place may lie in the old one.
             let released = old.flatMap { Mountpoint.release($0) ? $0 : nil }
             do {
-                let obstacle = store.obstacle(toSource: request.source)
+                let obstacle = store.obstacle(toUsing: request.source)
                 // The changes that wait in a known domain must reach the source.
                 if isNew, let obstacle { throw ControlError(.failed, obstacle, path: request.source) }
                 // A removal that failed is not finished at the next start when the domain was mounted after it.
