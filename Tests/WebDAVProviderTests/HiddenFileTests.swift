@@ -110,6 +110,54 @@ struct HiddenFileTests {
         }
     }
 
+    /// Leaves a hidden file in a directory, as an upload that goes on does.
+    private func leave(in directory: RemotePath, of remote: WebDAVRemote) async throws -> String {
+        let hidden = try remote.server.hiddenFiles.make(in: directory)
+        _ = try await ChangeRequests(server: remote.server).put(.bytes([1]), at: hidden)
+        return try #require(hidden.name)
+    }
+
+    @Test("DAV-13: a hidden file whose directory is renamed here is removed in its new place")
+    func renamedHere() async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            let (old, new) = (RemotePath(["old"]), RemotePath(["new"]))
+            _ = try await remote.makeDirectory(at: old, attributes: RemoteAttributes())
+            let name = try await leave(in: old, of: remote)
+            _ = try await remote.move(old, to: new, kind: .directory)
+            #expect(try await server.state().paths.contains("/new/\(name)"))
+            await session.provider.invalidate()
+            #expect(await eventually { (try? await server.state().hidden) == [] })
+        }
+    }
+
+    @Test("DAV-14: what is left in a directory that another client has renamed is removed when the directory is listed")
+    func renamedByOthers() async throws {
+        try await PlainServer.run { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            let old = RemotePath(["old"])
+            _ = try await remote.makeDirectory(at: old, attributes: RemoteAttributes())
+            let name = try await leave(in: old, of: remote)
+            await remote.server.client.transport.close()
+            let address = "http://127.0.0.1:\(server.server.port)"
+            try await Command.run(
+                "curl", "-sS", "--fail", "-X", "MOVE", "-H", "Destination: \(address)/new", "\(address)/old"
+            ).expectSuccess()
+
+            let next = try server.session()
+            let items = try await next.list()
+            let hiddenFiles = try #require(next.webDAV).server.hiddenFiles
+            #expect(await eventually { hiddenFiles.isSought(name) })
+            #expect(try await server.state().paths.contains("/new/\(name)"))
+            let directory = try #require(items.first { $0.filename == "new" })
+            #expect(try await next.list(directory.itemIdentifier).isEmpty)
+            #expect(await eventually { (try? await server.state().hidden) == [] && next.isClean })
+            await next.provider.invalidate()
+        }
+    }
+
     @Test("WRITE-15: a domain that is read-only leaves what an earlier start has left, and a later one removes it")
     func readOnly() async throws {
         try await PlainServer.run("slow=40") { server async throws in

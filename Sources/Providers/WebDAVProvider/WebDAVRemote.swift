@@ -119,6 +119,12 @@ extension WebDAVRemote: RetryingProvider {
     package func retryNow() async { prober.retryNow() }
 }
 
+extension WebDAVRemote: HidingRemote {
+    package func isRemoval(_ name: String) -> Bool { server.hiddenFiles.isSought(name) }
+
+    package func finishRemoval(at path: RemotePath) async throws { await server.hiddenFiles.deleteSought(at: path) }
+}
+
 extension WebDAVRemote: EarlyRemote {
     package func receive(_ content: GrowingContent, in directory: RemotePath) async {
         await earlyUploads.receive(content, in: directory)

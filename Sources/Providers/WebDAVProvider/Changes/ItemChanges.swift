@@ -52,9 +52,11 @@ struct ItemChanges: Sendable {
             return isChecked
         }
         server.lostUploads.carry(path, to: newPath)
+        server.hiddenFiles.carry(path, to: newPath, isMade: false)
         try await changes.move(
             path, to: newPath, kind: kind, size: kind == .file ? server.lastSize(at: path) : nil, overwriting: false,
             recheck: isChecked ? nil : changes.recheck(.absent, at: newPath))
+        server.hiddenFiles.carry(path, to: newPath, isMade: true)
         let found = try await OperationLedger.result {
             try await server.propfind(newPath, isDirectory: kind == .directory)
         }

@@ -17,6 +17,8 @@ final class HiddenFiles: Sendable {
         var isMovedUntil: Int64?
         /// Where that move may replace what is newer; nil for any other file.
         var replacement: Replacement?
+        /// Since when, in seconds since 1970, it is known that the directory is not at its path; nil while it is there.
+        var soughtSince: Int64?
 
         fileprivate var secondsLeft: Int64 { HiddenFiles.secondsLeft(ofMoveUntil: isMovedUntil) }
 
@@ -48,6 +50,8 @@ final class HiddenFiles: Sendable {
     private static let settlingTime = Duration.milliseconds(300)
     /// In seconds. The answer to a long move is waited for as long: ``HTTPTransport/Configuration/longTimeout``.
     private static let movingTime: Int64 = 600
+    /// In seconds. After that the directory of a hidden file counts as deleted, and not as renamed.
+    private static let seekingTime: Int64 = 30 * 86_400
 
     private struct State {
         /// Records of an earlier process.
@@ -86,6 +90,21 @@ final class HiddenFiles: Sendable {
     func remove(_ path: RemotePath) {
         _ = state.withLock { $0.moving.remove(path) }
         records.remove(Self.key(path))
+    }
+
+    /// What is below a directory gets another path with it. Until the move of the directory is known to be made, it may be in either
+    /// place.
+    func carry(_ directory: RemotePath, to newDirectory: RemotePath, isMade: Bool) {
+        var changes: [(name: [UInt8], record: Record?)] = []
+        for record in all where record.path.isBelow(directory) {
+            var moved = record
+            moved.names.replaceSubrange(..<directory.names.count, with: newDirectory.names)
+            changes.append((moved.key, moved))
+            guard isMade else { continue }
+            changes.append((record.key, nil))
+            if moved.isMovedUntil != nil { deleteWhenMoved(moved) }
+        }
+        records.apply(changes)
     }
 
     /// Everything that may be on the server.
@@ -185,7 +204,7 @@ final class HiddenFiles: Sendable {
                 pause *= 2
                 guard let self, self.isWaiting(for: record) else { return }
                 let status = (try? await client.send("HEAD", client.root.url(of: record.path)))?.status
-                if status == 404 || status == 410 { self.remove(record.path) }
+                if status == 404 || status == 410 { return await self.settle(record) }
             }
             guard let self, self.isWaiting(for: record) else { return }
             self.delete(record.path)
@@ -208,10 +227,58 @@ final class HiddenFiles: Sendable {
                     continue
                 }
                 guard await delete(record) else { continue }
-                remove(record.path)
+                await settle(record)
                 if let name = record.path.name { await trash.clear(namesBeginningWith: name) }
             }
         }
+    }
+
+    /// Ends the record of a file that is not at its path any more. Where its directory is not there either, another client may have
+    /// renamed the directory: the record stays, and the file is deleted when a listing has it.
+    private func settle(_ record: Record) async {
+        let parent = record.path.parent
+        if parent != .root {
+            do {
+                let there = try await client.ifExists {
+                    try await client.resource(
+                        at: client.root.url(of: parent, isDirectory: true), .usual, what: parent.name ?? "/")
+                }
+                // A rename here has given it another path meanwhile.
+                guard records[record.key] != nil else { return }
+                let now = FileTimestamp.now.seconds
+                let since = record.soughtSince ?? now
+                if there?.resource.isMissing ?? true, now - since < Self.seekingTime {
+                    let sought = Record(
+                        names: record.names, isDirectory: record.isDirectory, isProbe: record.isProbe,
+                        soughtSince: since)
+                    return records.set(record.key, sought)
+                }
+            } catch {
+                // The next start asks again.
+                return
+            }
+        }
+        remove(record.path)
+    }
+
+    /// Whether an item in a listing is one that an earlier process has left in a directory that was renamed since.
+    func isSought(_ name: String) -> Bool { sought(name) != nil }
+
+    private func sought(_ name: String) -> Record? {
+        all.first { record in
+            guard record.soughtSince != nil, let own = record.path.name else { return false }
+            return record.isProbe ? name.utf8.starts(with: own.utf8) : name.utf8.elementsEqual(own.utf8)
+        }
+    }
+
+    /// Deletes an item that ``isSought(_:)``.
+    func deleteSought(at path: RemotePath) async {
+        guard let name = path.name, let record = sought(name), let own = record.path.name else { return }
+        var found = record
+        found.names = path.parent.names + [own]
+        guard await delete(found) else { return }
+        remove(record.path)
+        await trash.clear(namesBeginningWith: own)
     }
 
     /// - Returns: whether the server has answered.
@@ -229,7 +296,7 @@ final class HiddenFiles: Sendable {
         let work = Task {
             _ = await probe?.result
             for round in 0..<2 {
-                let records = all.filter { $0.secondsLeft <= 0 }
+                let records = all.filter { $0.secondsLeft <= 0 && $0.soughtSince == nil }
                 if records.isEmpty { return }
                 if round > 0 { try? await Task.sleep(for: Self.settlingTime) }
                 await withTaskGroup(of: Void.self) { group in
