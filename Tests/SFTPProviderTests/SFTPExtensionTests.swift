@@ -71,6 +71,57 @@ import Testing
         }
     }
 
+    /// Passes the messages of SFTP on to a server and back, answers requests by the extensions that it is given with "unsupported", and
+    /// writes their names to a file.
+    private static let filter = """
+        import os, struct, subprocess, sys, threading
+        server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        lock = threading.Lock()
+        def message(stream):
+            head = stream.read(4)
+            return head + stream.read(struct.unpack(">I", head)[0]) if len(head) == 4 else b""
+        def send(data, stream):
+            stream.write(data)
+            stream.flush()
+        def answer():
+            while data := message(server.stdout):
+                with lock:
+                    send(data, sys.stdout.buffer)
+            os._exit(0)
+        threading.Thread(target=answer, daemon=True).start()
+        while data := message(sys.stdin.buffer):
+            name = data[13:13 + struct.unpack(">I", data[9:13])[0]].decode() if data[4] == 200 else ""
+            if name in sys.argv[3:]:
+                with open(sys.argv[2], "a") as log:
+                    print(name, file=log)
+                with lock:
+                    send(struct.pack(">IB4sIII", 17, 101, data[5:9], 8, 0, 0), sys.stdout.buffer)
+            else:
+                send(data, server.stdin)
+        server.stdin.close()
+        server.wait()
+        """
+
+    @Test("SFTP-1: an extension for writing that a server announces and does not support is tried once")
+    func unsupported() async throws {
+        let notes = try TemporaryDirectory()
+        defer { notes.remove() }
+        let refused = ["fsync@openssh.com", "posix-rename@openssh.com"]
+        let program = try notes.makeFile("filter.py", Self.filter.utf8)
+        let folder = try SFTPFolder(
+            "python3 \(program) \(SFTPFolder.program) \(notes["log"]) \(refused.joined(separator: " "))")
+        try await folder.withRemote { remote in
+            let first = try await write([1], to: "file", remote, folder)
+            let second = try await write([1, 2], to: "file", remote, folder, if: .unchanged(tag: first.tag))
+            _ = try await write([1, 2, 3], to: "file", remote, folder, if: .unchanged(tag: second.tag))
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data([1, 2, 3]))
+            let names = { try? FileManager.default.contentsOfDirectory(atPath: folder.root.string) }
+            #expect(await eventually { names() == ["file"] })
+            let asked = try String(contentsOfFile: notes["log"].string, encoding: .utf8).split(separator: "\n")
+            #expect(asked.map(String.init) == refused)
+        }
+    }
+
     @Test("SFTP-3: a symbolic link has its time where the server can store it", arguments: ["", "lsetstat"])
     func linkTimes(_ refused: String) async throws {
         try await withRemote(refusing: refused) { remote, _, _ in

@@ -19,7 +19,7 @@ extension SFTPRemote: EarlyRemote {
                     let lane = SFTPLane(session: session, handle: handle)
                     defer { lane.close() }
                     try await sendWide({ try await begun.next() }, to: hidden, on: SFTPLanes(lane))
-                    try await flush(lane)?.reply().checkStatus()
+                    try await waitForFlush(flush(lane), session)
                 } catch {
                     removeHidden(hidden, session)
                     throw error

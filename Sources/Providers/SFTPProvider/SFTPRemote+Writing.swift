@@ -154,7 +154,7 @@ extension SFTPRemote {
             let attributes = storeAndLook(stored, hidden, session)
             let last = lookup(path, session)
             for request in writes { try await request.reply().checkStatus() }
-            try await flushed?.reply().checkStatus()
+            try await waitForFlush(flushed, session)
             try await closed.reply().checkStatus()
             return (try await entry(hidden, named: path, contents.size, stored, attributes, session), last)
         } catch {
@@ -210,6 +210,15 @@ extension SFTPRemote {
         return lane.session.send(SFTPMessage.extended, isFlush: true) {
             $0.append(Array("fsync@openssh.com".utf8))
             $0.append(lane.handle)
+        }
+    }
+
+    /// - Parameter request: what ``flush(_:)`` has sent.
+    func waitForFlush(_ request: SFTPRequest?, _ session: SFTPSession) async throws {
+        do {
+            try await request?.reply().checkStatus()
+        } catch let status as SFTPStatus where status.code == SFTPStatus.unsupported {
+            session.forgetExtension("fsync@openssh.com")
         }
     }
 
@@ -291,11 +300,15 @@ extension SFTPRemote {
             }
         }
         if session.has("posix-rename@openssh.com") {
-            return try await session.request(SFTPMessage.extended) {
-                $0.append(Array("posix-rename@openssh.com".utf8))
-                $0.append(bytes(hidden))
-                $0.append(bytes(path))
-            }.checkStatus()
+            do {
+                return try await session.request(SFTPMessage.extended) {
+                    $0.append(Array("posix-rename@openssh.com".utf8))
+                    $0.append(bytes(hidden))
+                    $0.append(bytes(path))
+                }.checkStatus()
+            } catch let status as SFTPStatus where status.code == SFTPStatus.unsupported {
+                session.forgetExtension("posix-rename@openssh.com")
+            }
         }
         // A cancelled caller does not leave the name without a file.
         try await Task { try await replace(path, by: hidden, if: condition, session) }.value

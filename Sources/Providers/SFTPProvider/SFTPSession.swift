@@ -85,6 +85,10 @@ final class SFTPSession: Sendable {
 
     func has(_ name: String) -> Bool { state.withLock { $0.extensions.contains(name) } }
 
+    /// Does without an extension that the server has announced and does not support: a proxy may pass the announcement on, and not the
+    /// request.
+    func forgetExtension(_ name: String) { state.withLock { _ = $0.extensions.remove(name) } }
+
     /// The most bytes of the next READ or WRITE: what the server takes, and not more than the line carries in a moment.
     var pieceLength: Int64 { state.withLock { min($0.longestPiece, $0.window.pieceLength) } }
 
