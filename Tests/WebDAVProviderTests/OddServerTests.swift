@@ -125,6 +125,23 @@ struct OddServerTests {
         }
     }
 
+    @Test("DAV-6: a server that redirects to another one counts as unreachable, and what to mount is said")
+    func redirectsToAnotherServer() async throws {
+        try await run("moved") { session, _, _ async throws in
+            let error = await failure { _ = try await session.list() }
+            #expect(error?.code == .serverUnreachable)
+            let said = error?.message ?? ""
+            #expect(said.contains("mount 'webdavs://other.example:8443/dav/'"), "\(said)")
+        }
+        // The rest of the domain is there.
+        try await run("leads") { session, _, _ async throws in
+            let remote = try #require(session.provider as? PathAddressedProvider).remote
+            let error = await failure { _ = try await remote.entry(at: RemotePath(["out"])) }
+            #expect(error?.code == .malformedResponse)
+            #expect(error?.message.contains("another server (https://other.example:8443)") == true)
+        }
+    }
+
     @Test("DAV-22: a page to log in is neither a listing nor a file")
     func portals() async throws {
         try await run("plain") { session, _, base async throws in

@@ -1,6 +1,11 @@
 import FileProvider
 import NIOCore
 
+/// A redirect to another server that is not followed: the cause of a `malformedResponse`.
+package struct RedirectToAnotherServer: Error {
+    package var target: HTTPURL
+}
+
 extension HTTPTransport {
     /// The target of a redirect; nil for a response that is none, or one that the caller handles.
     func redirect(_ request: HTTPRequest, _ head: HTTPResponseHead, soFar: Int) throws -> HTTPURL? {
@@ -20,7 +25,9 @@ extension HTTPTransport {
         }
         guard isReading || Self.mayHaveCredentials(target, of: request.url) else {
             let server = "another server (\(target.scheme)://\(target.authority))"
-            throw Self.refusal(host, "to \(server)", advice: ": name that one as the source")
+            throw Self.refusal(
+                host, "to \(server)", advice: ": name that one as the source",
+                causes: [RedirectToAnotherServer(target: target)])
         }
         guard HTTPRequest.isSafe(request.method) || target.hasSamePlace(as: request.url) else {
             throw Self.refusal(host, "\(request.method) to another place ('\(target.path.prefix(200))')")
@@ -28,10 +35,12 @@ extension HTTPTransport {
         return target
     }
 
-    private static func refusal(_ host: String, _ how: String, advice: String = "") -> TransportFailure {
-        TransportFailure(
-            FileProviderError(.malformedResponse, "\(host) redirects \(how), which is not followed\(advice)"),
-            isBroken: false)
+    private static func refusal(
+        _ host: String, _ how: String, advice: String = "", causes: [any Error] = []
+    ) -> TransportFailure {
+        let words = "\(host) redirects \(how), which is not followed\(advice)"
+        return TransportFailure(
+            FileProviderError(.malformedResponse, words, underlyingErrors: causes), isBroken: false)
     }
 
     /// Whether the credentials for one URL may be sent to another: to the same server, over a connection at least as secure.

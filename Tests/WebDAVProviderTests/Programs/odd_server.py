@@ -75,6 +75,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(404)
         if path.rstrip("/") == "/leads/away":
             return self.answer(302, fields=[("Location", "/leads/")])
+        if path.startswith(("/moved/", "/leads/out")):
+            return self.answer(302, fields=[("Location", "https://other.example:8443/dav/?from=here")])
         if type(self).portal:
             return self.answer(200, b"<html><body>Welcome, please log in", [("Content-Type", "text/html")])
         name = path.strip("/").split("/")[0]

@@ -28,4 +28,17 @@ extension WebDAVClient {
         inner.status = status
         return failure(inner, of: what)
     }
+
+    /// The error of a request that the server redirects to another one; nil for any other error. Of the root it says what the source
+    /// would be there.
+    func redirect(in error: FileProviderError, from url: HTTPURL) -> FileProviderError? {
+        let redirects = error.underlyingErrors.compactMap { $0 as? RedirectToAnotherServer }
+        guard let target = redirects.first?.target else { return nil }
+        guard url == root.url else { return error }
+        let source = "\(target.isSecure ? "webdavs" : "webdav")://\(target.authority)\(target.path.prefix(200))"
+        return FileProviderError(
+            .malformedResponse,
+            "\(host) redirects to another server, which is not followed: mount '\(source)' if that is the right one; or is "
+                + "it a page to log in?")
+    }
 }

@@ -224,26 +224,32 @@ final class WebDAVClient: Sendable {
         discard: @escaping @Sendable () -> Bool
     ) async throws -> HTTPResponseHead {
         let count = Mutex(0)
-        let answer = try await multistatus(
-            "PROPFIND", url, depth: depth, properties.body, isMuch: isMuch,
-            take: { element, head in
-                guard let resource = DAVResource(element) else { return }
-                // RFC 4918, 16: the server has left something out.
-                if resource.status == 507 {
-                    throw FileProviderError(.malformedResponse, "\(head.url.host) lists '\(what)' only in part")
-                }
-                count.withLock { $0 += 1 }
-                try take(resource, head)
-            },
-            discard: {
-                count.withLock { $0 = 0 }
-                return discard()
-            },
-            failure: { response in
-                let failure = Self.failure(response, of: what)
-                return failure.code == .malformedResponse
-                    ? Foreign(failure: failure, status: response.status) : failure
-            })
+        let answer: XMLAnswer
+        do {
+            answer = try await multistatus(
+                "PROPFIND", url, depth: depth, properties.body, isMuch: isMuch,
+                take: { element, head in
+                    guard let resource = DAVResource(element) else { return }
+                    // RFC 4918, 16: the server has left something out.
+                    if resource.status == 507 {
+                        throw FileProviderError(.malformedResponse, "\(head.url.host) lists '\(what)' only in part")
+                    }
+                    count.withLock { $0 += 1 }
+                    try take(resource, head)
+                },
+                discard: {
+                    count.withLock { $0 = 0 }
+                    return discard()
+                },
+                failure: { response in
+                    let failure = Self.failure(response, of: what)
+                    return failure.code == .malformedResponse
+                        ? Foreign(failure: failure, status: response.status) : failure
+                })
+        } catch let error as FileProviderError {
+            guard let failure = redirect(in: error, from: url) else { throw error }
+            throw Foreign(failure: failure)
+        }
         let isEmpty = count.withLock { $0 } == 0
         guard answer.root.name.isCalled("multistatus", in: "DAV:") else {
             // A second request would deliver the resources twice.
