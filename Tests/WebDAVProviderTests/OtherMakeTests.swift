@@ -35,6 +35,29 @@ struct OtherMakeTests {
         #expect(try await session.list(folder.itemIdentifier).count == 30)
     }
 
+    @Test("DAV-16: a date waits for room on the server, and for another probe", arguments: ["PUT", "PROPPATCH"])
+    func noRoomForDates(_ method: String) async throws {
+        try await PlainServer.run("full=\(method)") { server async throws in
+            let session = try server.session()
+            let remote = try #require(session.webDAV)
+            let path = RemotePath(["directory"])
+            _ = try await remote.makeDirectory(at: path, attributes: RemoteAttributes())
+            let date = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000))
+            let error = await failure { _ = try await remote.set(date, of: path, kind: .directory) }
+            #expect(error?.code == .insufficientQuota)
+            #expect(remote.traits.storesModificationDates)
+            let found = remote.server.capabilityStore.capabilities
+            let lacksRoom: Bool? = method == "PUT" ? nil : true
+            #expect(found?.lacksRoom == lacksRoom)
+            await session.provider.invalidate()
+            let next = try server.session()
+            _ = try await next.list()
+            let later = try #require(next.webDAV)
+            #expect(later.server.capabilityStore.capabilities == nil)
+            await next.provider.invalidate()
+        }
+    }
+
     @Test(
         "DAV-3: a server that closes the connection after each answer serves all requests",
         arguments: ["close", "http10"])

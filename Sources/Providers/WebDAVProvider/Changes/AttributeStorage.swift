@@ -61,11 +61,12 @@ struct AttributeStorage: Sendable {
         )
     }
 
-    /// Whether the server stores attributes. Where nothing can be probed, for example for lack of permission, it does not.
+    /// Whether the server stores attributes. Where nothing can be probed for lack of permission, it does not. A server that has no room
+    /// says nothing of that: what is not stored is not offered again.
     private func isSupported(in directory: RemotePath) async throws -> Bool {
         do {
-            return try await prober.capabilities(probingIn: directory).keepsAttributes
-        } catch let error as FileProviderError where [.cannotSynchronize, .insufficientQuota].contains(error.code) {
+            return try await prober.capabilities(probingIn: directory).mayKeepAttributes
+        } catch let error as FileProviderError where error.code == .cannotSynchronize {
             return false
         }
     }

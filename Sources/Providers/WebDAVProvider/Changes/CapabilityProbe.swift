@@ -50,7 +50,7 @@ struct CapabilityProbe: Sendable {
         let listsHiddenNames = try await files.listed(by: client).contains(paths[0])
         // The probes use separate files, so that they can run concurrently: the server may be far away.
         async let moves = probe((false, false)) { try await self.moves(paths[0], paths[1]) }
-        async let survival = probe((false, false)) { try await survivesMoves(paths[2], paths[3]) }
+        async let survival = probe((false, Optional(false))) { try await survivesMoves(paths[2], paths[3]) }
         async let tags = probe(false) { try await followsContent(paths[4]) }
         async let deletions = probe(.none) { try await self.deletions(paths[5]) }
         async let oddNames = fates()
@@ -60,7 +60,10 @@ struct CapabilityProbe: Sendable {
         capabilities.server = server.announcement.name
         capabilities.listsHiddenNames = listsHiddenNames
         (capabilities.refusesOverwriting, capabilities.movesConditionally) = try await moves
-        (capabilities.tagsSurviveMoves, capabilities.keepsAttributes) = try await survival
+        let (tagsSurvive, attributesSurvive) = try await survival
+        capabilities.tagsSurviveMoves = tagsSurvive
+        capabilities.keepsAttributes = attributesSurvive ?? false
+        capabilities.lacksRoom = attributesSurvive == nil ? true : nil
         capabilities.tagsFollowContent = try await tags
         capabilities.deletions = try await deletions
         capabilities.oddNames = try await oddNames
@@ -184,16 +187,21 @@ struct CapabilityProbe: Sendable {
         return (refusesOverwriting, Self.isMoved(status))
     }
 
-    /// Whether a moved file keeps its tag and its stored attributes.
-    private func survivesMoves(_ one: RemotePath, _ two: RemotePath) async throws -> (tags: Bool, attributes: Bool) {
+    /// Whether a moved file keeps its tag and its stored attributes; nil for these where the server had no room to store them.
+    private func survivesMoves(_ one: RemotePath, _ two: RemotePath) async throws -> (tags: Bool, attributes: Bool?) {
         try await put("a", one)
         var stored: StoredAttributes?
+        var hasRoom = true
         let fresh = try await server.propfind(one)
         if let fresh {
             let date = FileTimestamp(seconds: 1_000_000_000, nanoseconds: 1)
             let attributes = StoredAttributes(
                 RemoteAttributes(contentModificationDate: date, permissions: 0o751), of: fresh.resource)
-            if try await changes.store(attributes, of: fresh.resource, at: one) { stored = attributes }
+            do {
+                if try await changes.store(attributes, of: fresh.resource, at: one) { stored = attributes }
+            } catch let error as FileProviderError where error.code == .insufficientQuota {
+                hasRoom = false
+            }
         }
         let before = try await server.propfind(one)
         let response = try await move(one, to: two, ["Overwrite": "F"])
@@ -203,6 +211,7 @@ struct CapabilityProbe: Sendable {
             throw FileProviderError(.serverUnreachable, "\(client.host) confirmed a move that it did not make")
         }
         let tagsSurvive = before?.entry.tag == after.entry.tag
+        guard hasRoom else { return (tagsSurvive, nil) }
         guard let stored, fresh?.entry.tag == before?.entry.tag else { return (tagsSurvive, false) }
         let moved = try await client.resource(
             at: client.root.url(of: two), .usual + .attributes, what: two.name ?? "/"

@@ -235,14 +235,22 @@ struct ChangeRequests: Sendable {
     /// Sets the property with an item's attributes.
     ///
     /// - Returns: whether the server says that it stores them.
+    /// - Throws: also `insufficientQuota`.
     func store(_ attributes: StoredAttributes, of resource: DAVResource, at path: RemotePath) async throws -> Bool {
         let response = try await client.send(
             "PROPPATCH", client.root.url(of: path, isDirectory: resource.isCollection),
             ["Content-Type": "application/xml; charset=utf-8"], body: .bytes(attributes.update))
-        guard response.head.isSuccess else { return false }
-        guard response.status == 207 else { return true }
         // All properties are set or none. Each has a status line such as HTTP/1.1 200 OK.
-        let states = String(decoding: response.body, as: UTF8.self).split(separator: "HTTP/1.").dropFirst()
-        return !states.isEmpty && states.allSatisfy { $0.split(separator: " ").dropFirst().first == "200" }
+        var states = [String(response.status)]
+        if response.status == 207 {
+            let lines = String(decoding: response.body, as: UTF8.self).split(separator: "HTTP/1.").dropFirst()
+            states = lines.map { line in line.split(separator: " ").dropFirst().first.map { String($0) } ?? "" }
+        }
+        if states.contains("507") {
+            throw FileProviderError(
+                .insufficientQuota, "\(client.host) has no room for the attributes of '\(path.name ?? "/")'")
+        }
+        guard response.status == 207 else { return response.head.isSuccess }
+        return !states.isEmpty && states.allSatisfy { $0 == "200" }
     }
 }

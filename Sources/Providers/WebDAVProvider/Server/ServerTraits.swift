@@ -7,11 +7,11 @@ extension RemoteTraits {
     init(of server: WebDAVServer, reportRemark: String?) {
         self.init()
         let capabilities = server.capabilityStore.capabilities
-        let keepsAttributes = capabilities?.keepsAttributes ?? false
+        let keepsAttributes = capabilities?.mayKeepAttributes ?? false
         checksConditions = capabilities?.movesConditionally ?? false
         concurrentCalls = WebDAVServer.concurrentCalls
         // What is not known yet is taken for so: content with another date is another client's then.
-        storesModificationDates = capabilities?.keepsAttributes ?? true || server.hasIdentifiers
+        storesModificationDates = capabilities?.mayKeepAttributes ?? true || server.hasIdentifiers
         storesPermissions = keepsAttributes
         movesChangeTags = capabilities?.tagsSurviveMoves == false
         directoryTagsCoverTrees = server.hasIdentifiers
@@ -48,7 +48,7 @@ extension RemoteTraits {
                 "lists nothing whose name begins with a dot: what other machines call so is not seen, and goes with its "
                     + "directory")
         }
-        if let capabilities, !capabilities.keepsAttributes {
+        if let capabilities, !capabilities.mayKeepAttributes {
             remarks.append(
                 "keeps no properties of ours: modes, and dates that are not those of an upload, stay on this machine")
         }

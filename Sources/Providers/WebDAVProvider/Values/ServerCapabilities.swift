@@ -71,6 +71,8 @@ struct ServerCapabilities: Codable, Hashable, Sendable {
     var headsAreTrue = false
     /// It accepts content of unknown length.
     var takesAnyLength = false
+    /// The server had no room for attributes: it is probed again at the next start. Nil where it had.
+    var lacksRoom: Bool?
     /// A report about a collection includes new collections in it; nil where that was not probed.
     var reportsCollections: Bool?
     /// A report about everything below a collection includes new items in collections in it; nil where that was not probed.
@@ -78,6 +80,9 @@ struct ServerCapabilities: Codable, Hashable, Sendable {
 }
 
 extension ServerCapabilities {
+    /// Whether it is worth trying to store attributes.
+    var mayKeepAttributes: Bool { keepsAttributes || lacksRoom == true }
+
     /// The treatment of a path by the server: of any of its names. A server that cuts a name short where it moves something
     /// to it does so with the names of the directories above, too, and replaces another file.
     func fate(of path: RemotePath) -> NameFate {
