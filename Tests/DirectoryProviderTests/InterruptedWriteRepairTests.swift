@@ -72,6 +72,29 @@ extension InterruptedWriteTests {
     }
 
     @Test(
+        "FOLDER-4: a failed write is recorded whatever date the file has",
+        .enabled(if: FileManager.default.fileExists(atPath: "/dev/shm")))
+    func failedWriteOfAnyDate() async throws {
+        // Unlike a disk, a tmpfs keeps any date.
+        let path = FilePath("/dev/shm/yonder-test-\(UUID().uuidString)")
+        let target = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+        defer {
+            try? target.close()
+            try? FileManager.default.removeItem(atPath: path.string)
+        }
+        try target.setModified(FileMoment(seconds: .min, nanoseconds: 0))
+        try await FolderRemote.run { remote, session in
+            _ = try await interrupt(remote, session, leaving: Self.old)
+            let edit = try #require(session.manager.store.list(in: InPlaceEdit.namespace).first).record
+            let folder = try #require(session.provider as? DirectoryProvider).folder
+            try folder.noteFailure(of: edit, target)
+            let noted = try session.manager.store.list(in: InPlaceEdit.namespace).first?.record.begun
+            #expect(noted == Int64.min)
+        }
+    }
+
+    @Test(
         "FOLDER-4: a repair without a lease writes all of the content, over a shorter and over a longer one",
         arguments: [0, 5, 1 << 20])
     func repairedWithoutALease(old: Int64) async throws {

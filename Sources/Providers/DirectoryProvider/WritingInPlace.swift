@@ -289,7 +289,7 @@ extension Folder {
     /// program writes within the next minute for that where the size is the same.
     func noteFailure(of edit: InPlaceEdit, _ target: FileDescriptor) throws {
         var failed = edit
-        failed.begun = try FileStatus(of: target).modified.seconds - Self.secondsOfWriting
+        failed.begun = try FileStatus(of: target).modified.seconds.saturatingSubtract(Self.secondsOfWriting)
         try manager.store.put(failed, at: edit.key, in: InPlaceEdit.namespace, durability: .synced)
     }
 
