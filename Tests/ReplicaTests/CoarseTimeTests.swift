@@ -1,3 +1,4 @@
+import FileProvider
 import Syscalls
 import SystemPackage
 import TestSupport
@@ -6,6 +7,17 @@ import Testing
 @testable import Replica
 
 @Suite struct CoarseTimeTests {
+    @Test("NAME-1: a time at the end of the range is cut like any other")
+    func endsOfTheRange() {
+        let (last, first) = (FileTimestamp(seconds: .max), FileTimestamp(seconds: .min))
+        #expect(last.advanced(by: .seconds(2)) == last)
+        #expect(first.advanced(by: .seconds(-2)) == first)
+        #expect(first.advanced(by: .milliseconds(1)).nanosecondsSince1970 == Int64.min + 1_000_000)
+        #expect(FileTimestamp(seconds: 5).advanced(by: .milliseconds(-1500)).nanosecondsSince1970 == 3_500_000_000)
+        #expect(FileTimestamp(seconds: 5).advanced(by: .seconds(Int64.max)) == last)
+        #expect(FileTimestamp(seconds: last.seconds).isTruncation(of: last))
+    }
+
     @Test(
         "WRITE-1: on a file system with times of whole seconds a stamp is final when the file system gives another one",
         .enabled("only root can mount") { FUSEAvailability.isRoot })

@@ -7,12 +7,17 @@ extension FileTimestamp {
     static let coarsest = Duration.seconds(2)
 
     /// Whether a remote that was given a time can have cut it to this one.
-    func isTruncation(of time: FileTimestamp) -> Bool { self <= time && time < advanced(by: Self.coarsest) }
+    func isTruncation(of time: FileTimestamp) -> Bool {
+        let rest = time.nanosecondsSince1970.saturatingSubtract(nanosecondsSince1970)
+        return rest >= 0 && .nanoseconds(rest) < Self.coarsest
+    }
 
-    /// The moment so much later.
+    /// The moment so much later, or the nearest that can be represented.
     package func advanced(by duration: Duration) -> FileTimestamp {
         let (seconds, attoseconds) = duration.components
-        return FileTimestamp(
-            nanosecondsSince1970: nanosecondsSince1970 &+ seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let whole = overflow ? (seconds < 0 ? Int64.min : .max) : scaled
+        let later = nanosecondsSince1970.saturatingAdd(whole)
+        return FileTimestamp(nanosecondsSince1970: later.saturatingAdd(attoseconds / 1_000_000_000))
     }
 }
