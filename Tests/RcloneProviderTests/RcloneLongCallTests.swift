@@ -87,6 +87,30 @@ import Testing
         }
     }
 
+    @Test("RCLONE-13: what is shown as sent is what rclone has sent", .timeLimit(.minutes(2)))
+    func progress() async throws {
+        // About five seconds for the file.
+        let folder = try await RcloneFolder(program: "exec \"$RCLONE\" \"$@\" --bwlimit 1M")
+        let remote = try folder.remote()
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            let size = 6 << 20
+            let steps = Mutex<[Int64]>([])
+            let file = try folder.directory.makeFile("content", [UInt8](repeating: 7, count: size))
+            let contents = ContentSource(
+                descriptor: try FileDescriptor.open(file, .readOnly, options: .closeOnExec), size: Int64(size),
+                progress: { count in steps.withLock { if count > 0 { $0.append(count) } } })
+            let made = try await remote.write(
+                contents, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+            #expect(made.size == Int64(size))
+            let seen = steps.withLock { $0 }
+            #expect(seen.reduce(0, +) == Int64(size))
+            #expect(seen.count > 2, "\(seen)")
+        }
+    }
+
     private static func send(_ bytes: [UInt8], to path: RemotePath, on remote: RcloneRemote) async throws -> RemoteEntry
     {
         try await withContent(bytes) {

@@ -37,18 +37,28 @@ package final class TransferFiles: Sendable {
     }
 
     /// Calls a closure with a file that has a copy of some content, of one generation.
+    ///
+    /// - Parameter countsAsSent: whether the bytes are shown as sent when they are copied; else the closure reports them.
     package func withCopy<Value: Sendable>(
-        of contents: ContentSource, _ body: (_ path: String) async throws -> Value
+        of contents: ContentSource, countsAsSent: Bool = true, _ body: (_ path: String) async throws -> Value
     ) async throws -> Value {
         try await with { path, file in
             try await BlockingWork.run {
+                let source = countsAsSent ? contents : ContentSource(reading: contents)
                 var offset: Int64 = 0
                 while offset < contents.size {
-                    let bytes = try contents.read(at: offset, count: 1 << 20)
+                    let bytes: [UInt8]
+                    do { bytes = try source.read(at: offset, count: 1 << 20) } catch {
+                        // That it was written meanwhile is more precise.
+                        try contents.confirm()
+                        throw error
+                    }
                     do { try file.writeAll(toAbsoluteOffset: offset, bytes) } catch let error as Errno {
                         throw FileProviderError.posix(error)
                     }
                     offset += Int64(bytes.count)
+                    // The call makes progress.
+                    if !countsAsSent { contents.advance(by: 0) }
                 }
                 try contents.confirm()
             }

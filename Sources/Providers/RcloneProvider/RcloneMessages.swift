@@ -146,11 +146,17 @@ struct RcloneCall: Encodable, Sendable {
     var config: [String: RcloneValue]?
     /// Which files are concerned.
     var filter: [String: RcloneValue]?
+    /// The group of transfers that the call's are counted in.
+    var statsGroup: String?
+    /// The group of transfers that is asked for.
+    var group: String?
 
     private enum CodingKeys: String, CodingKey {
         case fs, remote, opt, srcFs, srcRemote, dstFs, dstRemote, createEmptySrcDirs, deleteEmptySrcDirs, command, arg
+        case group
         case config = "_config"
         case filter = "_filter"
+        case statsGroup = "_group"
     }
 }
 
@@ -172,6 +178,7 @@ enum RcloneValue: Encodable, Hashable, Sendable {
 struct RcloneListing: Decodable, Sendable { var list: [RcloneItem]? }
 struct RcloneStat: Decodable, Sendable { var item: RcloneItem? }
 struct RcloneNothing: Decodable, Sendable {}
+struct RcloneTransfers: Decodable, Sendable { var bytes: Int64 }
 struct RcloneVersion: Decodable, Sendable { var version: String }
 struct RcloneCommandResult: Decodable, Sendable {
     var error: Bool?

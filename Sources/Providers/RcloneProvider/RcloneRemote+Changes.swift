@@ -35,7 +35,7 @@ extension RcloneRemote {
             let features = try await features()
             // A large content is not sent in vain.
             if contents.size >= Self.largestUnchecked { try await check(condition, path, isFile: true) }
-            return try await files.withCopy(of: contents) { [self] copy in
+            return try await files.withCopy(of: contents, countsAsSent: false) { [self] copy in
                 if let date = attributes.contentModificationDate {
                     let moment = FileMoment(seconds: date.seconds, nanoseconds: date.nanoseconds)
                     do throws(Errno) { try FilePath(copy).setModificationTime(to: moment) } catch {
@@ -44,26 +44,26 @@ extension RcloneRemote {
                 }
                 if features.isBucket || hasSeenIdentifiers || !features.movesFiles {
                     try await check(condition, path, isFile: features.isBucket)
-                    try await copyFile(copy, to: path, isNew: condition == .absent)
+                    try await upload(contents, in: copy, to: path, isNew: condition == .absent)
                     return try await OperationLedger.result {
                         try await present(copy, sentTo: path, size: contents.size)
                     }
                 }
-                return try await replace(path, by: copy, size: contents.size, if: condition)
+                return try await replace(path, by: copy, of: contents, if: condition)
             }
         }
     }
 
     /// Uploads under a hidden name and moves the complete file to its place.
     private func replace(
-        _ path: RemotePath, by copy: String, size: Int64, if condition: RemoteCondition
+        _ path: RemotePath, by copy: String, of contents: ContentSource, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
         let hidden = path.parent.appending(HiddenName.make())
         uploads.withLock { _ = $0.insert(hidden) }
         var isReplacing = false
         do {
-            try await copyFile(copy, to: hidden, isNew: true)
-            async let stored = stored(hidden, size: size)
+            try await upload(contents, in: copy, to: hidden, isNew: true)
+            async let stored = stored(hidden, size: contents.size)
             try await check(condition, path)
             var staged = try await stored
             // A cancelled caller does not leave the name without a file: rclone deletes the old one first.
@@ -119,16 +119,30 @@ extension RcloneRemote {
                 dstRemote: RcloneName.text(newPath), config: try await options(isNew: isNew)), isLong: true)
     }
 
-    /// - Parameter isNew: there is nothing at the path, and rclone need not look.
+    /// - Parameters:
+    ///   - copy: the file with the content.
+    ///   - isNew: there is nothing at the path, and rclone need not look.
+    private func upload(
+        _ contents: ContentSource, in copy: String, to path: RemotePath, isNew: Bool
+    ) async throws {
+        let group = UUID().uuidString
+        try await reporting(contents, sentIn: group) {
+            try await copyFile(copy, to: path, isNew: isNew, group: group)
+        }
+    }
+
+    /// - Parameters:
+    ///   - isNew: there is nothing at the path, and rclone need not look.
+    ///   - group: as in ``RcloneCall/statsGroup``.
     private func copyFile(
-        _ copy: String, to path: RemotePath, isNew: Bool = false
+        _ copy: String, to path: RemotePath, isNew: Bool = false, group: String? = nil
     ) async throws {
         try await call(
             "operations/copyfile",
             RcloneCall(
                 srcFs: files.directory.string, srcRemote: FilePath(copy).lastComponent?.string ?? "",
-                dstFs: source.root, dstRemote: RcloneName.text(path), config: try await options(isNew: isNew)),
-            isLong: true)
+                dstFs: source.root, dstRemote: RcloneName.text(path), config: try await options(isNew: isNew),
+                statsGroup: group), isLong: true)
     }
 
     /// A file that was just uploaded, or another one of its size.
@@ -162,8 +176,8 @@ extension RcloneRemote {
         }
     }
 
-    /// - Parameter isLong: rclone sends, copies or removes much. It tells of no progress, and ends broken transfers itself; a process that has
-    ///   stopped answering is ended by its session.
+    /// - Parameter isLong: rclone sends, copies or removes much. It ends broken transfers itself; a process that has stopped answering is
+    ///   ended by its session.
     func call(_ method: String, _ parameters: RcloneCall, isLong: Bool = false) async throws {
         let session = try await host.running()
         func send() async throws {

@@ -54,6 +54,7 @@ final class RcloneSession: Sendable {
     /// For the probes: calls without an answer may have taken all the requests that the other one admits.
     private let probeTransport: HTTPTransport
     private let liveness = Mutex(Liveness())
+    private let isAskedForBytes = Mutex(false)
     private let launch: Launch
     private let process: ProgramProcess
     private let output: RcloneOutput
@@ -233,6 +234,23 @@ final class RcloneSession: Sendable {
                 }
             }, failure: { RcloneFailure(status: $0.status, body: $0.body) })
         _ = try await whileRunning { try await transport.download(download, into: sink) }
+    }
+
+    /// How many bytes the calls of a group have transferred.
+    ///
+    /// - Parameter group: as in ``RcloneCall/statsGroup``.
+    /// - Returns: nil where rclone does not say, and while it is asked for another group: the probes must not have to wait for that.
+    func transferredBytes(ofGroup group: String) async -> Int64? {
+        guard isAskedForBytes.withLock({ !exchange(&$0, with: true) }) else { return nil }
+        defer { isAskedForBytes.withLock { $0 = false } }
+        do {
+            let request = try request("core/stats", RcloneCall(group: group), patience: launch.probePatience)
+            let response = try await probeTransport.send(request)
+            guard response.head.isSuccess else { return nil }
+            return try JSONDecoder().decode(RcloneTransfers.self, from: Data(response.body)).bytes
+        } catch {
+            return nil
+        }
     }
 
     /// Calls that are under way when the process has ended and the session is closed fail as those after its end. Meanwhile rclone is
