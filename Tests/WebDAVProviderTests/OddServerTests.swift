@@ -75,6 +75,23 @@ struct OddServerTests {
         }
     }
 
+    @Test("DAV-15: a directory that has ever more below it is not deleted for ever")
+    func endlessDeletions() async throws {
+        try await run("endless") { session, _, _ async throws in
+            let remote = try #require(session.webDAV)
+            let directory = RemotePath(["dir"])
+            let tooDeep = await failure { try await remote.delete(directory, kind: .directory, if: .always) }
+            #expect(tooDeep?.code == .cannotSynchronize)
+            #expect(tooDeep?.message.contains("levels") == true, "\(tooDeep?.message ?? "")")
+            let tree = ChangeRequests.TreeDeletion(top: directory, end: .now)
+            let tooLate = await failure {
+                try await ChangeRequests(server: remote.server).delete(directory, isDirectory: true, [:], in: tree)
+            }
+            #expect(tooLate?.code == .cannotSynchronize)
+            #expect(tooLate?.message.contains("ten minutes") == true, "\(tooLate?.message ?? "")")
+        }
+    }
+
     @Test("DAV-22: half a listing is no listing")
     func truncated() async throws {
         try await run("truncated", "cut", "partly", "empty", "nothing", "entities") { session, _, _ async throws in

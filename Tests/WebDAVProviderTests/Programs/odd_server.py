@@ -103,6 +103,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path.rstrip("/") == "/dots/dir":
             dots = collection("/dots/dir/%2e/") + collection("/dots/dir/%2e%2e/")
             return self.multistatus(collection("/dots/dir/") + dots + file("/dots/dir/member"))
+        if name == "endless":
+            return self.multistatus(collection(path.rstrip("/") + "/") + collection(path.rstrip("/") + "/d/"))
         if name == "elsewhere":
             inner = (
                 file("http://other.example/elsewhere/one") + file("/outside/two") + file("/elsewhere/deep/three")
@@ -138,10 +140,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.multistatus(own + file(f"/{name}/file"))
 
     def do_DELETE(self):
-        """The first request for /dots/dir/ deletes it only in part."""
+        """The first request for /dots/dir/ deletes it only in part, and each one below /endless/."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         type(self).deleted.append(self.path)
-        if type(self).deleted == ["/dots/dir/"]:
+        if type(self).deleted == ["/dots/dir/"] or self.path.startswith("/endless/"):
             return self.multistatus(
                 "<D:response><D:href>/dots/dir/member</D:href><D:status>HTTP/1.1 500 No</D:status></D:response>")
         self.answer(204)

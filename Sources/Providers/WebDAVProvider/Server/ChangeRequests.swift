@@ -179,12 +179,34 @@ struct ChangeRequests: Sendable {
         throw try await refusal(response, at: path)
     }
 
+    /// The bounds of a deletion member by member: a server may list ever more.
+    struct TreeDeletion {
+        let top: RemotePath
+        var end = ContinuousClock.now + .seconds(600)
+        private static let mostLevels = 1000
+
+        /// - Throws: `cannotSynchronize` for a member that is too deep, or too late. A later attempt goes on.
+        func check(_ member: RemotePath, on host: String) throws {
+            let name = top.name ?? "/"
+            guard member.names.count - top.names.count <= Self.mostLevels else {
+                let words = "'\(name)' has more than \(Self.mostLevels) levels on \(host), and is not deleted"
+                throw FileProviderError(.cannotSynchronize, words)
+            }
+            guard ContinuousClock.now < end else {
+                let words = "\(host) has more in '\(name)' than it deletes in ten minutes: the rest follows"
+                throw FileProviderError(.cannotSynchronize, words)
+            }
+        }
+    }
+
     /// Deletes an item. A missing one is a success.
     ///
-    /// - Parameter recheck: as ``recheck(_:at:)`` returns it.
+    /// - Parameters:
+    ///   - recheck: as ``recheck(_:at:)`` returns it.
+    ///   - tree: the directory that is deleted with all below it; nil for this item.
     func delete(
         _ path: RemotePath, isDirectory: Bool, _ conditions: HTTPFields,
-        recheck: (@Sendable () async throws -> Void)? = nil
+        recheck: (@Sendable () async throws -> Void)? = nil, in tree: TreeDeletion? = nil
     ) async throws {
         let url = client.root.url(of: path, isDirectory: isDirectory)
         let response: HTTPResponse
@@ -202,10 +224,12 @@ struct ChangeRequests: Sendable {
             throw RemoteConditionFailure(present: there.entry)
         case 207 where isDirectory:
             // Some of it is still there: the server may not be able to delete a tree that is so deep.
+            let tree = tree ?? TreeDeletion(top: path)
             for (member, resource) in try await client.members(
                 of: path, in: client.root, .usual, what: path.name ?? "/")
             {
-                try await delete(member, isDirectory: resource.isDirectory, [:])
+                try tree.check(member, on: client.host)
+                try await delete(member, isDirectory: resource.isDirectory, [:], in: tree)
             }
             let rest = try await client.send("DELETE", url, isLong: true)
             if rest.head.isSuccess && rest.status != 207 || rest.status == 404 { return }
