@@ -133,19 +133,24 @@ extension SFTPRemote {
             }
             // A link has no mode of its own.
             notStored.insert(.permissions)
-            let canStore = session.has("lsetstat@openssh.com")
-            if !canStore { notStored.insert(.contentModificationDate) }
+            var canStore = session.has("lsetstat@openssh.com")
             let times = SFTPAttributes(modified: SFTPAttributes(attributes).modified)
             let entry = try await writing(to: [path.parent], session) {
-                if canStore {
-                    try await session.request(SFTPMessage.extended) {
-                        $0.append(Array("lsetstat@openssh.com".utf8))
-                        $0.append(bytes(path))
-                        times.write(to: &$0)
-                    }.checkStatus()
+                do {
+                    if canStore {
+                        try await session.request(SFTPMessage.extended) {
+                            $0.append(Array("lsetstat@openssh.com".utf8))
+                            $0.append(bytes(path))
+                            times.write(to: &$0)
+                        }.checkStatus()
+                    }
+                } catch let status as SFTPStatus where status.code == SFTPStatus.unsupported {
+                    session.forgetExtension("lsetstat@openssh.com")
+                    canStore = false
                 }
                 return try await present(path, session)
             }
+            if !canStore { notStored.insert(.contentModificationDate) }
             return (entry, notStored)
         }
     }
