@@ -81,6 +81,11 @@ extension EngineTests {
             L move X/d5/d3/d3 X/d5/d3/d1; L move X/d5/d3/d0/d0/d1 X/d5/d3/d1/d2; L move X d4; \
             R mkdir N; R move d0 N/d5; R move d2/d3 N/d5/d2; R move d2 d4/d0; R move d4/d5 N/d5/d1/d5; R move N d2
             """,
+            """
+            R mkdir d0; R mkdir d0/d1; R mkdir d2; R mkdir d2/d3; R mkdir d4; R mkdir d4/d5; ingest; L move d2 d4/d5/d2; \
+            L move d4 d0/d5; L move d0/d5/d5/d2/d3 d0/d1/d3; R move d4/d5 d2/d3/d5; R move d0 d2/d0; \
+            R move d2/d0 d2/d3/d5/d1
+            """,
         ])
         func scriptsThatFailedOnce(text: String) async throws {
             #expect(try await ScriptRun.complaints(of: Script(text), in: StartingPoint()) == [])
