@@ -76,6 +76,21 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a file without bytes is not compared") func empty() async throws {
+            try await EngineFixture.run(
+                options: .with(\.contentVersionsMayRepeat, true),
+                fill: { $0.addFile("f", content: RemoteContent(""), identifier: "f") }, listing: "/"
+            ) { fixture async throws in
+                fixture.engine.start()
+                let before = try base(fixture)
+                fixture.provider.change { $0.writeSameVersion(RemoteContent(""), to: "f") }
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                let after = try base(fixture)
+                #expect(after != before)
+                #expect(fixture.provider.log.calls(of: .fetch).isEmpty)
+            }
+        }
+
         @Test("FOLDER-17: a change that attributes explain compares nothing") func explained() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in
                 let fetches = fixture.provider.log.calls(of: .fetch).count

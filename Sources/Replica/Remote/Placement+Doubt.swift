@@ -18,6 +18,8 @@ extension Placement {
         // A hard link that is made or removed changes the metadata version of the others, too.
         guard transaction.versionsMayRepeat, inode.kind == .file, inode.linkCount == 1,
             inode.content != .dataless || isUnsent,
+            // Two contents without bytes are equal, and such a file may have no content file that could be compared.
+            known.base.size > 0 || item.documentSize != 0,
             new.contentVersion == old.contentVersion, new.metadataVersion != old.metadataVersion,
             known.base.parent == item.parentItemIdentifier,
             known.base.name?.utf8.elementsEqual(item.filename.utf8) == true
