@@ -91,6 +91,41 @@ extension EngineTests {
             }
         }
 
+        /// Gives the file another name here, once all of it is here.
+        private func link(_ fixture: EngineFixture) async throws -> InodeNumber {
+            #expect(try await eventually { try fixture.inode("f").content == .materialized })
+            let number = try fixture.number("f")
+            _ = try fixture.replica.change(open: fixture.open) {
+                _ = try $0.names.link(number, as: "link", in: .root)
+            }
+            return number
+        }
+
+        @Test("FOLDER-17: of several names, one whose content was written on the remote is a file of its own")
+        func oneOfTwoNames() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let number = try await link(fixture)
+                let generation = try fixture.inode("f").contentGeneration
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                #expect(try await eventually { try fixture.number("f") != number })
+                #expect(try base(fixture) == present(fixture))
+                #expect(try await fixture.read("f") == Self.new[0..<Self.new.size])
+                let other = try #require(try fixture.replica.database.item(ofInode: number))
+                #expect(other.name == "link" && other.inode.linkCount == 1)
+                #expect(other.inode.content == .materialized && other.inode.contentGeneration == generation)
+            }
+        }
+
+        @Test("FOLDER-17: of several names, equal content leaves them one file") func bothNames() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let number = try await link(fixture)
+                fixture.provider.change { $0.writeSameVersion(Self.old, to: "f") }
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                let inode = try fixture.inode("f")
+                #expect(inode.number == number && inode.linkCount == 2 && inode.content == .materialized)
+            }
+        }
+
         @Test("FOLDER-17: a change that attributes explain compares nothing") func explained() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in
                 let fetches = fixture.provider.log.calls(of: .fetch).count

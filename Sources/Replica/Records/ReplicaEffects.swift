@@ -16,8 +16,9 @@ package struct ReplicaEffects: Sendable {
     package var conflictCopies: [(number: InodeNumber, text: String)] = []
     /// The items that are shown under another name than their own, because another item has that, each with what happened.
     package var decoratedItems: [(identifier: ItemIdentifier, text: String)] = []
-    /// Files that the remote may have written without another content version.
-    package var doubtfulContents: [InodeNumber] = []
+    /// The rows of files that the remote may have written without another content version. Of several names of one inode each is a file
+    /// of its own there.
+    package var doubtfulContents: [Int64] = []
 
     /// Whether what the remote has told made something due, at once or earlier than before: the uploads have to plan again.
     package var isSomethingToSend = false

@@ -15,9 +15,7 @@ extension Placement {
     func doubt(of known: ItemRecord, seeing item: FileProviderItem) throws -> Doubt {
         let (inode, old, new) = (known.inode, known.base.version, item.itemVersion)
         let isUnsent = known.changedFields.contains(.contents)
-        // A hard link that is made or removed changes the metadata version of the others, too.
-        guard transaction.versionsMayRepeat, inode.kind == .file, inode.linkCount == 1,
-            inode.content != .dataless || isUnsent,
+        guard transaction.versionsMayRepeat, inode.kind == .file, inode.content != .dataless || isUnsent,
             // Two contents without bytes are equal, and such a file may have no content file that could be compared.
             known.base.size > 0 || item.documentSize != 0,
             new.contentVersion == old.contentVersion, new.metadataVersion != old.metadataVersion,

@@ -8,21 +8,21 @@ import Synchronization
 /// Its list is not durable: the base of such an item keeps its old metadata version until then, so that each comparison of the directory
 /// doubts the content again.
 actor ContentDoubts: SyncPart {
-    /// The files to compare. It is made before what fills it.
+    /// The rows of the files to compare. It is made before what fills it.
     final class Queue: Sendable {
         let signal = WakeSignal()
-        private let numbers = Mutex<Set<InodeNumber>>([])
+        private let rows = Mutex<Set<Int64>>([])
 
         /// Returns at once; from any thread.
-        func add(_ added: [InodeNumber]) {
+        func add(_ added: [Int64]) {
             insert(added)
             signal.wake()
         }
 
         /// As ``add(_:)``, for a worker that is awake.
-        func insert(_ added: [InodeNumber]) { numbers.withLock { $0.formUnion(added) } }
+        func insert(_ added: [Int64]) { rows.withLock { $0.formUnion(added) } }
 
-        func take() -> InodeNumber? { numbers.withLock { $0.popFirst() } }
+        func take() -> Int64? { rows.withLock { $0.popFirst() } }
     }
 
     private struct Retry {
@@ -32,7 +32,7 @@ actor ContentDoubts: SyncPart {
 
     nonisolated let context: SyncContext
     private let queue: Queue
-    private var retries: [InodeNumber: Retry] = [:]
+    private var retries: [Int64: Retry] = [:]
 
     init(_ context: SyncContext, queue: Queue) {
         self.context = context
@@ -54,21 +54,21 @@ actor ContentDoubts: SyncPart {
     private func compareAll() async {
         let now = ContinuousClock.now
         queue.insert(retries.filter { $0.value.next <= now }.map(\.key))
-        while !Task.isCancelled, connection.state == .online, let number = queue.take() {
+        while !Task.isCancelled, connection.state == .online, let row = queue.take() {
             do {
-                if try await compare(number) {
-                    retries[number] = nil
+                if try await compare(row) {
+                    retries[row] = nil
                     continue
                 }
             } catch let error as FileProviderError where error.code == .noSuchItem {
                 // A change that is still to come says so.
-                retries[number] = nil
+                retries[row] = nil
                 continue
             } catch {
                 // It is compared again after a pause.
             }
-            let attempts = (retries[number]?.attempts ?? 0) + 1
-            retries[number] = Retry(attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
+            let attempts = (retries[row]?.attempts ?? 0) + 1
+            retries[row] = Retry(attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
         }
         // What is due while the remote cannot be reached waits for the word that it can.
         let next = retries.values.map(\.next).filter { $0 > now }.min()
@@ -76,8 +76,8 @@ actor ContentDoubts: SyncPart {
     }
 
     /// - Returns: false when the file is open for writing, and has to be compared later.
-    private func compare(_ number: InodeNumber) async throws -> Bool {
-        guard let item = try replica.database.item(ofInode: number), let identifier = item.identifier,
+    private func compare(_ row: Int64) async throws -> Bool {
+        guard let item = try replica.database.item(row: row), let identifier = item.identifier,
             item.inode.content == .materialized, !item.changedFields.contains(.contents)
         else { return true }
         // The kernel may write it without a request.
@@ -87,8 +87,8 @@ actor ContentDoubts: SyncPart {
         guard remote.itemVersion.contentVersion == item.base.version.contentVersion,
             remote.itemVersion.metadataVersion != item.base.version.metadataVersion
         else { return true }
+        let (number, generation) = (item.inode.number, item.inode.contentGeneration)
         let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
-        let generation = item.inode.contentGeneration
         try await commits.commit {
             try $0.versions.settleDoubt(of: number, generation: generation, with: remote, isEqual: isEqual)
         }
