@@ -298,6 +298,24 @@ import Testing
         }
     }
 
+    @Test("FOLDER-17: what is saved by a rename does not replace content that was written in place")
+    func savedOverRewritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            // The attributes of the new file come with its content.
+            let fields: ItemFields = [.contents, .contentModificationDate, .permissions, .ownership]
+            let code = await failureCode { _ = try await session.modify(file, fields, content: [5, 6]) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+            // They may have been stored before, by a call without an answer.
+            let base = ItemVersion(contentVersion: file.itemVersion.contentVersion, metadataVersion: [])
+            _ = try await session.modify(file, fields, content: [5, 6], base: base)
+            #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
+
     @Test("FOLDER-17: a change of attributes does not hide that the content was written in place")
     func attributesOfRewritten() async throws {
         try await FolderRemote.run { remote, session in

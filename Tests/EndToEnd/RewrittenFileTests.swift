@@ -43,11 +43,14 @@ extension RealMount {
             }
         }
 
-        @Test("FOLDER-17: an edit of the old bytes does not replace the new ones") func edited() async throws {
+        @Test(
+            "FOLDER-17: an edit of the old bytes does not replace the new ones",
+            arguments: ["printf o | dd of=a bs=1 conv=notrunc", "printf olpha > new && mv new a"])
+        func edited(how: String) async throws {
             try await Installation.mounted(["a": "alpha"]) { yonder async throws in
                 #expect(try await text(yonder, "a") == "alpha")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
-                try await yonder.shell("printf o | dd of=a bs=1 conv=notrunc")
+                try await yonder.shell(how)
                 try await rewrite(yonder, "a", "ALPHA")
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await yonder.yonder("wait", "mount", "--timeout", "20").status == 0)

@@ -136,6 +136,25 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: content with attributes that may have been stored already is not based on a metadata version")
+        func repeated() async throws {
+            try await Machine.run(
+                options: .with(\.contentVersionsMayRepeat, true), fill: ScriptRun.fill
+            ) { machine async throws in
+                try await machine.setPermissions(of: "a", to: 0o600)
+                machine.provider.faults.add(.applyThenFail(FileProviderError(.timedOut)), to: .modify)
+                try await machine.send(passes: 1)
+                machine.provider.faults.clear()
+                let first = try #require(machine.provider.log.calls(of: .modify, "a").last)
+                #expect(first.fields == .permissions && first.baseVersion?.metadataVersion.isEmpty == false)
+                try await machine.write("other", to: "a")
+                try await machine.send(passes: 1)
+                let last = try #require(machine.provider.log.calls(of: .modify, "a").last)
+                #expect(last.fields?.isSuperset(of: [.contents, .permissions]) == true)
+                #expect(last.baseVersion?.metadataVersion == [])
+            }
+        }
+
         @Test("FOLDER-17: while the remote cannot be asked, the base stays, and the comparison is made later")
         func failing() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in

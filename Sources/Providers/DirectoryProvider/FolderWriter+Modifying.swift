@@ -138,17 +138,17 @@ extension FolderWriter {
     private func isBase(
         _ base: ItemVersion, _ status: FileStatus, of item: FileProviderItem, at entry: NamedEntry, _ fields: ItemFields
     ) throws -> Bool {
-        let current = FolderItems.version(of: status)
-        guard current.contentVersion == base.contentVersion else { return false }
-        // Other fields in the change may have been stored by an earlier call whose answer was lost, which changed the metadata version; so
-        // does a change through another hard link.
-        guard fields.contains(.contents), fields.isSubset(of: [.contents, .contentModificationDate]),
-            current.metadataVersion != base.metadataVersion, status.kind == .regular, status.linkCount == 1,
-            !folder.isOnNetwork, let there = try self.item(at: entry)
+        guard FolderItems.version(of: status).contentVersion == base.contentVersion else { return false }
+        // A move that was undone has changed the metadata version.
+        guard fields.contains(.contents), fields.isDisjoint(with: [.filename, .parentItemIdentifier]),
+            mayBeRewritten(status, since: base, in: entry.directory), let there = try self.item(at: entry)
         else { return true }
-        // It was written in place and got its old time, unless what it has shows why the version is another one.
-        return there.permissions != item.permissions || there.owner != item.owner || there.group != item.group
-            || there.extendedAttributes != item.extendedAttributes
+        // It was written in place and got its old time, unless what the change leaves as it is shows why the version is another one.
+        let isOtherMode =
+            fields.isDisjoint(with: [.permissions, .fileSystemFlags]) && there.permissions != item.permissions
+        let isOtherOwner = !fields.contains(.ownership) && (there.owner != item.owner || there.group != item.group)
+        return isOtherMode || isOtherOwner
+            || !fields.contains(.extendedAttributes) && there.extendedAttributes != item.extendedAttributes
     }
 
     /// The name and parent of the root cannot be changed.

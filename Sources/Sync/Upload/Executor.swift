@@ -151,12 +151,22 @@ struct Executor: SyncPart {
                 throw FileProviderError(.localVersionConflictingWithServer, item: current)
             }
         }
+        let base = toldBase(of: sent)
         let change = try await make(.modifyItem, transfer) { provider in
             try await provider.modifyItem(
-                sending, baseVersion: sent.base, changedFields: sent.fields, contents: source,
+                sending, baseVersion: base, changedFields: sent.fields, contents: source,
                 options: .failOnConflict, request: request)
         }
         return (change, false)
+    }
+
+    /// The version that a modification is based on, as the provider is told. Attributes that were sent before without an answer may have
+    /// changed the metadata version: it is left out where the provider would take content with the old one for a conflict.
+    private func toldBase(of sent: SentChange) -> ItemVersion {
+        guard calls.provider.features.contentVersionsMayRepeat, sent.isReplay, sent.fields.contains(.contents),
+            !sent.fields.isSubset(of: [.contents, .contentModificationDate])
+        else { return sent.base }
+        return ItemVersion(contentVersion: sent.base.contentVersion, metadataVersion: [])
     }
 
     /// A file that was written while it was sent is no failure of the provider's, and not tried again at once.
