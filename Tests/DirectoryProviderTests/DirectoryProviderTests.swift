@@ -316,6 +316,51 @@ import Testing
         }
     }
 
+    @Test("FOLDER-17: a file that was written in place with its date is not deleted")
+    func deletionOfRewritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            let error = await failure { try await session.delete(file) }
+            #expect(error?.code == .deletionRejected)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+            let present = try await session.item(file.itemIdentifier)
+            #expect(error?.item == present)
+            try await session.delete(present)
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
+    @Test("FOLDER-17: a file that had another hard link elsewhere for a while is deleted")
+    func deletionAfterLink() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("never")
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            _ = try await session.changes(from: session.anchor())
+            try remote.link("file", as: "never/link")
+            try await remote.delete("never/link")
+            try await session.delete(file)
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
+    @Test("SEND-14: a file that was changed here before the daemon was killed does not come back when it is deleted")
+    func deletionAfterOwnChange() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            // Its answer was lost.
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: remote["file"])
+            let later = try await remote.makeProvider(for: session.manager)
+            try await withCleanUp({ await later.invalidate() }) {
+                try await ProviderSession(provider: later, manager: session.manager).delete(file)
+            }
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
     @Test("FOLDER-17: a change of attributes does not hide that the content was written in place")
     func attributesOfRewritten() async throws {
         try await FolderRemote.run { remote, session in

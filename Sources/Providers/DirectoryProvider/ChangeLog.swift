@@ -120,7 +120,7 @@ final class ChangeLog: Sendable {
     func catchUpNow() { catchUp.withLock { $0 }?() }
 
     /// Whether a path has a change that the system does not know yet, and no file was moved away from it.
-    func isRemoved(_ place: Place) -> Bool {
+    func isChanged(_ place: Place) -> Bool {
         catchUpNow()
         return state.withLock { state in
             !state.movedAway.contains(place) && !state.examinedMoves.contains(place)

@@ -106,10 +106,11 @@ extension Folder {
             guard others.count == Int(count) - 1 else { return false }
         }
         // The number that is known does not include a link that was made since.
-        return before.map { !log.isRemoved($0) } ?? true
+        return before.map { !log.isChanged($0) } ?? true
     }
 
-    private func knownPlace(of identifier: ItemIdentifier) -> ChangeLog.Place? {
+    /// Where the system knows an item, outside the trash.
+    func knownPlace(of identifier: ItemIdentifier) -> ChangeLog.Place? {
         guard let path = manager.remotePath(of: identifier), let name = path.last else { return nil }
         var directory = ItemIdentifier.rootContainer
         for component in path.dropLast() {

@@ -41,6 +41,11 @@ extension FolderWriter {
     /// Renames a file before the final comparison, so that a write to its name from then on is safe.
     private func deleteFile(_ name: String, _ place: borrowing Folder.Place, _ base: ItemVersion) throws {
         guard isBase(place.status, base) else { throw rejection(of: name, place) }
+        if mayBeRewritten(place, since: base) {
+            throw FileProviderError(
+                .deletionRejected, "its change time on the source says that it may have been written since",
+                itemIdentifier: place.identifier, item: folder.item(at: place))
+        }
         let aside = HiddenName.make()
         try place.directory.rename(name, to: aside, in: place.directory)
         let status: FileStatus
@@ -62,6 +67,17 @@ extension FolderWriter {
 
     private func isBase(_ status: FileStatus, _ base: ItemVersion) -> Bool {
         status.kind != .regular || FolderItems.version(of: status).contentVersion == base.contentVersion
+    }
+
+    /// Whether a file may have been written in place and given its old time just now: something was changed under its name, and the system
+    /// does not know that yet. The change time alone does not show it: an answer of this provider that was lost, or a hard link that was
+    /// made and removed elsewhere, must not bring the file back. A file that is not where the system knows it was renamed.
+    private func mayBeRewritten(_ place: borrowing Folder.Place, since base: ItemVersion) -> Bool {
+        guard mayBeRewritten(place.status, since: base, in: place.directory), FolderItems.linkCount(of: base) == 1,
+            let name = place.name
+        else { return false }
+        let here = ChangeLog.Place(name, in: place.parent)
+        return folder.knownPlace(of: place.identifier) == here && folder.log.isChanged(here)
     }
 
     private func rejection(of name: String, _ place: borrowing Folder.Place) -> any Error {
