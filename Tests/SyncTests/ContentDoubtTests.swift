@@ -136,6 +136,20 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a later change that attributes explain does not end a comparison that is due")
+        func explainedLater() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                fixture.provider.faults.add(.fail(FileProviderError(.cannotSynchronize)), to: .fetch, times: 1)
+                let fetches = fixture.provider.log.calls(of: .fetch).count
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).count > fetches })
+                fixture.provider.change { $0.edit("f") { $0.permissions = 0o600 } }
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                let beginning = Self.new[0..<4096]
+                #expect(try await eventually { try await fixture.read("f", 0..<4096) == beginning })
+            }
+        }
+
         @Test("FOLDER-17: content with attributes that may have been stored already is not based on a metadata version")
         func repeated() async throws {
             try await Machine.run(

@@ -23,6 +23,8 @@ actor ContentDoubts: SyncPart {
         func insert(_ added: [Int64]) { rows.withLock { $0.formUnion(added) } }
 
         func take() -> Int64? { rows.withLock { $0.popFirst() } }
+
+        func contains(_ row: Int64) -> Bool { rows.withLock { $0.contains(row) } }
     }
 
     private struct Retry {
@@ -33,6 +35,8 @@ actor ContentDoubts: SyncPart {
     nonisolated let context: SyncContext
     private let queue: Queue
     private var retries: [Int64: Retry] = [:]
+    /// The metadata versions with which rows were compared that were in the queue again by then.
+    private var compared: [Int64: [UInt8]] = [:]
 
     init(_ context: SyncContext, queue: Queue) {
         self.context = context
@@ -77,6 +81,7 @@ actor ContentDoubts: SyncPart {
 
     /// - Returns: false when the file is open for writing, and has to be compared later.
     private func compare(_ row: Int64) async throws -> Bool {
+        let last = compared.removeValue(forKey: row)
         guard let item = try replica.database.item(row: row), let identifier = item.identifier,
             item.inode.content == .materialized, !item.changedFields.contains(.contents)
         else { return true }
@@ -84,14 +89,17 @@ actor ContentDoubts: SyncPart {
         guard item.inode.contentStamp == nil else { return false }
         let request = FileProviderRequest(reason: .synchronization)
         let remote = try await calls.make(.item, for: request) { try await $0.item(for: identifier, request: request) }
-        guard remote.itemVersion.contentVersion == item.base.version.contentVersion,
-            remote.itemVersion.metadataVersion != item.base.version.metadataVersion
+        // A later change that attributes explain, such as a rename, may have given the base the present metadata version: the doubt stays.
+        let (present, base) = (remote.itemVersion, item.base.version)
+        guard present.contentVersion == base.contentVersion,
+            present.metadataVersion != base.metadataVersion || present.metadataVersion != last
         else { return true }
         let (number, generation) = (item.inode.number, item.inode.contentGeneration)
         let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
         try await commits.commit {
             try $0.versions.settleDoubt(of: number, generation: generation, with: remote, isEqual: isEqual)
         }
+        if queue.contains(row) { compared[row] = present.metadataVersion }
         return true
     }
 }
