@@ -110,6 +110,7 @@ extension SyncEngine {
         signal()
         materializer.wake()
         reimports.wake()
+        doubts.wake()
     }
 
     /// The uploads under way: which inode, how much of how much.

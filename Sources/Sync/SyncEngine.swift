@@ -349,6 +349,7 @@ package final class SyncEngine: SyncPart {
         schedule.refresh()
         uploads.wake()
         reimports.wake()
+        doubts.wake()
         Task { await materializer.retryNow() }
     }
 

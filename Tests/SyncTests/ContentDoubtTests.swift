@@ -150,6 +150,23 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a comparison that a pause has interrupted is made when the domain is resumed")
+        func resumed() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let gate = Gate()
+                fixture.provider.faults.add(.hold(gate), to: .item, of: "f", times: 1)
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.engine.pause(.user)
+                gate.open()
+                // The time of the next attempt passes in the pause.
+                try await Task.sleep(for: .milliseconds(1500))
+                fixture.engine.pause(nil)
+                let beginning = Self.new[0..<4096]
+                #expect(try await eventually { try await fixture.read("f", 0..<4096) == beginning })
+            }
+        }
+
         @Test("FOLDER-17: content with attributes that may have been stored already is not based on a metadata version")
         func repeated() async throws {
             try await Machine.run(

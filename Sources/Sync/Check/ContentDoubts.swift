@@ -55,6 +55,9 @@ actor ContentDoubts: SyncPart {
         queue.signal.stop()
     }
 
+    /// The remote may be asked again. Returns at once; from any thread.
+    nonisolated func wake() { queue.signal.wake() }
+
     private func compareAll() async {
         let now = ContinuousClock.now
         queue.insert(retries.filter { $0.value.next <= now }.map(\.key))
