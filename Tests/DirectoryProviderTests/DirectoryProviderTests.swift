@@ -271,7 +271,11 @@ import Testing
 
     /// Writes a file in place, and gives it its old time.
     private func rewrite(_ name: String, _ bytes: [UInt8], in remote: FolderRemote) throws {
-        let writer = try FileDescriptor.open(remote.root.appending(name), .writeOnly)
+        try Self.rewrite(remote.root.appending(name), bytes)
+    }
+
+    private static func rewrite(_ path: FilePath, _ bytes: [UInt8]) throws {
+        let writer = try FileDescriptor.open(path, .writeOnly)
         try writer.closeAfter {
             let date = try FileStatus(of: writer).modified
             _ = try writer.writeAll(bytes)
@@ -313,6 +317,22 @@ import Testing
             let base = ItemVersion(contentVersion: file.itemVersion.contentVersion, metadataVersion: [])
             _ = try await session.modify(file, fields, content: [5, 6], base: base)
             #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
+
+    @Test("FOLDER-17: content that is written in place while other content is copied over is not replaced")
+    func rewrittenDuringAnUpload() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            let path = remote.root.appending("file")
+            let content = try FileDescriptor.open(remote.directory.makeFile("content", [5, 6]), .readOnly)
+            // It is confirmed once all of it is copied.
+            let source = ContentSource(
+                descriptor: content, size: 2, confirm: { try Self.rewrite(path, [3, 4]) })
+            let code = await failureCode { _ = try await session.modify(file, .contents, source: source) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
         }
     }
 

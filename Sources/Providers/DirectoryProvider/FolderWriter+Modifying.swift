@@ -204,7 +204,11 @@ extension FolderWriter {
                 if isWritten, let written { return written }
             }
             func replace() throws -> Upload.Exchange {
-                try upload.replace(new.name, expecting: status, folder, cancellation)
+                // To copy the content may have taken long. A move has given the file another change time.
+                if !moves, let now = try self.status(of: new, isFresh: true), isRewritten(now, since: status, at: new) {
+                    return .conflict
+                }
+                return try upload.replace(new.name, expecting: status, folder, cancellation)
             }
             let isReplaced = try moves ? replace() : folder.keepingTime(of: new.directory, replace)
             if case .done = isReplaced {
@@ -222,6 +226,13 @@ extension FolderWriter {
         }
         if moves { moveBack(item.itemIdentifier, from: new, to: old, status) }
         throw conflict(at: old)
+    }
+
+    /// Whether a file was written in place and got its old time since it was looked at, unless its mode or owner shows why its change time
+    /// is another one.
+    private func isRewritten(_ now: FileStatus, since status: FileStatus, at entry: NamedEntry) -> Bool {
+        status.linkCount == 1 && mayBeRewritten(now, since: FolderItems.version(of: status), in: entry.directory)
+            && now.permissions == status.permissions && now.owner == status.owner && now.group == status.group
     }
 
     /// Whether both names are the item's on a file system that ignores case. Two hard links are two items.
