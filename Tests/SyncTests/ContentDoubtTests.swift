@@ -136,10 +136,12 @@ extension EngineTests {
             }
         }
 
-        @Test("FOLDER-17: a later change that attributes explain does not end a comparison that is due")
-        func explainedLater() async throws {
+        @Test(
+            "FOLDER-17: a later change that attributes explain does not end a comparison that is due",
+            arguments: [FileProviderError.Code.cannotSynchronize, .noSuchItem])
+        func explainedLater(failure: FileProviderError.Code) async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in
-                fixture.provider.faults.add(.fail(FileProviderError(.cannotSynchronize)), to: .fetch, times: 1)
+                fixture.provider.faults.add(.fail(FileProviderError(failure)), to: .fetch, times: 1)
                 let fetches = fixture.provider.log.calls(of: .fetch).count
                 fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
                 #expect(await eventually { fixture.provider.log.calls(of: .fetch).count > fetches })

@@ -67,12 +67,8 @@ actor ContentDoubts: SyncPart {
                     retries[row] = nil
                     continue
                 }
-            } catch let error as FileProviderError where error.code == .noSuchItem {
-                // A change that is still to come says so.
-                retries[row] = nil
-                continue
             } catch {
-                // It is compared again after a pause.
+                // It is compared again after a pause, also if it is not there: it may be one that is just being renamed.
             }
             let attempts = (retries[row]?.attempts ?? 0) + 1
             retries[row] = Retry(attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
