@@ -1,0 +1,153 @@
+import FileProvider
+import FileProviderTesting
+import Foundation
+import Syscalls
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import DirectoryProvider
+
+/// Files of the source that are written in place with the same size, and get their old time.
+@Suite struct RewrittenContentTests {
+    /// Writes a file in place, and gives it its old time.
+    private func rewrite(_ name: String, _ bytes: [UInt8], in remote: FolderRemote) throws {
+        try Self.rewrite(remote.root.appending(name), bytes)
+    }
+
+    private static func rewrite(_ path: FilePath, _ bytes: [UInt8]) throws {
+        let writer = try FileDescriptor.open(path, .writeOnly)
+        try writer.closeAfter {
+            let date = try FileStatus(of: writer).modified
+            _ = try writer.writeAll(bytes)
+            try writer.setModified(date)
+        }
+    }
+
+    @Test("FOLDER-17: content that is written in place with its size and date has another metadata version")
+    func writtenWithTheOldDate() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            let written = try await session.item(file.itemIdentifier)
+            #expect(written.itemVersion.contentVersion == file.itemVersion.contentVersion)
+            #expect(written.itemVersion.metadataVersion != file.itemVersion.metadataVersion)
+            #expect(session.provider.features.contentVersionsMayRepeat)
+            // What was written here is based on other bytes.
+            let code = await failureCode { _ = try await session.modify(file, .contents, content: [5, 6]) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+            _ = try await session.modify(written, .contents, content: [5, 6])
+            #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
+
+    @Test("FOLDER-17: what is saved by a rename does not replace content that was written in place")
+    func savedOverRewritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            // The attributes of the new file come with its content.
+            let fields: ItemFields = [.contents, .contentModificationDate, .permissions, .ownership]
+            let code = await failureCode { _ = try await session.modify(file, fields, content: [5, 6]) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+            // They may have been stored before, by a call without an answer.
+            let base = ItemVersion(contentVersion: file.itemVersion.contentVersion, metadataVersion: [])
+            _ = try await session.modify(file, fields, content: [5, 6], base: base)
+            #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
+
+    @Test("FOLDER-17: content that is written in place while other content is copied over is not replaced")
+    func rewrittenDuringAnUpload() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            let path = remote.root.appending("file")
+            let content = try FileDescriptor.open(remote.directory.makeFile("content", [5, 6]), .readOnly)
+            // It is confirmed once all of it is copied.
+            let source = ContentSource(
+                descriptor: content, size: 2, confirm: { try Self.rewrite(path, [3, 4]) })
+            let code = await failureCode { _ = try await session.modify(file, .contents, source: source) }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+        }
+    }
+
+    @Test("FOLDER-17: a file that was written in place with its date is not deleted")
+    func deletionOfRewritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            let error = await failure { try await session.delete(file) }
+            #expect(error?.code == .deletionRejected)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+            let present = try await session.item(file.itemIdentifier)
+            #expect(error?.item == present)
+            try await session.delete(present)
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
+    @Test("FOLDER-17: a file that had another hard link elsewhere for a while is deleted")
+    func deletionAfterLink() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("never")
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            _ = try await session.changes(from: session.anchor())
+            try remote.link("file", as: "never/link")
+            try await remote.delete("never/link")
+            try await session.delete(file)
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
+    @Test("SEND-14: a file that was changed here before the daemon was killed does not come back when it is deleted")
+    func deletionAfterOwnChange() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            // Its answer was lost.
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: remote["file"])
+            let later = try await remote.makeProvider(for: session.manager)
+            try await withCleanUp({ await later.invalidate() }) {
+                try await ProviderSession(provider: later, manager: session.manager).delete(file)
+            }
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
+    @Test("FOLDER-17: a change of attributes does not hide that the content was written in place")
+    func attributesOfRewritten() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            var file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            file.permissions = 0o600
+            let answer = try await session.modify(file, .permissions).item
+            #expect(answer.permissions == 0o600 && answer.itemVersion == file.itemVersion)
+            // Where nothing was written in between, the answer has the present version.
+            file = try await session.item(file.itemIdentifier)
+            file.permissions = 0o640
+            let next = try await session.modify(file, .permissions).item
+            let present = try await session.item(file.itemIdentifier)
+            #expect(next.itemVersion == present.itemVersion)
+        }
+    }
+
+    @Test("FOLDER-17: new content is no conflict where attributes show why the metadata version is another one")
+    func contentAfterAttributes() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: remote["file"])
+            _ = try await session.modify(file, .contents, content: [5, 6])
+            #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
+}
