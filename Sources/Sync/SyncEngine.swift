@@ -283,6 +283,7 @@ package final class SyncEngine: SyncPart {
         documents.opened(number)
         schedule.fileWasOpened(number)
         filePrefetcher.fileWasOpened(number)
+        doubts.fileWasOpened(number)
     }
 
     // MARK: - What users ask for

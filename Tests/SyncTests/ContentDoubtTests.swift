@@ -152,6 +152,35 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a file that a process opens is compared before others") func opened() async throws {
+            let names = (0..<20).map { ItemIdentifier("f\($0)") }
+            func fill(_ tree: inout RemoteTree) {
+                for name in names { tree.addFile(name.rawValue, content: RemoteContent("x"), identifier: name) }
+            }
+            try await EngineFixture.run(
+                options: .with(\.contentVersionsMayRepeat, true), fill: fill, listing: "/"
+            ) { fixture async throws in
+                fixture.engine.start()
+                for name in names { _ = try await fixture.read(name) }
+                for name in names {
+                    #expect(try await eventually { try fixture.inode(name).content == .materialized })
+                }
+                fixture.provider.log.clear()
+                let gate = Gate()
+                fixture.provider.faults.add(.hold(gate), to: .fetch, times: 1)
+                fixture.provider.change { tree in
+                    for name in names { tree.writeSameVersion(RemoteContent("x"), to: name) }
+                }
+                #expect(await eventually { gate.waiting == 1 })
+                let first = try #require(fixture.provider.log.calls(of: .fetch).first?.identifier)
+                let opened = try #require(names.last(where: { $0 != first }))
+                fixture.engine.inodeWasOpened(try fixture.number(opened))
+                gate.open()
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).count == names.count })
+                #expect(fixture.provider.log.calls(of: .fetch).dropFirst().first?.identifier == opened)
+            }
+        }
+
         @Test("FOLDER-17: a comparison that a pause has interrupted is made when the domain is resumed")
         func resumed() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in

@@ -16,9 +16,8 @@ package struct ReplicaEffects: Sendable {
     package var conflictCopies: [(number: InodeNumber, text: String)] = []
     /// The items that are shown under another name than their own, because another item has that, each with what happened.
     package var decoratedItems: [(identifier: ItemIdentifier, text: String)] = []
-    /// The rows of files that the remote may have written without another content version. Of several names of one inode each is a file
-    /// of its own there.
-    package var doubtfulContents: [Int64] = []
+    /// Files that the remote may have written without another content version.
+    package var doubtfulContents: [DoubtfulContent] = []
 
     /// Whether what the remote has told made something due, at once or earlier than before: the uploads have to plan again.
     package var isSomethingToSend = false
@@ -37,6 +36,18 @@ package struct ReplicaEffects: Sendable {
         decoratedItems += other.decoratedItems
         doubtfulContents += other.doubtfulContents
         isSomethingToSend = isSomethingToSend || other.isSomethingToSend
+    }
+}
+
+/// A file whose content the remote may have written without another content version. Of several names of one inode each is a file of
+/// its own there.
+package struct DoubtfulContent: Hashable, Sendable {
+    package var row: Int64
+    package var inode: InodeNumber
+
+    package init(row: Int64, inode: InodeNumber) {
+        self.row = row
+        self.inode = inode
     }
 }
 

@@ -137,7 +137,7 @@ package struct Placement: RemotePart {
         if doubt == .remains {
             try db.setBaseMetadataVersion(of: known.id, to: known.base.version.metadataVersion)
             if !known.changedFields.contains(.contents) {
-                transaction.effects.doubtfulContents.append(known.id)
+                transaction.effects.doubtfulContents.append(DoubtfulContent(row: known.id, inode: known.inode.number))
             }
         }
         var inode = known.inode

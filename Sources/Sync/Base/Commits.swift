@@ -12,7 +12,7 @@ final class Commits: Sendable {
     private let onPublish: @Sendable () -> Void
     private let onConflict: @Sendable (InodeNumber) -> Void
     private let onSomethingToSend: @Sendable () -> Void
-    private let onDoubt: @Sendable ([Int64]) -> Void
+    private let onDoubt: @Sendable ([DoubtfulContent]) -> Void
     private let versionsMayRepeat: Bool
 
     /// - Parameters:
@@ -21,13 +21,13 @@ final class Commits: Sendable {
     ///   - onConflict: called with the inode of each conflict copy; returns at once.
     ///   - onSomethingToSend: called after each transaction in which what the remote has told made something due, at once or
     ///     earlier than before; returns at once.
-    ///   - onDoubt: called with the rows of files that the remote may have written without another content version; returns at once.
+    ///   - onDoubt: called with the files that the remote may have written without another content version; returns at once.
     ///   - onPublish: called after each transaction whose effects are made known; returns at once.
     init(
         replica: Replica, open: any OpenInodes, kernel: any KernelCache, warnings: Warnings, versionsMayRepeat: Bool,
         onCommit: @escaping @Sendable () -> Void, onConflict: @escaping @Sendable (InodeNumber) -> Void,
         onSomethingToSend: @escaping @Sendable () -> Void,
-        onDoubt: @escaping @Sendable ([Int64]) -> Void = { _ in },
+        onDoubt: @escaping @Sendable ([DoubtfulContent]) -> Void = { _ in },
         onPublish: @escaping @Sendable () -> Void
     ) {
         self.versionsMayRepeat = versionsMayRepeat

@@ -8,26 +8,68 @@ import Synchronization
 /// Its list is not durable: the base of such an item keeps its old metadata version until then, so that each comparison of the directory
 /// doubts the content again.
 actor ContentDoubts: SyncPart {
-    /// The rows of the files to compare. It is made before what fills it.
+    /// The files to compare; first those that a process has opened since they were added. It is made before what fills it.
     final class Queue: Sendable {
+        private struct State {
+            var inodes: [Int64: InodeNumber] = [:]
+            var rows: [InodeNumber: Set<Int64>] = [:]
+            /// The rows of files that were opened.
+            var opened: Set<Int64> = []
+
+            mutating func insert(_ file: DoubtfulContent) {
+                guard inodes[file.row] != file.inode else { return }
+                // It has got another inode.
+                remove(file.row)
+                inodes[file.row] = file.inode
+                rows[file.inode, default: []].insert(file.row)
+            }
+
+            mutating func remove(_ row: Int64) {
+                guard let inode = inodes.removeValue(forKey: row) else { return }
+                opened.remove(row)
+                rows[inode]?.remove(row)
+                if rows[inode]?.isEmpty == true { rows[inode] = nil }
+            }
+        }
+
         let signal = WakeSignal()
-        private let rows = Mutex<Set<Int64>>([])
+        private let state = Mutex(State())
 
         /// Returns at once; from any thread.
-        func add(_ added: [Int64]) {
+        func add(_ added: [DoubtfulContent]) {
             insert(added)
             signal.wake()
         }
 
         /// As ``add(_:)``, for a worker that is awake.
-        func insert(_ added: [Int64]) { rows.withLock { $0.formUnion(added) } }
+        func insert(_ added: [DoubtfulContent]) {
+            state.withLock { state in
+                for file in added { state.insert(file) }
+            }
+        }
 
-        func take() -> Int64? { rows.withLock { $0.popFirst() } }
+        func take() -> DoubtfulContent? {
+            state.withLock { state in
+                guard let row = state.opened.first ?? state.inodes.keys.first, let inode = state.inodes[row] else {
+                    return nil
+                }
+                state.remove(row)
+                return DoubtfulContent(row: row, inode: inode)
+            }
+        }
 
-        func contains(_ row: Int64) -> Bool { rows.withLock { $0.contains(row) } }
+        func contains(_ row: Int64) -> Bool { state.withLock { $0.inodes[row] != nil } }
+
+        /// Returns at once; from any thread.
+        func fileWasOpened(_ number: InodeNumber) {
+            state.withLock { state in
+                if let rows = state.rows[number] { state.opened.formUnion(rows) }
+            }
+        }
     }
 
     private struct Retry {
+        var inode: InodeNumber
         var attempts: Int
         var next: ContinuousClock.Instant
     }
@@ -58,10 +100,15 @@ actor ContentDoubts: SyncPart {
     /// The remote may be asked again. Returns at once; from any thread.
     nonisolated func wake() { queue.signal.wake() }
 
+    /// A process has opened a file: it is compared before those that no process reads. Returns at once; from any thread.
+    nonisolated func fileWasOpened(_ number: InodeNumber) { queue.fileWasOpened(number) }
+
     private func compareAll() async {
         let now = ContinuousClock.now
-        queue.insert(retries.filter { $0.value.next <= now }.map(\.key))
-        while !Task.isCancelled, connection.state == .online, let row = queue.take() {
+        queue.insert(
+            retries.filter { $0.value.next <= now }.map { DoubtfulContent(row: $0.key, inode: $0.value.inode) })
+        while !Task.isCancelled, connection.state == .online, let file = queue.take() {
+            let row = file.row
             do {
                 if try await compare(row) {
                     retries[row] = nil
@@ -71,7 +118,8 @@ actor ContentDoubts: SyncPart {
                 // It is compared again after a pause, also if it is not there: it may be one that is just being renamed.
             }
             let attempts = (retries[row]?.attempts ?? 0) + 1
-            retries[row] = Retry(attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
+            retries[row] = Retry(
+                inode: file.inode, attempts: attempts, next: .now + Backoff.download.pause(after: attempts - 1))
         }
         // What is due while the remote cannot be reached waits for the word that it can.
         let next = retries.values.map(\.next).filter { $0 > now }.min()
