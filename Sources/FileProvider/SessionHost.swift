@@ -85,6 +85,8 @@ package actor SessionHost<Session: HostedSession> {
             defer { opening = nil }
             do {
                 if wait > .zero { try await Task.sleep(for: wait) }
+                // Closed before the attempt began: nothing is started.
+                try Task.checkCancellation()
                 let start = ContinuousClock.now
                 let session = try await open()
                 if isClosed {

@@ -110,7 +110,9 @@ package final class ChildProcess: Sendable {
                 return StartError(description: "\(error)")
             }
         }
-        for await number in numbers { return ChildProcess(number, ending, task) }
+        // Not in the caller's task: a number that is not read because the caller is cancelled is that of a program that nobody can end.
+        let first = await Task.detached { await numbers.first { _ in true } }.value
+        if let first { return ChildProcess(first, ending, task) }
         throw await task.value ?? StartError(description: "it has no process identifier")
     }
 

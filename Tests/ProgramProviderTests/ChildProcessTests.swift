@@ -1,3 +1,4 @@
+import FileProvider
 import Foundation
 import Syscalls
 import SystemPackage
@@ -22,6 +23,18 @@ import Testing
         #expect(end == .exited(0))
         // The fourth is the directory that `ls` reads.
         #expect(String(decoding: output, as: UTF8.self) == "0\n1\n2\n3\n")
+    }
+
+    @Test("a program that is started by a cancelled task can be ended") func cancelledStart() async throws {
+        let launch = shell("sleep 60")
+        let starting = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await ChildProcess.start(launch)
+        }
+        let result = try #require(await starting.result(within: .seconds(20)))
+        let process = try result.get()
+        process.killGroup()
+        #expect(await process.end(within: .seconds(20)) != nil)
     }
 
     @Test("a program blocks and ignores no signal, leads a process group, and has the environment that it is given")
