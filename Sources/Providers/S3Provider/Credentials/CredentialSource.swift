@@ -46,7 +46,11 @@ actor CredentialSource {
     /// - Throws: `notAuthenticated` with the places that were searched.
     func credentials(now: Int64) async throws -> S3Credentials {
         if let current = valid(now: now) { return current }
-        return try await searching.value { try await self.search(now: now) }
+        return try await searching.value {
+            // A search may just have ended.
+            if let current = await self.valid(now: now) { return current }
+            return try await self.search(now: now)
+        }
     }
 
     private func valid(now: Int64) -> S3Credentials? {
