@@ -53,8 +53,25 @@ struct OtherMakeTests {
             let next = try server.session()
             _ = try await next.list()
             let later = try #require(next.webDAV)
-            #expect(later.server.capabilityStore.capabilities == nil)
+            #expect(later.server.capabilityStore.capabilities?.lacksRoom == lacksRoom)
+            let count = try await server.state().counts["PUT"] ?? 0
+            _ = await failure { _ = try await later.set(date, of: path, kind: .directory) }
+            #expect(try await server.state().counts["PUT"] ?? 0 > count)
             await next.provider.invalidate()
+        }
+    }
+
+    @Test("DAV-16: a file is deleted where the server has no room for a probe") func deletesWithoutRoom() async throws {
+        try await PlainServer.run("full=PUT") { server async throws in
+            try await Command.run(
+                "curl", "-sS", "--fail", "-H", "X-Room: 1", "-X", "PUT", "-d", "text",
+                "http://127.0.0.1:\(server.server.port)/file"
+            ).expectSuccess()
+            let session = try server.session()
+            let item = try #require(try await session.list().first)
+            try await session.delete(item)
+            #expect(try await session.list().isEmpty)
+            await session.provider.invalidate()
         }
     }
 

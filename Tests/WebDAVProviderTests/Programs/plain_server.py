@@ -18,7 +18,7 @@ HABITs:
   inner=PATH  is behind a proxy that changes the paths of requests alone: every reference begins with PATH
   pathtags    the ETag of a file depends on its path
   newtags     each PUT makes another ETag, also of the same content
-  full=METHOD answers each such request with 507, as where the disk is full
+  full=METHOD answers each such request without X-Room with 507, as where the disk is full
   puttags     the answer to PUT has the ETag
   sizetags    likewise, and the ETag depends on the path and the length alone (lighttpd, within a second)
   oldget      the first GET of a file that a PUT has replaced has the old content, without ETag and date (lighttpd, within a
@@ -120,7 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return False
         if overtaking["method"] == self.command and self.is_overtaken():
             return False
-        if habits.get("full") == self.command:
+        if habits.get("full") == self.command and "X-Room" not in self.headers:
             self.body()
             self.answer(507)
             return False

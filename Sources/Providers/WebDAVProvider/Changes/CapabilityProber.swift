@@ -14,6 +14,8 @@ final class CapabilityProber: Sendable {
         /// What ended the last probe, and when the next one may begin.
         var failure: (error: FileProviderError, end: ContinuousClock.Instant)?
         var pause = CapabilityProber.pauses.first
+        /// Whether a probe has ended in this session.
+        var hasProbed = false
 
         var present: FileProviderError? {
             guard let failure, failure.end > ContinuousClock.now else { return nil }
@@ -31,14 +33,31 @@ final class CapabilityProber: Sendable {
     ///   alone: a probe moves files.
     /// - Throws: the error for which files cannot be created in the directory.
     func capabilities(probingIn directory: RemotePath) async throws -> ServerCapabilities {
-        if let capabilities = changes.server.capabilityStore.capabilities { return capabilities }
+        if let known { return known }
         if let failure = state.withLock({ $0.present }) { throw failure }
-        return try await probe.value { [self] in try await findOut(probingIn: directory) }
+        do {
+            return try await probe.value { [self] in
+                // A probe may just have ended.
+                if let known { return known }
+                return try await findOut(probingIn: directory)
+            }
+        } catch let error as FileProviderError where error.code == .insufficientQuota {
+            // What an earlier session has found out is still true.
+            guard let earlier = changes.server.capabilityStore.capabilities else { throw error }
+            return earlier
+        }
+    }
+
+    /// The capabilities; nil if the server is to be probed, once in each session where the last probe has found no room for dates.
+    private var known: ServerCapabilities? {
+        guard let known = changes.server.capabilityStore.capabilities else { return nil }
+        return known.lacksRoom != true || state.withLock { $0.hasProbed } ? known : nil
     }
 
     private func findOut(probingIn directory: RemotePath) async throws -> ServerCapabilities {
         var plain = directory
         while ServerCapabilities.isOdd(plain) { plain = plain.parent }
+        defer { state.withLock { $0.hasProbed = true } }
         do {
             let capabilities = try await CapabilityProbe(changes, in: plain).run()
             changes.server.capabilityStore.keep(capabilities)

@@ -81,11 +81,21 @@ struct ItemChanges: Sendable {
         try await delete(path, kind: kind, if: condition, isKept: true)
     }
 
+    /// The preconditions of deletions that the server checks. A deletion makes room: without room for a probe the file is looked up
+    /// before it.
+    private func conditionsOfDeletions(in directory: RemotePath) async throws -> ServerCapabilities.Conditions {
+        do {
+            return try await prober.capabilities(probingIn: directory).deletions
+        } catch let error as FileProviderError where error.code == .insufficientQuota {
+            return .none
+        }
+    }
+
     /// - Parameter isKept: the item has to be in the server's trash bin afterwards.
     private func delete(_ path: RemotePath, kind: ItemKind, if condition: RemoteCondition, isKept: Bool) async throws {
         var fields: HTTPFields = [:]
         if case .unchanged = condition {
-            let conditions = try await prober.capabilities(probingIn: path.parent).deletions
+            let conditions = try await conditionsOfDeletions(in: path.parent)
             do {
                 fields = try await changes.fields(checking: condition, at: path, by: conditions)
             } catch let failure as RemoteConditionFailure where failure.present == nil {

@@ -11,10 +11,10 @@ struct CapabilityStore: Sendable {
 
     var capabilities: ServerCapabilities? { records[Self.key] }
 
-    /// Drops the capabilities of a server with another `Server` header, or without room for the probe: it is probed again.
+    /// Drops the capabilities of a server with another `Server` header: it is probed again.
     func forget(unless server: String?) {
         guard let known = capabilities else { return }
-        if known.server != server || known.lacksRoom == true { records.remove(Self.key) }
+        if known.server != server { records.remove(Self.key) }
     }
 
     func keep(_ capabilities: ServerCapabilities) { records.set(Self.key, capabilities) }

@@ -248,9 +248,8 @@ final class HiddenFiles: Sendable {
                 let now = FileTimestamp.now.seconds
                 let since = record.soughtSince ?? now
                 if there?.resource.isMissing ?? true, now - since < Self.seekingTime {
-                    let sought = Record(
-                        names: record.names, isDirectory: record.isDirectory, isProbe: record.isProbe,
-                        soughtSince: since)
+                    var sought = record
+                    sought.soughtSince = since
                     return records.set(record.key, sought)
                 }
             } catch {
@@ -266,7 +265,7 @@ final class HiddenFiles: Sendable {
 
     private func sought(_ name: String) -> Record? {
         all.first { record in
-            guard record.soughtSince != nil, let own = record.path.name else { return false }
+            guard record.soughtSince != nil, record.secondsLeft <= 0, let own = record.path.name else { return false }
             return record.isProbe ? name.utf8.starts(with: own.utf8) : name.utf8.elementsEqual(own.utf8)
         }
     }
