@@ -150,4 +150,15 @@ import Testing
             #expect(remote.text("file") == "\u{5}\u{6}")
         }
     }
+
+    @Test("FOLDER-17: new content is no conflict where the file has got another name")
+    func contentAfterRename() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try FileManager.default.moveItem(atPath: remote["file"], toPath: remote["other"])
+            _ = try await session.modify(file, .contents, content: [5, 6])
+            #expect(remote.text("other") == "\u{5}\u{6}")
+        }
+    }
 }

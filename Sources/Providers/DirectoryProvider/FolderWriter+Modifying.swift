@@ -143,7 +143,10 @@ extension FolderWriter {
         guard fields.contains(.contents), fields.isDisjoint(with: [.filename, .parentItemIdentifier]),
             mayBeRewritten(status, since: base, in: entry.directory), let there = try self.item(at: entry)
         else { return true }
-        // It was written in place and got its old time, unless what the change leaves as it is shows why the version is another one.
+        // It was written in place and got its old time, unless its name, or what the change leaves as it is, shows why the version is
+        // another one.
+        let here = ChangeLog.Place(entry.name, in: entry.parent)
+        if let known = folder.knownPlace(of: item.itemIdentifier), known != here { return true }
         let isOtherMode =
             fields.isDisjoint(with: [.permissions, .fileSystemFlags]) && there.permissions != item.permissions
         let isOtherOwner = !fields.contains(.ownership) && (there.owner != item.owner || there.group != item.group)
