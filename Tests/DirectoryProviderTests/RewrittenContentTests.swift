@@ -161,4 +161,15 @@ import Testing
             #expect(remote.text("other") == "\u{5}\u{6}")
         }
     }
+
+    @Test("FOLDER-17: new content is no conflict where another hard link was removed")
+    func contentAfterUnlinking() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.writeLinked("file", "link")
+            let file = try await session.find("file")
+            try await remote.delete("link")
+            _ = try await session.modify(file, .contents, content: [5, 6])
+            #expect(remote.text("file") == "\u{5}\u{6}")
+        }
+    }
 }

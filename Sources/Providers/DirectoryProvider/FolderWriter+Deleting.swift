@@ -73,9 +73,7 @@ extension FolderWriter {
     /// does not know that yet. The change time alone does not show it: an answer of this provider that was lost, or a hard link that was
     /// made and removed elsewhere, must not bring the file back. A file that is not where the system knows it was renamed.
     private func mayBeRewritten(_ place: borrowing Folder.Place, since base: ItemVersion) -> Bool {
-        guard mayBeRewritten(place.status, since: base, in: place.directory), FolderItems.linkCount(of: base) == 1,
-            let name = place.name
-        else { return false }
+        guard mayBeRewritten(place.status, since: base, in: place.directory), let name = place.name else { return false }
         let here = ChangeLog.Place(name, in: place.parent)
         return folder.knownPlace(of: place.identifier) == here && folder.log.isChanged(here)
     }

@@ -203,13 +203,14 @@ struct FolderWriter {
     }
 
     /// Whether a file may have been written in place and given its old time since it had a version: the change time, which no program
-    /// can set, is another one. It is after a change through another hard link, too, and on a network mount without any: there it says
+    /// can set, is another one. It is after a hard link was made or removed, too, and on a network mount without any change: there it says
     /// nothing.
     ///
     /// - Parameter base: with the content version that the file has; an empty metadata version is not known.
     func mayBeRewritten(_ status: FileStatus, since base: ItemVersion, in directory: FileDescriptor) -> Bool {
         let present = FolderItems.version(of: status).metadataVersion
-        return status.kind == .regular && status.size > 0 && status.linkCount == 1 && !base.metadataVersion.isEmpty
+        return status.kind == .regular && status.size > 0 && status.linkCount == 1
+            && FolderItems.linkCount(of: base) == 1 && !base.metadataVersion.isEmpty
             && present != base.metadataVersion && !folder.isOnNetwork && !directory.isOnNetworkFileSystem
     }
 
