@@ -152,6 +152,24 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a comparison does not take back a change that was noticed meanwhile") func changedMeanwhile()
+            async throws
+        {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                let gate = Gate()
+                fixture.provider.faults.add(.hold(gate), to: .fetch, times: 1)
+                fixture.provider.change { $0.writeSameVersion(Self.old, to: "f") }
+                #expect(await eventually { gate.waiting == 1 })
+                fixture.provider.change { $0.edit("f") { $0.permissions = 0o600 } }
+                #expect(try await eventually { try fixture.inode("f").permissions == 0o600 })
+                gate.open()
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+                // Nothing follows that would set it back.
+                try await Task.sleep(for: .milliseconds(300))
+                #expect(try base(fixture) == present(fixture))
+            }
+        }
+
         @Test("FOLDER-17: a file that a process opens is compared before others") func opened() async throws {
             let names = (0..<20).map { ItemIdentifier("f\($0)") }
             func fill(_ tree: inout RemoteTree) {

@@ -144,7 +144,8 @@ actor ContentDoubts: SyncPart {
         let (number, generation) = (item.inode.number, item.inode.contentGeneration)
         let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
         try await commits.commit {
-            try $0.versions.settleDoubt(of: number, generation: generation, with: remote, isEqual: isEqual)
+            try $0.versions.settleDoubt(
+                of: number, generation: generation, since: base.metadataVersion, with: remote, isEqual: isEqual)
         }
         if queue.contains(row) { compared[row] = present.metadataVersion }
         return true
