@@ -235,6 +235,25 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: content that is sent alone after a move that has failed is not based on a metadata version")
+        func repeatedAlone() async throws {
+            try await Machine.run(
+                options: .with(\.contentVersionsMayRepeat, true), fill: ScriptRun.fill
+            ) { machine async throws in
+                machine.provider.faults.fail(.modify, with: FileProviderError(.cannotSynchronize), times: 1)
+                try await machine.write("other", to: "a")
+                try await machine.rename("a", to: "renamed")
+                try await machine.send(passes: 2)
+                let calls = machine.provider.log.calls(of: .modify, "a")
+                let first = try #require(calls.first)
+                #expect(first.fields?.isSuperset(of: [.contents, .filename]) == true)
+                #expect(first.baseVersion?.metadataVersion.isEmpty == false)
+                let next = try #require(calls.dropFirst().first)
+                #expect(next.fields == [.contents, .contentModificationDate])
+                #expect(next.baseVersion?.metadataVersion == [])
+            }
+        }
+
         @Test("FOLDER-17: while the remote cannot be asked, the base stays, and the comparison is made later")
         func failing() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in

@@ -151,7 +151,7 @@ struct Executor: SyncPart {
                 throw FileProviderError(.localVersionConflictingWithServer, item: current)
             }
         }
-        let base = toldBase(of: sent)
+        let base = try toldBase(of: sent)
         let change = try await make(.modifyItem, transfer) { provider in
             try await provider.modifyItem(
                 sending, baseVersion: base, changedFields: sent.fields, contents: source,
@@ -160,11 +160,13 @@ struct Executor: SyncPart {
         return (change, false)
     }
 
-    /// The version that a modification is based on, as the provider is told. Attributes that were sent before without an answer may have
-    /// changed the metadata version: it is left out where the provider would take content with the old one for a conflict.
-    private func toldBase(of sent: SentChange) -> ItemVersion {
+    /// The version that a modification is based on, as the provider is told. Attributes that were sent before without an answer, or a move
+    /// that was undone, may have changed the metadata version: it is left out where the provider would take content with the old one for a
+    /// conflict. They wait where the content is sent alone.
+    private func toldBase(of sent: SentChange) throws -> ItemVersion {
         guard calls.provider.features.contentVersionsMayRepeat, sent.isReplay, sent.fields.contains(.contents),
-            !sent.fields.isSubset(of: [.contents, .contentModificationDate])
+            let pending = try replica.database.item(row: sent.row)?.changedFields,
+            !pending.union(sent.fields).isSubset(of: [.contents, .contentModificationDate])
         else { return sent.base }
         return ItemVersion(contentVersion: sent.base.contentVersion, metadataVersion: [])
     }
