@@ -172,4 +172,17 @@ import Testing
             #expect(remote.text("file") == "\u{5}\u{6}")
         }
     }
+
+    @Test("FOLDER-17: content that was written there, too, is stored with the present version")
+    func sameContent() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            let answer = try await session.modify(file, .contents, content: [3, 4]).item
+            let present = try await session.item(file.itemIdentifier)
+            #expect(answer.itemVersion == present.itemVersion)
+            #expect(answer.itemVersion.metadataVersion != file.itemVersion.metadataVersion)
+        }
+    }
 }

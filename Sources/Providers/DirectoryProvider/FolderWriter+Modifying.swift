@@ -50,6 +50,7 @@ extension FolderWriter {
         guard let name = place.name else { return try modifyRoot(place, item, fields) }
         let old = NamedEntry(directory: place.directory, name: name, parent: place.parent)
         let status = place.status
+        let hasNewContent = fields.contains(.contents)
         let fields = try fieldsToStore(fields, of: item, at: old, status, base, contents)
         let isElsewhere = fields.contains(.parentItemIdentifier) && item.parentItemIdentifier != old.parent
         let target = isElsewhere ? try openTarget(item.parentItemIdentifier) : nil
@@ -94,7 +95,7 @@ extension FolderWriter {
         // Another program may have written the file in place and given it its old time: the system has not seen that.
         let before = FolderItems.version(of: status)
         let isUnseen =
-            status.kind == .regular && !fields.contains(.contents) && before.contentVersion == base.contentVersion
+            status.kind == .regular && !hasNewContent && before.contentVersion == base.contentVersion
             && before.metadataVersion != base.metadataVersion && !folder.isOnNetwork
         let change = try answer(new, pending, stored: stored, known: isUnseen ? base.metadataVersion : nil)
         if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
