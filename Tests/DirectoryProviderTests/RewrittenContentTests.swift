@@ -93,6 +93,23 @@ import Testing
         }
     }
 
+    @Test("FOLDER-17: a file that was written in place is not deleted before its new content was looked at")
+    func deletionOfNoticed() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            let anchor = try await session.anchor()
+            try rewrite("file", [3, 4], in: remote)
+            // The second round says that the first was taken in.
+            let batch = try await session.changes(from: anchor)
+            #expect(batch.updated.map(\.itemIdentifier).contains(file.itemIdentifier))
+            _ = try await session.changes(from: batch.anchor)
+            let code = await failureCode { try await session.delete(file) }
+            #expect(code == .deletionRejected)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+        }
+    }
+
     @Test("FOLDER-17: a file that had another hard link elsewhere for a while is deleted")
     func deletionAfterLink() async throws {
         try await FolderRemote.run { remote, session in

@@ -43,6 +43,19 @@ extension RealMount {
             }
         }
 
+        @Test("FOLDER-17: a file that is rewritten just before it is deleted here comes back")
+        func deleted() async throws {
+            try await Installation.mounted(["a": "alpha"]) { yonder async throws in
+                #expect(try await text(yonder, "a") == "alpha")
+                try await yonder.expectDone(
+                    "cd \"$1\"; touch -r a ../date; printf ALPHA > a; touch -r ../date a; rm \"$2\"",
+                    yonder.source.string, yonder["a"])
+                #expect(try await yonder.yonder("wait", "mount", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("a") == "ALPHA")
+                #expect(try await eventually { try await text(yonder, "a") == "ALPHA" })
+            }
+        }
+
         @Test(
             "FOLDER-17: an edit of the old bytes does not replace the new ones",
             arguments: ["printf o | dd of=a bs=1 conv=notrunc", "printf olpha > new && mv new a"])

@@ -254,6 +254,25 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a deletion that waits is of the version that was removed here") func deletion() async throws {
+            try await Machine.run(
+                options: .with(\.contentVersionsMayRepeat, true), fill: ScriptRun.fill
+            ) { machine async throws in
+                let database = machine.replica.database
+                let old = try await machine.item("a").base.version
+                try await machine.remove("a")
+                machine.provider.change { $0.writeSameVersion(RemoteContent("other a"), to: "a") }
+                try await machine.ingest()
+                let written = try #require(try database.pendingDeletions().first)
+                #expect(written.version == old)
+                // Its new name shows why it has another version.
+                machine.provider.change { $0.rename("a", to: "renamed") }
+                try await machine.ingest()
+                let renamed = try #require(try database.pendingDeletions().first)
+                #expect(renamed.name == "renamed" && renamed.version.metadataVersion != old.metadataVersion)
+            }
+        }
+
         @Test("FOLDER-17: while the remote cannot be asked, the base stays, and the comparison is made later")
         func failing() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in

@@ -18,11 +18,17 @@ final class ChangeLog: Sendable {
         var name: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
     }
 
+    private struct Entry {
+        var place: Place
+        /// When it was logged, which is after the change.
+        var time: FileTimestamp
+    }
+
     private struct State {
         /// Identifies this instance: an anchor of another instance has expired.
         var life = UInt64.random(in: 1 ... .max)
         var first = 0
-        var places: [Place] = []
+        var entries: [Entry] = []
         /// Paths from which a file was moved, until they have been examined.
         var movedAway: Set<Place> = []
         /// Paths whose move was examined, until the system knows the result.
@@ -43,15 +49,16 @@ final class ChangeLog: Sendable {
     private static let capacity = 65_536
 
     var anchor: SyncAnchor {
-        state.withLock { Self.anchor($0, at: $0.first + $0.places.count) }
+        state.withLock { Self.anchor($0, at: $0.first + $0.entries.count) }
     }
 
     func append(_ places: [Place]) {
         state.withLock { state in
-            state.places += places
-            if state.places.count > Self.capacity {
-                let excess = state.places.count - Self.capacity / 2
-                state.places.removeFirst(excess)
+            let now = FileTimestamp.now
+            state.entries += places.map { Entry(place: $0, time: now) }
+            if state.entries.count > Self.capacity {
+                let excess = state.entries.count - Self.capacity / 2
+                state.entries.removeFirst(excess)
                 state.first += excess
             }
         }
@@ -110,7 +117,9 @@ final class ChangeLog: Sendable {
             guard !found.isEmpty, let position = Self.position(of: changes.anchor, in: state) else {
                 return changes.anchor
             }
-            state.places.insert(contentsOf: found, at: position - state.first)
+            let now = FileTimestamp.now
+            let entries = found.map { Entry(place: $0, time: now) }
+            state.entries.insert(contentsOf: entries, at: position - state.first)
             state.told = max(state.told, position + found.count)
             return Self.anchor(state, at: position + found.count)
         }
@@ -123,10 +132,23 @@ final class ChangeLog: Sendable {
     func isChanged(_ place: Place) -> Bool {
         catchUpNow()
         return state.withLock { state in
-            !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
-                && (state.unfound.contains(place)
-                    || state.places.dropFirst(max(0, state.known - state.first)).contains(place))
+            let unknown = state.entries.dropFirst(max(0, state.known - state.first))
+            return isInPlace(place, state) && (state.unfound.contains(place) || unknown.contains { $0.place == place })
         }
+    }
+
+    /// Whether a change of a path was logged at a time or later, also one that the system knows, and no file was moved away from it.
+    func isChanged(_ place: Place, since time: FileTimestamp) -> Bool {
+        catchUpNow()
+        return state.withLock { state in
+            isInPlace(place, state)
+                && (state.unfound.contains(place)
+                    || state.entries.contains { $0.time >= time && $0.place == place })
+        }
+    }
+
+    private func isInPlace(_ place: Place, _ state: State) -> Bool {
+        !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
     }
 
     /// Whether there is a path from which a file was moved and that has not been examined.
@@ -160,10 +182,11 @@ final class ChangeLog: Sendable {
                 state.movedAway.formUnion(state.examinedMoves)
             }
             (state.known, state.examinedMoves) = (position, [])
-            let end = state.first + state.places.count
+            let end = state.first + state.entries.count
             let stop = min(end, position + limit)
             var seen: Set<Place> = []
-            var places = state.places[position - state.first..<stop - state.first].filter { seen.insert($0).inserted }
+            var places = state.entries[position - state.first..<stop - state.first].map(\.place)
+                .filter { seen.insert($0).inserted }
             if stop == end { places += state.unfound.subtracting(seen) }
             state.told = stop
             return Changes(
@@ -177,7 +200,7 @@ final class ChangeLog: Sendable {
         guard parts.count == 2, UInt64(parts[0], radix: 16) == state.life, let position = Int(parts[1]) else {
             return nil
         }
-        return state.first...state.first + state.places.count ~= position ? position : nil
+        return state.first...state.first + state.entries.count ~= position ? position : nil
     }
 
     private static func anchor(_ state: State, at position: Int) -> SyncAnchor {

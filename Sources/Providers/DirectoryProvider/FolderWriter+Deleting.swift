@@ -69,13 +69,17 @@ extension FolderWriter {
         status.kind != .regular || FolderItems.version(of: status).contentVersion == base.contentVersion
     }
 
-    /// Whether a file may have been written in place and given its old time just now: something was changed under its name, and the system
-    /// does not know that yet. The change time alone does not show it: an answer of this provider that was lost, or a hard link that was
-    /// made and removed elsewhere, must not bring the file back. A file that is not where the system knows it was renamed.
+    /// Whether a file may have been written in place and given its old time: something was changed under its name at its change time. The
+    /// change time alone does not show it: a change by this provider before the daemon was killed, or a hard link that was made and removed
+    /// elsewhere, must not bring the file back. The system may know the change, and not have compared the content yet. A file that is not
+    /// where the system knows it was renamed.
     private func mayBeRewritten(_ place: borrowing Folder.Place, since base: ItemVersion) -> Bool {
-        guard mayBeRewritten(place.status, since: base, in: place.directory), let name = place.name else { return false }
+        guard mayBeRewritten(place.status, since: base, in: place.directory), let name = place.name else {
+            return false
+        }
         let here = ChangeLog.Place(name, in: place.parent)
-        return folder.knownPlace(of: place.identifier) == here && folder.log.isChanged(here)
+        return folder.knownPlace(of: place.identifier) == here
+            && folder.log.isChanged(here, since: FileTimestamp(place.status.changed))
     }
 
     private func rejection(of name: String, _ place: borrowing Folder.Place) -> any Error {

@@ -259,10 +259,15 @@ package struct Placement: RemotePart {
     /// known version, says that it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
         let deletion = try db.one(
-            "SELECT baseContentVersion, kind, id, trashedTop FROM deletion WHERE identifier = ?",
+            "SELECT baseContentVersion, kind, id, trashedTop, baseParent, baseName FROM deletion WHERE identifier = ?",
             [item.itemIdentifier.rawValue],
-            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?) })
-        guard let (version, kind, id, trashedTop) = deletion else { return try isToBeLookedFor(item) }
+            {
+                (
+                    [UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?, $0[4] as String,
+                    $0[5] as String
+                )
+            })
+        guard let (version, kind, id, trashedTop, parent, name) = deletion else { return try isToBeLookedFor(item) }
         if item.isTrashed ? trashedTop == nil : trashedTop == item.itemIdentifier.rawValue {
             // Another client has restored what was to be deleted from the trash, or has trashed what was removed here, which may
             // hold items of that client.
@@ -274,7 +279,12 @@ package struct Placement: RemotePart {
         }
         // A request that was sent before the removal, and not answered, is not newer than the removal.
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
-        try db.updateDeletion(item)
+        // It may have been written in place: the provider has to find that it is not what was removed here. A new name shows why it has
+        // another metadata version.
+        let mayBeWritten =
+            transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && version == item.itemVersion.contentVersion
+            && !isOwn && parent == item.parentItemIdentifier.rawValue && name.utf8.elementsEqual(item.filename.utf8)
+        if !mayBeWritten { try db.updateDeletion(item) }
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
             let isEarlier = try db.hastenDeletion(id, until: now.advanced(by: Self.pauseBeforeDeleting))
