@@ -71,15 +71,19 @@ package struct ContentVersions: RemotePart {
     ///   - generation: that of the content that was compared.
     ///   - base: the metadata version that the item was based on before that. One that it has got since is newer, and stays.
     ///   - remote: what the remote had before that.
+    ///   - isDoubtedAgain: whether it may have been written once more meanwhile, and is to be compared again.
     package func settleDoubt(
-        of number: InodeNumber, generation: Int64, since base: [UInt8], with remote: FileProviderItem, isEqual: Bool
+        of number: InodeNumber, generation: Int64, since base: [UInt8], with remote: FileProviderItem, isEqual: Bool,
+        isDoubtedAgain: Bool
     ) throws {
         guard let item = try db.item(remote.itemIdentifier), item.inode.number == number,
             item.inode.contentGeneration == generation, item.inode.content == .materialized,
             item.base.version.contentVersion == remote.itemVersion.contentVersion, try !isWritten(item)
         else { return }
         if item.base.version.metadataVersion == base {
-            try db.setBaseMetadataVersion(of: item.id, to: remote.itemVersion.metadataVersion)
+            let version = remote.itemVersion
+            try db.setBaseMetadataVersion(
+                of: item.id, to: isDoubtedAgain ? version.doubtedMetadataVersion : version.metadataVersion)
         }
         if !isEqual { try takeNewContent(of: item) }
     }

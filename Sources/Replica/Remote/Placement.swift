@@ -135,7 +135,7 @@ package struct Placement: RemotePart {
         let doubt = try doubt(of: known, seeing: item)
         try db.setBase(of: known.id, to: item)
         if doubt == .remains {
-            try db.setBaseMetadataVersion(of: known.id, to: known.base.version.metadataVersion)
+            try db.setBaseMetadataVersion(of: known.id, to: known.base.version.doubtedMetadataVersion)
             if !known.changedFields.contains(.contents) {
                 transaction.effects.doubtfulContents.append(DoubtfulContent(row: known.id, inode: known.inode.number))
             }
@@ -259,8 +259,9 @@ package struct Placement: RemotePart {
     /// known version, says that it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
         let deletion = try db.one(
-            "SELECT baseContentVersion, kind, id, trashedTop, baseParent, baseName FROM deletion WHERE identifier = ?",
-            [item.itemIdentifier.rawValue],
+            """
+            SELECT baseContentVersion, kind, id, trashedTop, baseParent, baseName FROM deletion WHERE identifier = ?
+            """, [item.itemIdentifier.rawValue],
             {
                 (
                     [UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?, $0[4] as String,
@@ -281,9 +282,10 @@ package struct Placement: RemotePart {
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
         // It may have been written in place: the provider has to find that it is not what was removed here. A new name shows why it has
         // another metadata version.
+        let isInPlace = parent == item.parentItemIdentifier.rawValue && name.utf8.elementsEqual(item.filename.utf8)
         let mayBeWritten =
-            transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && version == item.itemVersion.contentVersion
-            && !isOwn && parent == item.parentItemIdentifier.rawValue && name.utf8.elementsEqual(item.filename.utf8)
+            transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && !isOwn && isInPlace
+            && version == item.itemVersion.contentVersion
         if !mayBeWritten { try db.updateDeletion(item) }
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {

@@ -5,8 +5,8 @@ import Synchronization
 /// Compares content that is here with the remote's where the remote may have written it without another content version
 /// (``ProviderFeatures/contentVersionsMayRepeat``). What is not equal becomes dataless, as with a new version.
 ///
-/// Its list is not durable: the base of such an item keeps its old metadata version until then, so that each comparison of the directory
-/// doubts the content again.
+/// Its list is not durable: the base of such an item keeps its old metadata version, with a mark, until then, so that each comparison of
+/// the directory doubts the content again, whatever else was changed since.
 actor ContentDoubts: SyncPart {
     /// The files to compare; first those that a process has opened since they were added. It is made before what fills it.
     final class Queue: Sendable {
@@ -136,16 +136,17 @@ actor ContentDoubts: SyncPart {
         guard item.inode.contentStamp == nil else { return false }
         let request = FileProviderRequest(reason: .synchronization)
         let remote = try await calls.make(.item, for: request) { try await $0.item(for: identifier, request: request) }
-        // A later change that attributes explain, such as a rename, may have given the base the present metadata version: the doubt stays.
+        // The answer to a change that was sent may have given the base the present metadata version: the doubt stays.
         let (present, base) = (remote.itemVersion, item.base.version)
         guard present.contentVersion == base.contentVersion,
             present.metadataVersion != base.metadataVersion || present.metadataVersion != last
         else { return true }
         let (number, generation) = (item.inode.number, item.inode.contentGeneration)
         let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
-        try await commits.commit {
+        try await commits.commit { [queue] in
             try $0.versions.settleDoubt(
-                of: number, generation: generation, since: base.metadataVersion, with: remote, isEqual: isEqual)
+                of: number, generation: generation, since: base.metadataVersion, with: remote, isEqual: isEqual,
+                isDoubtedAgain: queue.contains(row))
         }
         if queue.contains(row) { compared[row] = present.metadataVersion }
         return true
