@@ -272,6 +272,21 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a file that is evicted before it was compared is based on the present version") func evicted()
+            async throws
+        {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                fixture.provider.faults.add(.fail(FileProviderError(.cannotSynchronize)), to: .fetch, times: 1)
+                let fetches = fixture.provider.log.calls(of: .fetch).count
+                fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).count > fetches })
+                let number = try fixture.number("f")
+                _ = try await fixture.engine.evict(number, isStrict: true)
+                try #require(try fixture.inode("f").content == .dataless)
+                #expect(try await eventually { try base(fixture) == present(fixture) })
+            }
+        }
+
         @Test("FOLDER-17: a deletion that waits is of the version that was removed here") func deletion() async throws {
             try await Machine.run(
                 options: .with(\.contentVersionsMayRepeat, true), fill: ScriptRun.fill

@@ -72,20 +72,39 @@ package struct ContentVersions: RemotePart {
     ///   - base: the metadata version that the item was based on before that. One that it has got since is newer, and stays.
     ///   - remote: what the remote had before that.
     ///   - isDoubtedAgain: whether it may have been written once more meanwhile, and is to be compared again.
+    /// - Returns: false when the content that was compared is not here any more.
     package func settleDoubt(
         of number: InodeNumber, generation: Int64, since base: [UInt8], with remote: FileProviderItem, isEqual: Bool,
         isDoubtedAgain: Bool
-    ) throws {
+    ) throws -> Bool {
         guard let item = try db.item(remote.itemIdentifier), item.inode.number == number,
-            item.inode.contentGeneration == generation, item.inode.content == .materialized,
             item.base.version.contentVersion == remote.itemVersion.contentVersion, try !isWritten(item)
-        else { return }
+        else { return true }
+        guard item.inode.contentGeneration == generation, item.inode.content == .materialized else { return false }
         if item.base.version.metadataVersion == base {
             let version = remote.itemVersion
             try db.setBaseMetadataVersion(
                 of: item.id, to: isDoubtedAgain ? version.doubtedMetadataVersion : version.metadataVersion)
         }
         if !isEqual { try takeNewContent(of: item) }
+        return true
+    }
+
+    /// Content that may have been written on the remote without another version is not here any more: what is fetched from now on is the
+    /// remote's.
+    ///
+    /// - Parameters:
+    ///   - base: the metadata version that the item was based on before the remote was asked.
+    ///   - remote: what the remote has.
+    /// - Returns: false when content is here by now.
+    package func settleDoubtWithoutContent(since base: [UInt8], with remote: FileProviderItem) throws -> Bool {
+        guard let item = try db.item(remote.itemIdentifier), !item.changedFields.contains(.contents),
+            item.base.version.contentVersion == remote.itemVersion.contentVersion,
+            item.base.version.metadataVersion == base
+        else { return true }
+        guard item.inode.content == .dataless, item.inode.contentStamp == nil else { return false }
+        try db.setBaseMetadataVersion(of: item.id, to: remote.itemVersion.metadataVersion)
+        return true
     }
 
     /// The remote has other content of an item.

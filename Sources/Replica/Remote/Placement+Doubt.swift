@@ -53,7 +53,7 @@ extension ItemVersion {
     private static let mark = UInt8(ascii: "?")
 
     /// Whether the content of a base is to be compared with the remote's.
-    var isContentDoubted: Bool { metadataVersion.first == Self.mark }
+    package var isContentDoubted: Bool { metadataVersion.first == Self.mark }
 
     /// The metadata version of a base whose content is to be compared. It is durable: what is changed later must not hide that.
     var doubtedMetadataVersion: [UInt8] {

@@ -126,14 +126,16 @@ actor ContentDoubts: SyncPart {
         queue.signal.wake(after: next.map { max(.zero, $0 - .now) })
     }
 
-    /// - Returns: false when the file is open for writing, and has to be compared later.
+    /// - Returns: false when the file is open for writing, or its content is being fetched: it has to be compared later.
     private func compare(_ row: Int64) async throws -> Bool {
         let last = compared.removeValue(forKey: row)
         guard let item = try replica.database.item(row: row), let identifier = item.identifier,
-            item.inode.content == .materialized, !item.changedFields.contains(.contents)
+            !item.changedFields.contains(.contents)
         else { return true }
         // The kernel may write it without a request.
-        guard item.inode.contentStamp == nil else { return false }
+        guard item.inode.content != .partial, item.inode.contentStamp == nil else {
+            return !item.base.version.isContentDoubted
+        }
         let request = FileProviderRequest(reason: .synchronization)
         let remote = try await calls.make(.item, for: request) { try await $0.item(for: identifier, request: request) }
         // The answer to a change that was sent may have given the base the present metadata version: the doubt stays.
@@ -141,14 +143,19 @@ actor ContentDoubts: SyncPart {
         guard present.contentVersion == base.contentVersion,
             present.metadataVersion != base.metadataVersion || present.metadataVersion != last
         else { return true }
+        if item.inode.content == .dataless {
+            return try await commits.commit {
+                try $0.versions.settleDoubtWithoutContent(since: base.metadataVersion, with: remote)
+            }
+        }
         let (number, generation) = (item.inode.number, item.inode.contentGeneration)
         let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
-        try await commits.commit { [queue] in
+        let isSettled = try await commits.commit { [queue] in
             try $0.versions.settleDoubt(
                 of: number, generation: generation, since: base.metadataVersion, with: remote, isEqual: isEqual,
                 isDoubtedAgain: queue.contains(row))
         }
         if queue.contains(row) { compared[row] = present.metadataVersion }
-        return true
+        return isSettled
     }
 }
