@@ -110,7 +110,8 @@ package final class SyncEngine: SyncPart {
                 let name = (try? replica.database.item(ofInode: number)).flatMap(\.self)?.name
                 syncEvents.tell(.conflict, of: number, named: name ?? "")
             },
-            onSomethingToSend: { uploadsSignal.wake() }, onDoubt: { doubtful.add($0) },
+            onSomethingToSend: { uploadsSignal.wake() },
+            onDoubt: { files in doubtful.add(files, isOpen: { open.isOpen($0) }) },
             onPublish: { for notifier in notifiers { notifier.wake() } })
         let guardian = DeletionGuard(
             domainName: domainName, warnings: warnings,
@@ -272,6 +273,7 @@ package final class SyncEngine: SyncPart {
         budget.wasClosed()
         downloads.fileWasClosed(number)
         closedFiles.note(number)
+        doubts.fileWasClosed(number)
     }
 
     /// All content files were compared with their rows: content is synced again. Returns at once; from any thread.

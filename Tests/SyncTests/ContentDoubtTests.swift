@@ -170,7 +170,8 @@ extension EngineTests {
             }
         }
 
-        @Test("FOLDER-17: a file that a process opens is compared before others") func opened() async throws {
+        /// All of many files is here.
+        private func runWithMany(_ test: (EngineFixture, [ItemIdentifier]) async throws -> Void) async throws {
             let names = (0..<20).map { ItemIdentifier("f\($0)") }
             func fill(_ tree: inout RemoteTree) {
                 for name in names { tree.addFile(name.rawValue, content: RemoteContent("x"), identifier: name) }
@@ -184,6 +185,12 @@ extension EngineTests {
                     #expect(try await eventually { try fixture.inode(name).content == .materialized })
                 }
                 fixture.provider.log.clear()
+                try await test(fixture, names)
+            }
+        }
+
+        @Test("FOLDER-17: a file that a process opens is compared before others") func opened() async throws {
+            try await runWithMany { fixture, names async throws in
                 let gate = Gate()
                 fixture.provider.faults.add(.hold(gate), to: .fetch, times: 1)
                 fixture.provider.change { tree in
@@ -196,6 +203,39 @@ extension EngineTests {
                 gate.open()
                 #expect(await eventually { fixture.provider.log.calls(of: .fetch).count == names.count })
                 #expect(fixture.provider.log.calls(of: .fetch).dropFirst().first?.identifier == opened)
+            }
+        }
+
+        @Test("FOLDER-17: a file that a process has open already is compared before others") func isOpen()
+            async throws
+        {
+            try await runWithMany { fixture, names async throws in
+                let last = try #require(names.last)
+                fixture.open.insert(try fixture.number(last))
+                fixture.provider.change { tree in
+                    for name in names { tree.writeSameVersion(RemoteContent("x"), to: name) }
+                }
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).count == names.count })
+                #expect(fixture.provider.log.calls(of: .fetch).first?.identifier == last)
+            }
+        }
+
+        @Test("FOLDER-17: a file that was open for writing is compared when it is closed") func closed() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                let number = try fixture.number("f")
+                _ = try fixture.replica.change(open: fixture.open) {
+                    try $0.contents.beginWriting(number, truncating: false, caller: Machine.caller)
+                }
+                fixture.open.insert(number)
+                fixture.provider.change { $0.writeSameVersion(Self.old, to: "f") }
+                // It is tried again after one, three and seven seconds.
+                try await Task.sleep(for: .milliseconds(3500))
+                #expect(try base(fixture) != present(fixture))
+                _ = try fixture.replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
+                fixture.open.remove(number)
+                fixture.engine.inodeWasClosed(number)
+                #expect(try await eventually(within: .seconds(2)) { try base(fixture) == present(fixture) })
             }
         }
 

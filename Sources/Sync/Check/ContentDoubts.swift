@@ -8,15 +8,19 @@ import Synchronization
 /// Its list is not durable: the base of such an item keeps its old metadata version, with a mark, until then, so that each comparison of
 /// the directory doubts the content again, whatever else was changed since.
 actor ContentDoubts: SyncPart {
-    /// The files to compare; first those that a process has opened since they were added. It is made before what fills it.
+    /// The files to compare; first those that a process has open. It is made before what fills it.
     final class Queue: Sendable {
         private struct State {
             var inodes: [Int64: InodeNumber] = [:]
             var rows: [InodeNumber: Set<Int64>] = [:]
-            /// The rows of files that were opened.
+            /// The rows of files that a process has open, or had.
             var opened: Set<Int64> = []
+            /// The rows of files that could not be compared because they were in use.
+            var inUse: [InodeNumber: Set<Int64>] = [:]
 
             mutating func insert(_ file: DoubtfulContent) {
+                inUse[file.inode]?.remove(file.row)
+                if inUse[file.inode]?.isEmpty == true { inUse[file.inode] = nil }
                 guard inodes[file.row] != file.inode else { return }
                 // It has got another inode.
                 remove(file.row)
@@ -36,12 +40,18 @@ actor ContentDoubts: SyncPart {
         private let state = Mutex(State())
 
         /// Returns at once; from any thread.
-        func add(_ added: [DoubtfulContent]) {
-            insert(added)
+        ///
+        /// - Parameter isOpen: whether a process has an inode open.
+        func add(_ added: [DoubtfulContent], isOpen: (InodeNumber) -> Bool) {
+            let opened = Set(added.filter { isOpen($0.inode) }.map(\.row))
+            state.withLock { state in
+                for file in added { state.insert(file) }
+                state.opened.formUnion(opened)
+            }
             signal.wake()
         }
 
-        /// As ``add(_:)``, for a worker that is awake.
+        /// As ``add(_:isOpen:)``, for a worker that is awake.
         func insert(_ added: [DoubtfulContent]) {
             state.withLock { state in
                 for file in added { state.insert(file) }
@@ -65,6 +75,21 @@ actor ContentDoubts: SyncPart {
             state.withLock { state in
                 if let rows = state.rows[number] { state.opened.formUnion(rows) }
             }
+        }
+
+        /// A file could not be compared because it was in use.
+        func noteInUse(_ file: DoubtfulContent) {
+            state.withLock { _ = $0.inUse[file.inode, default: []].insert(file.row) }
+        }
+
+        /// What waited for a file is compared now. Returns at once; from any thread.
+        func fileWasClosed(_ number: InodeNumber) {
+            let isAny = state.withLock { state in
+                guard let rows = state.inUse[number] else { return false }
+                for row in rows { state.insert(DoubtfulContent(row: row, inode: number)) }
+                return true
+            }
+            if isAny { signal.wake() }
         }
     }
 
@@ -103,6 +128,9 @@ actor ContentDoubts: SyncPart {
     /// A process has opened a file: it is compared before those that no process reads. Returns at once; from any thread.
     nonisolated func fileWasOpened(_ number: InodeNumber) { queue.fileWasOpened(number) }
 
+    /// The last handle of a file was closed: a comparison that waited for that is made now. Returns at once; from any thread.
+    nonisolated func fileWasClosed(_ number: InodeNumber) { queue.fileWasClosed(number) }
+
     private func compareAll() async {
         let now = ContinuousClock.now
         queue.insert(
@@ -114,6 +142,7 @@ actor ContentDoubts: SyncPart {
                     retries[row] = nil
                     continue
                 }
+                queue.noteInUse(file)
             } catch {
                 // It is compared again after a pause, also if it is not there: it may be one that is just being renamed.
             }
