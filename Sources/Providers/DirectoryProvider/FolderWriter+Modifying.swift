@@ -89,15 +89,16 @@ extension FolderWriter {
         if moves {
             folder.noteGone(old.name, old.parent)
             if old.parent == .trashContainer { folder.giveUpTrashName(old.name, in: old.directory) }
-            try old.directory.synchronize(asDirectory: true)
         }
-        try new.directory.synchronize(asDirectory: true)
         // Another program may have written the file in place and given it its old time: the system has not seen that.
         let before = FolderItems.version(of: status)
         let isUnseen =
             status.kind == .regular && !hasNewContent && before.contentVersion == base.contentVersion
             && before.metadataVersion != base.metadataVersion && !folder.isOnNetwork
+        // To synchronize the directories may take long: another program may write the file meanwhile.
         let change = try answer(new, pending, stored: stored, known: isUnseen ? base.metadataVersion : nil)
+        if moves { try old.directory.synchronize(asDirectory: true) }
+        try new.directory.synchronize(asDirectory: true)
         if moves, case .applied(let moved, _, _) = change { folder.noteMoved(moved) }
         return change
     }

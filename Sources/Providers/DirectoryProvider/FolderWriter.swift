@@ -49,8 +49,10 @@ struct FolderWriter {
             throw collision(entry)
         }
         folder.noteMade(entry.name, in: directory, parent)
+        // To synchronize the directory may take long: another program may write the file meanwhile.
+        let change = try answer(entry, pending, stored: stored)
         try directory.synchronize(asDirectory: true)
-        return try answer(entry, pending, stored: stored)
+        return change
     }
 
     private func make(
@@ -94,8 +96,9 @@ struct FolderWriter {
         _ entry: NamedEntry, _ status: FileStatus, _ template: FileProviderItem, _ fields: ItemFields
     ) throws -> ItemChange {
         let (pending, stored) = try apply(fields, of: template, to: entry, expecting: status)
+        let change = try answer(entry, pending, stored: stored)
         try entry.directory.synchronize(asDirectory: true)
-        return try answer(entry, pending, stored: stored)
+        return change
     }
 
     // MARK: - Helpers
