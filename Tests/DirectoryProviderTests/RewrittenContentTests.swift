@@ -202,4 +202,20 @@ import Testing
             #expect(answer.itemVersion.metadataVersion != file.itemVersion.metadataVersion)
         }
     }
+
+    @Test("FOLDER-17: new content with a new name does not replace content that was written in place")
+    func contentWithAName() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            var file = try await session.find("file")
+            try rewrite("file", [3, 4], in: remote)
+            file.filename = "other"
+            let renamed = file
+            let code = await failureCode {
+                _ = try await session.modify(renamed, [.contents, .filename], content: [5, 6])
+            }
+            #expect(code == .localVersionConflictingWithServer)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+        }
+    }
 }

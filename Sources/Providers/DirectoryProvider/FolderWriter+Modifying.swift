@@ -141,9 +141,8 @@ extension FolderWriter {
         _ base: ItemVersion, _ status: FileStatus, of item: FileProviderItem, at entry: NamedEntry, _ fields: ItemFields
     ) throws -> Bool {
         guard FolderItems.version(of: status).contentVersion == base.contentVersion else { return false }
-        // A move that was undone has changed the metadata version.
-        guard fields.contains(.contents), fields.isDisjoint(with: [.filename, .parentItemIdentifier]),
-            mayBeRewritten(status, since: base, in: entry.directory), let there = try self.item(at: entry)
+        guard fields.contains(.contents), mayBeRewritten(status, since: base, in: entry.directory),
+            let there = try self.item(at: entry)
         else { return true }
         // It was written in place and got its old time, unless its name, or what the change leaves as it is, shows why the version is
         // another one.
