@@ -48,7 +48,7 @@ extension EngineTests {
                 let before = try fixture.inode("f").contentGeneration
                 fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
                 #expect(try await eventually { try fixture.inode("f").contentGeneration != before })
-                #expect(try base(fixture) == present(fixture))
+                #expect(try await eventually { try base(fixture) == present(fixture) })
                 #expect(try await fixture.read("f") == Self.new[0..<Self.new.size])
             }
         }
@@ -108,7 +108,7 @@ extension EngineTests {
                 let generation = try fixture.inode("f").contentGeneration
                 fixture.provider.change { $0.writeSameVersion(Self.new, to: "f") }
                 #expect(try await eventually { try fixture.number("f") != number })
-                #expect(try base(fixture) == present(fixture))
+                #expect(try await eventually { try base(fixture) == present(fixture) })
                 #expect(try await fixture.read("f") == Self.new[0..<Self.new.size])
                 let other = try #require(try fixture.replica.database.item(ofInode: number))
                 #expect(other.name == "link" && other.inode.linkCount == 1)

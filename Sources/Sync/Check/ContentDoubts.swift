@@ -102,7 +102,7 @@ actor ContentDoubts: SyncPart {
     nonisolated let context: SyncContext
     private let queue: Queue
     private var retries: [Int64: Retry] = [:]
-    /// The metadata versions with which rows were compared that were in the queue again by then.
+    /// The metadata versions with which rows were compared that were in the queue again by then. Their content is that version's.
     private var compared: [Int64: [UInt8]] = [:]
 
     init(_ context: SyncContext, queue: Queue) {
@@ -169,22 +169,22 @@ actor ContentDoubts: SyncPart {
         let remote = try await calls.make(.item, for: request) { try await $0.item(for: identifier, request: request) }
         // The answer to a change that was sent may have given the base the present metadata version: the doubt stays.
         let (present, base) = (remote.itemVersion, item.base.version)
-        guard present.contentVersion == base.contentVersion,
-            present.metadataVersion != base.metadataVersion || present.metadataVersion != last
-        else { return true }
+        guard present.contentVersion == base.contentVersion else { return true }
         if item.inode.content == .dataless {
             return try await commits.commit {
                 try $0.versions.settleDoubtWithoutContent(since: base.metadataVersion, with: remote)
             }
         }
         let (number, generation) = (item.inode.number, item.inode.contentGeneration)
-        let isEqual = try await ContentComparison(context: context).isEqual(remote, to: number)
+        // A listing may have repeated the version that it was just compared with.
+        let isKnown = present.metadataVersion == last
+        let isEqual = try await isKnown ? true : ContentComparison(context: context).isEqual(remote, to: number)
         let isSettled = try await commits.commit { [queue] in
             try $0.versions.settleDoubt(
                 of: number, generation: generation, since: base.metadataVersion, with: remote, isEqual: isEqual,
                 isDoubtedAgain: queue.contains(row))
         }
-        if queue.contains(row) { compared[row] = present.metadataVersion }
+        if isSettled, queue.contains(row) { compared[row] = present.metadataVersion }
         return isSettled
     }
 }
