@@ -41,8 +41,8 @@ public struct ProviderFeatures: Hashable, Sendable {
     public var thumbnails = false
     /// Two contents of a file may have one content version, as where that is a size and a date, and the metadata version changes with each
     /// write. Where it has changed, and nothing else of an item that has content here, the system compares the bytes with the remote's.
-    /// Until then it gives the old metadata version as the base of changes; an empty one with content and attributes that may have been
-    /// stored already by a call without an answer.
+    /// Until then it gives the old metadata version, after a `?`, as the base of changes; an empty one with content that goes with
+    /// attributes or a place which may have been stored already by a call without an answer.
     public var contentVersionsMayRepeat = false
 
     /// A provider with the given features; by default one that can only be read, completely and without a change feed.

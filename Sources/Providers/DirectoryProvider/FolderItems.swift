@@ -103,7 +103,7 @@ struct FolderItems: Sendable {
             metadataVersion: "\(status.changed.seconds).\(status.changed.nanoseconds)\(links)")
     }
 
-    /// The number of hard links of a file when it had a version.
+    /// The number of hard links of a file when it had a version, which may begin with a mark of the system's.
     static func linkCount(of version: ItemVersion) -> UInt32 {
         let parts = version.metadataVersion.split(separator: UInt8(ascii: "."))
         return parts.count > 2 ? UInt32(String(decoding: parts[2], as: UTF8.self)) ?? 1 : 1

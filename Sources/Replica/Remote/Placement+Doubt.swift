@@ -48,8 +48,8 @@ extension Placement {
 }
 
 extension ItemVersion {
-    /// Begins the metadata version of a base whose content may have been written on the remote since. Providers only compare it with the
-    /// present version, which is another one in any case.
+    /// Begins the metadata version of a base whose content may have been written on the remote since, also where providers are told of it
+    /// (``ProviderFeatures/contentVersionsMayRepeat``).
     private static let mark = UInt8(ascii: "?")
 
     /// Whether the content of a base is to be compared with the remote's.
