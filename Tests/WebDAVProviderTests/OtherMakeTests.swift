@@ -35,15 +35,15 @@ struct OtherMakeTests {
         #expect(try await session.list(folder.itemIdentifier).count == 30)
     }
 
-    @Test("DAV-16: a date waits for room on the server, and for another probe", arguments: ["PUT", "PROPPATCH"])
-    func noRoomForDates(_ method: String) async throws {
+    @Test("DAV-16: a mode waits for room on the server, and for another probe", arguments: ["PUT", "PROPPATCH"])
+    func noRoomForModes(_ method: String) async throws {
         try await PlainServer.run("full=\(method)") { server async throws in
             let session = try server.session()
             let remote = try #require(session.webDAV)
             let path = RemotePath(["directory"])
             _ = try await remote.makeDirectory(at: path, attributes: RemoteAttributes())
-            let date = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000))
-            let error = await failure { _ = try await remote.set(date, of: path, kind: .directory) }
+            let mode = RemoteAttributes(permissions: 0o750)
+            let error = await failure { _ = try await remote.set(mode, of: path, kind: .directory) }
             #expect(error?.code == .insufficientQuota)
             #expect(remote.traits.storesModificationDates)
             let found = remote.server.capabilityStore.capabilities
@@ -55,7 +55,7 @@ struct OtherMakeTests {
             let later = try #require(next.webDAV)
             #expect(later.server.capabilityStore.capabilities?.lacksRoom == lacksRoom)
             let count = try await server.state().counts["PUT"] ?? 0
-            _ = await failure { _ = try await later.set(date, of: path, kind: .directory) }
+            _ = await failure { _ = try await later.set(mode, of: path, kind: .directory) }
             #expect(try await server.state().counts["PUT"] ?? 0 > count)
             await next.provider.invalidate()
         }
