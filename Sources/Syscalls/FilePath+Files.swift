@@ -52,9 +52,6 @@ extension FilePath {
         try directory.syncFileSystem()
     }
 
-    /// Writes back the changes of all file systems. (sync)
-    package static func syncAllFileSystems() { sync() }
-
     /// The content of a file, also of one in /proc. (open, pread)
     ///
     /// - Throws: ESPIPE for a FIFO; errors of `open` and `pread`.

@@ -318,6 +318,40 @@ extension RealMount {
             }
         }
 
+        @Test(
+            "MOUNT-2: another process waits for what the kernel writes back, so that a daemon that is killed then ends")
+        func killedInTheUnmount() async throws {
+            try await Installation.run { plain async throws in
+                let (programs, asked, held) = (
+                    plain.directory["programs"], plain.directory["asked"], plain.directory["held"]
+                )
+                let path = plain.environment["PATH"] ?? "/usr/bin:/bin"
+                let yonder = plain.with(["PATH": "\(programs):\(path)"])
+                try await Command.shell(
+                    """
+                    mkdir "$1" && touch "$3" && printf '#!/bin/sh\necho "$*" >"%s"\nwhile [ -e "%s" ]; do sleep 0.05; done\n' \
+                        "$2" "$3" >"$1/sync" && chmod +x "$1/sync"
+                    """, programs.string, asked.string, held.string
+                ).expectSuccess()
+                defer { try? FileManager.default.removeItem(atPath: held.string) }
+                try yonder.write("text", to: "file")
+                try await yonder.mountSource()
+                try await yonder.shell("echo more > new")
+                async let unmount = yonder.yonder("unmount", "mount")
+                let isAsked = await eventually(within: .seconds(20)) {
+                    FileManager.default.fileExists(atPath: asked.string)
+                }
+                #expect(isAsked)
+                try await yonder.killDaemon()
+                try FileManager.default.removeItem(atPath: held.string)
+                _ = try await unmount
+                #expect(
+                    try String(contentsOfFile: asked.string, encoding: .utf8) == "--file-system -- \(yonder.mount)\n")
+                #expect(try await yonder.yonder("mount", "mount").status == 0)
+                #expect(try await Command.run("cat", yonder["file"], yonder["new"]).output == "textmore\n")
+            }
+        }
+
         @Test("MOUNT-1: a mount whose options cannot be kept leaves nothing behind, and says so")
         func optionsThatCannotBeKept() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in

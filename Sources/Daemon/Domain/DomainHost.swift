@@ -313,12 +313,7 @@ package final class DomainHost: Sendable {
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
         let mountpoint = mounted.session.presentMountPoint
         if let mountpoint { keep(mountpoint) }
-        _ = await Self.within(Self.timeForKernel) {
-            // No path leads to a detached mount.
-            try? await BlockingWork.run {
-                if let mountpoint { try mountpoint.syncFileSystem() } else { FilePath.syncAllFileSystems() }
-            }
-        }
+        _ = await Self.within(Self.timeForKernel) { await Self.writeBack(mountpoint) }
         do {
             try mounted.session.unmount()
         } catch {
@@ -350,6 +345,15 @@ package final class DomainHost: Sendable {
             logger.warning("the pending changes of '\(name)' cannot be counted: \(error)")
             return nil
         }
+    }
+
+    /// Has the kernel write back what it keeps of a mount, or, where no path leads to it, of all file systems. Another process waits for
+    /// that: a thread that is killed while it waits for its own process never ends, and the mount hangs with it.
+    private static func writeBack(_ mountpoint: FilePath?) async {
+        let launch = ChildProcess.Launch(
+            "sync", mountpoint.map { ["--file-system", "--", $0.fileNameText] } ?? [],
+            environment: ProcessInfo.processInfo.environment)
+        _ = try? await ChildProcess.run(launch, reading: .errors, within: timeForKernel)
     }
 
     /// The next mount is made where this one was last, and not where it was made.
