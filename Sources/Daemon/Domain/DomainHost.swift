@@ -313,7 +313,7 @@ package final class DomainHost: Sendable {
         // What programs have stored through mappings is in the kernel's cache, which goes with the connection.
         let mountpoint = mounted.session.presentMountPoint
         if let mountpoint { keep(mountpoint) }
-        _ = await Self.within(Self.timeForKernel) { await Self.writeBack(mountpoint) }
+        _ = await Self.within(Self.timeForKernel) { [self] in await writeBack(mountpoint) }
         do {
             try mounted.session.unmount()
         } catch {
@@ -349,11 +349,21 @@ package final class DomainHost: Sendable {
 
     /// Has the kernel write back what it keeps of a mount, or, where no path leads to it, of all file systems. Another process waits for
     /// that: a thread that is killed while it waits for its own process never ends, and the mount hangs with it.
-    private static func writeBack(_ mountpoint: FilePath?) async {
+    private func writeBack(_ mountpoint: FilePath?) async {
         let launch = ChildProcess.Launch(
             "sync", mountpoint.map { ["--file-system", "--", $0.fileNameText] } ?? [],
             environment: ProcessInfo.processInfo.environment)
-        _ = try? await ChildProcess.run(launch, reading: .errors, within: timeForKernel)
+        do {
+            let (end, errors) = try await ChildProcess.run(launch, reading: .errors, within: Self.timeForKernel)
+            if end == .exited(0) { return }
+            let words = String(decoding: errors, as: UTF8.self)
+            logger.warning("'\(name)' is written back by the daemon itself: sync: \(end) \(words)")
+        } catch ChildProcess.RunError.timedOut {
+            return
+        } catch {
+            logger.warning("'\(name)' is written back by the daemon itself: \(error)")
+        }
+        try? await BlockingWork.run { try mountpoint?.syncFileSystem() }
     }
 
     /// The next mount is made where this one was last, and not where it was made.
