@@ -90,6 +90,12 @@ extension RealMount {
                 let rounds = mount.provider.log.count(of: .changes, .workingSet)
                 let holder = try await BackgroundProgram("sh", "-c", "exec sleep 60 <\"$1\"", "-", mount["file"])
                 defer { holder.kill() }
+                // The reader before has had it observed, too.
+                let isHeld = await eventually {
+                    let opened = "/proc/\(holder.processIdentifier)/fd/0"
+                    return (try? FileManager.default.destinationOfSymbolicLink(atPath: opened)) == mount["file"]
+                }
+                #expect(isHeld)
                 #expect(await mount.provider.log.waits(.enumerator, "file"))
                 mount.provider.changeSilently { $0.edit("file") { $0.permissions = 0o640 } }
                 #expect(
