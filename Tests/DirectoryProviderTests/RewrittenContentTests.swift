@@ -110,6 +110,31 @@ import Testing
         }
     }
 
+    @Test("FOLDER-17: what the system has noticed is heeded, whatever explains it now, and without an entry in the log")
+    func noticed() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.makeDirectory("never")
+            var files: [FileProviderItem] = []
+            for name in ["edited", "deleted"] {
+                try await remote.write([1, 2], to: name)
+                var file = try await session.find(name)
+                file.itemVersion.metadataVersion = Array("?".utf8) + file.itemVersion.metadataVersion
+                files.append(file)
+            }
+            _ = try await session.changes(from: session.anchor())
+            try await Command.run("chmod", "600", remote["edited"]).expectSuccess()
+            let conflict = await failureCode {
+                _ = try await session.modify(files[0], .contents, content: [5, 6], base: files[0].itemVersion)
+            }
+            #expect(conflict == .localVersionConflictingWithServer)
+            try remote.link("deleted", as: "never/link")
+            try await remote.delete("never/link")
+            let refusal = await failureCode { try await session.delete(files[1]) }
+            #expect(refusal == .deletionRejected)
+            #expect(remote.text("edited") == "\u{1}\u{2}" && remote.text("deleted") == "\u{1}\u{2}")
+        }
+    }
+
     @Test("FOLDER-17: a file that had another hard link elsewhere for a while is deleted")
     func deletionAfterLink() async throws {
         try await FolderRemote.run { remote, session in

@@ -103,6 +103,9 @@ struct FolderItems: Sendable {
             metadataVersion: "\(status.changed.seconds).\(status.changed.nanoseconds)\(links)")
     }
 
+    /// Whether the system has a version as one whose content is to be compared (``ProviderFeatures/contentVersionsMayRepeat``).
+    static func isDoubted(_ version: ItemVersion) -> Bool { version.metadataVersion.first == UInt8(ascii: "?") }
+
     /// The number of hard links of a file when it had a version, which may begin with a mark of the system's.
     static func linkCount(of version: ItemVersion) -> UInt32 {
         let parts = version.metadataVersion.split(separator: UInt8(ascii: "."))

@@ -78,8 +78,10 @@ extension FolderWriter {
             return false
         }
         let here = ChangeLog.Place(name, in: place.parent)
-        return folder.knownPlace(of: place.identifier) == here
-            && folder.log.isChanged(here, since: FileTimestamp(place.status.changed))
+        guard folder.knownPlace(of: place.identifier) == here else { return false }
+        // What the system has noticed itself the log may have forgotten.
+        return FolderItems.isDoubted(base)
+            || folder.log.isChanged(here, since: FileTimestamp(place.status.changed))
     }
 
     private func rejection(of name: String, _ place: borrowing Folder.Place) -> any Error {

@@ -144,6 +144,8 @@ extension FolderWriter {
         guard fields.contains(.contents), mayBeRewritten(status, since: base, in: entry.directory),
             let there = try self.item(at: entry)
         else { return true }
+        // The system has seen that nothing explains the change, and has not compared the content.
+        if FolderItems.isDoubted(base) { return false }
         // It was written in place and got its old time, unless its name, or what the change leaves as it is, shows why the version is
         // another one.
         let here = ChangeLog.Place(entry.name, in: entry.parent)

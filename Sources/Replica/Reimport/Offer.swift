@@ -108,8 +108,10 @@ extension Replica {
                 try item.inode.kind != .symbolicLink && item.inode.content != .materialized || !db.isRepresented(item)
             // An empty file of the remote's has no content file.
             let hasContent = try item.inode.kind == .file && !isDataless && db.hasContentFile(item.inode.number)
-            // The version is that of the bytes that come with it.
-            if item.changedFields.contains(.contents) || item.inode.contentStamp != nil {
+            // The version is that of the bytes that come with it, and not known where it is still to be compared.
+            if item.changedFields.contains(.contents) || item.inode.contentStamp != nil
+                || item.base.version.isContentDoubted
+            {
                 described.itemVersion.contentVersion = []
             } else if item.inode.kind == .file {
                 described.itemVersion.contentVersion = item.inode.contentVersion

@@ -157,7 +157,8 @@ package struct OfferAnswers: RemotePart {
             let isBase =
                 remote.itemVersion.contentVersion == item.base.version.contentVersion
                 || remote.documentSize == item.base.size && remote.contentModificationDate == item.base.modifiedAt
-            return wasKnown && isBase ? .ours : .both
+            // What the remote may have written since then is no base.
+            return wasKnown && isBase && !item.base.version.isContentDoubted ? .ours : .both
         }
         // What was here unchanged is an older version of what is there now, unless the remote has gone back in time.
         guard wasKnown, let there = remote.contentModificationDate, let base = item.base.modifiedAt else {

@@ -19,13 +19,17 @@ actor ContentDoubts: SyncPart {
             var inUse: [InodeNumber: Set<Int64>] = [:]
 
             mutating func insert(_ file: DoubtfulContent) {
-                inUse[file.inode]?.remove(file.row)
-                if inUse[file.inode]?.isEmpty == true { inUse[file.inode] = nil }
+                endUse(of: file)
                 guard inodes[file.row] != file.inode else { return }
                 // It has got another inode.
                 remove(file.row)
                 inodes[file.row] = file.inode
                 rows[file.inode, default: []].insert(file.row)
+            }
+
+            mutating func endUse(of file: DoubtfulContent) {
+                inUse[file.inode]?.remove(file.row)
+                if inUse[file.inode]?.isEmpty == true { inUse[file.inode] = nil }
             }
 
             mutating func remove(_ row: Int64) {
@@ -77,10 +81,13 @@ actor ContentDoubts: SyncPart {
             }
         }
 
-        /// A file could not be compared because it was in use.
+        /// A file is compared, unless it is in use: then it waits for its close.
         func noteInUse(_ file: DoubtfulContent) {
             state.withLock { _ = $0.inUse[file.inode, default: []].insert(file.row) }
         }
+
+        /// A file was compared.
+        func forgetInUse(_ file: DoubtfulContent) { state.withLock { $0.endUse(of: file) } }
 
         /// What waited for a file is compared now. Returns at once; from any thread.
         func fileWasClosed(_ number: InodeNumber) {
@@ -137,12 +144,14 @@ actor ContentDoubts: SyncPart {
             retries.filter { $0.value.next <= now }.map { DoubtfulContent(row: $0.key, inode: $0.value.inode) })
         while !Task.isCancelled, connection.state == .online, let file = queue.take() {
             let row = file.row
+            // Noted before it is looked at: it may be closed just after that.
+            queue.noteInUse(file)
             do {
                 if try await compare(row) {
+                    queue.forgetInUse(file)
                     retries[row] = nil
                     continue
                 }
-                queue.noteInUse(file)
             } catch {
                 // It is compared again after a pause, also if it is not there: it may be one that is just being renamed.
             }
