@@ -1,5 +1,6 @@
 import FileProvider
 import FileProviderTesting
+import Foundation
 import Replica
 import TestSupport
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @testable import Sync
 
 extension EngineTests {
-    /// Changes of items that the remote does not find, where it reports no changes by itself.
+    /// Changes of items that the remote does not find.
     @Suite struct MissedItemTests {
         private func makeMissing(_ identifier: ItemIdentifier, on machine: Machine) {
             for kind: ProviderCallKind in [.modify, .item] {
@@ -16,7 +17,30 @@ extension EngineTests {
             }
         }
 
-        /// Runs a test in which `a` was changed here, and the remote does not find it; the test is given its row.
+        @Test(
+            "PIN-1: what takes a file's place is pinned and tagged as that was, also if a change of that finds it first"
+        )
+        func successor() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine async throws in
+                let number = try await machine.number("a")
+                _ = try machine.replica.setPolicy(.keepDownloaded, of: number)
+                try await machine.change { _ = try $0.items.setTagData([1, 2], of: "a") }
+                let row = try await machine.item("a").id
+                machine.provider.changeSilently {
+                    $0.delete("a")
+                    $0.addFile("a", content: RemoteContent("another"), identifier: "another")
+                }
+                await machine.engine.runAlone(.modification(row: row))
+                let successor = try await machine.item("a")
+                #expect(successor.identifier == "another" && successor.policy == .keepDownloaded)
+                #expect(try machine.replica.database.marks(of: successor).tagData == Data([1, 2]))
+                try await machine.settle()
+                #expect(try await machine.item("a").identifier == "another")
+            }
+        }
+
+        /// Runs a test in which `a` was changed here, and the remote does not find it, which reports no changes by itself; the test is given
+        /// its row.
         private func runWithMissing(_ test: (Machine, Int64) async throws -> Void) async throws {
             try await Machine.run(options: .with(\.changeFeed, false), fill: { ScriptRun.fill(&$0) }) {
                 machine async throws in

@@ -119,6 +119,18 @@ package struct RemoteChanges: RemotePart {
         try placement.place(item, in: try db.item(item.parentItemIdentifier)?.inode.number)
     }
 
+    /// The remote has no item that was changed here.
+    ///
+    /// - Parameter successor: the item that has its name there now, which may not be known here yet.
+    package func lose(_ row: Int64, replacedBy successor: FileProviderItem?) throws {
+        if let successor, try db.item(successor.itemIdentifier) == nil,
+            let directory = try db.item(successor.parentItemIdentifier)
+        {
+            try placement.place(successor, in: directory.inode.number)
+        }
+        try removal.lostOnRemote(row)
+    }
+
     /// Removes an item that the remote has no more, with all below it.
     ///
     /// - Parameter observation: begun before the item was looked up: nothing is done where an acknowledgement is newer.

@@ -24,8 +24,8 @@ extension Executor {
                 guard try remoteLookup.mayRemove(identifier) else {
                     return try await waitForDecision(sent, missing: identifier, failure)
                 }
-                let row = sent.row
-                return try await commits.commit { try $0.removal.lostOnRemote(row) }
+                let (row, successor) = (sent.row, try await successor(ofRow: sent.row))
+                return try await commits.commit { try $0.changes.lose(row, replacedBy: successor) }
             }
             let ancestors = try await remoteLookup.unknown(above: item, for: request)
             try await commits.commit { try $0.changes.move(item, below: ancestors) }
@@ -37,6 +37,17 @@ extension Executor {
         if try await !remoteLookup.remove(missing: parent) {
             try await waitForDecision(sent, missing: parent, failure)
         }
+    }
+
+    /// The item that has the name of a lost one on the remote now. The provider may not have reported it yet, and it gets the policy, rank and
+    /// tags of the lost one.
+    private func successor(ofRow row: Int64) async throws -> FileProviderItem? {
+        guard let lost = try replica.database.item(row: row), lost.inode.kind == .file, lost.trash == nil,
+            let directory = lost.base.parent, let name = lost.base.name
+        else { return nil }
+        let marks = try replica.database.marks(of: lost)
+        guard lost.policy != .inherited || marks.favoriteRank != nil || marks.tagData != nil else { return nil }
+        return try await item(named: name, in: directory)
     }
 
     /// The remote has refused a change because its item or directory is missing, and a lookup has found both: it has caught up. The change
