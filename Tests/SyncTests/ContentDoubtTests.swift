@@ -148,7 +148,8 @@ extension EngineTests {
                 fixture.provider.change { $0.edit("f") { $0.permissions = 0o600 } }
                 #expect(try await eventually { try base(fixture) == present(fixture) })
                 let beginning = Self.new[0..<4096]
-                #expect(try await eventually { try await fixture.read("f", 0..<4096) == beginning })
+                // A read fails where the comparison drops the content in the middle of it.
+                #expect(await eventually { (try? await fixture.read("f", 0..<4096)) == beginning })
             }
         }
 
@@ -252,7 +253,8 @@ extension EngineTests {
                 try await Task.sleep(for: .milliseconds(1500))
                 fixture.engine.pause(nil)
                 let beginning = Self.new[0..<4096]
-                #expect(try await eventually { try await fixture.read("f", 0..<4096) == beginning })
+                // A read fails where the comparison drops the content in the middle of it.
+                #expect(await eventually { (try? await fixture.read("f", 0..<4096)) == beginning })
             }
         }
 
