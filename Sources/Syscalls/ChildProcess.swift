@@ -110,7 +110,7 @@ package final class ChildProcess: Sendable {
                 return StartError(description: "\(error)")
             }
         }
-        // Not in the caller's task: a number that is not read because the caller is cancelled is that of a program that nobody can end.
+        // Not in the caller's task: if that is cancelled, it does not read the number, and the program could not be ended.
         let first = await Task.detached { await numbers.first { _ in true } }.value
         if let first { return ChildProcess(first, ending, task) }
         throw await task.value ?? StartError(description: "it has no process identifier")

@@ -290,10 +290,13 @@ extension RealMount {
         }
 
         @Test(
-            "MOUNT-2: what was stored through a mapping survives the unmount, and a file that was closed after it is whole"
-        )
-        func mappedOverTheUnmount() async throws {
-            try await Installation.mounted(["file": "old text"]) { yonder async throws in
+            "MOUNT-2: what was stored through a mapping survives the unmount, and a file that was closed after it is whole",
+            arguments: [true, false])
+        func mappedOverTheUnmount(hasSync: Bool) async throws {
+            try await Installation.run { plain async throws in
+                let yonder = try await hasSync ? plain : replacingSync(by: "exit 1", in: plain)
+                try yonder.write("old text", to: "file")
+                try await yonder.mountSource()
                 let program = """
                     import mmap, os, subprocess, sys
                     file = os.open(sys.argv[1], os.O_RDWR)
@@ -318,21 +321,24 @@ extension RealMount {
             }
         }
 
+        /// An installation whose daemon finds another program under the name of coreutils' sync.
+        private func replacingSync(by script: String, in yonder: Installation) async throws -> Installation {
+            let programs = yonder.directory["programs"].string
+            try await Command.shell(
+                "mkdir \"$1\" && printf '#!/bin/sh\\n%s\\n' \"$2\" >\"$1/sync\" && chmod +x \"$1/sync\"", programs,
+                script
+            ).expectSuccess()
+            return yonder.with(["PATH": "\(programs):\(yonder.environment["PATH"] ?? "/usr/bin:/bin")"])
+        }
+
         @Test(
             "MOUNT-2: another process waits for what the kernel writes back, so that a daemon that is killed then ends")
         func killedInTheUnmount() async throws {
             try await Installation.run { plain async throws in
-                let (programs, asked, held) = (
-                    plain.directory["programs"], plain.directory["asked"], plain.directory["held"]
-                )
-                let path = plain.environment["PATH"] ?? "/usr/bin:/bin"
-                let yonder = plain.with(["PATH": "\(programs):\(path)"])
-                try await Command.shell(
-                    """
-                    mkdir "$1" && touch "$3" && printf '#!/bin/sh\necho "$*" >"%s"\nwhile [ -e "%s" ]; do sleep 0.05; done\n' \
-                        "$2" "$3" >"$1/sync" && chmod +x "$1/sync"
-                    """, programs.string, asked.string, held.string
-                ).expectSuccess()
+                let (asked, held) = (plain.directory["asked"], plain.directory["held"])
+                try await Command.run("touch", held.string).expectSuccess()
+                let yonder = try await replacingSync(
+                    by: "echo \"$*\" >'\(asked)'; while [ -e '\(held)' ]; do sleep 0.05; done", in: plain)
                 defer { try? FileManager.default.removeItem(atPath: held.string) }
                 try yonder.write("text", to: "file")
                 try await yonder.mountSource()

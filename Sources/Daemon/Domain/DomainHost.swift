@@ -348,7 +348,8 @@ package final class DomainHost: Sendable {
     }
 
     /// Has the kernel write back what it keeps of a mount, or, where no path leads to it, of all file systems. Another process waits for
-    /// that: a thread that is killed while it waits for its own process never ends, and the mount hangs with it.
+    /// that: a thread that is killed while it waits for its own process never ends, and the mount hangs with it. Only where no such process
+    /// can do it, a thread of this one does, for a mount to which a path leads.
     private func writeBack(_ mountpoint: FilePath?) async {
         let launch = ChildProcess.Launch(
             "sync", mountpoint.map { ["--file-system", "--", $0.fileNameText] } ?? [],

@@ -196,8 +196,8 @@ struct DomainStore: Sendable {
     }
 
     /// Why a folder can be neither a source nor imported: the domain would show, send and change the daemon's own files, and each change
-    /// of its database would be one of the remote; an import would move them. Nil for a folder that can, for a source that is no path,
-    /// and for what is kept of removed domains. Blocks.
+    /// of its database would be one of the remote; an import would move them. Nil for a folder that can be used, for a source that is no
+    /// path, and for what is kept of removed domains. Blocks.
     func obstacle(toUsing folder: String) -> String? {
         guard folder.hasPrefix("/") else { return nil }
         let folder = FilePath(fileNamed: folder)
