@@ -148,6 +148,27 @@ struct Installation {
         return parent
     }
 
+    /// The inodes of the daemon's sockets: of the one that listens, and of one for each connection that the daemon has accepted.
+    func sockets() throws -> Set<String> {
+        let path = directory["socket"].string
+        let lines = try String(contentsOfFile: "/proc/net/unix", encoding: .utf8).split(separator: "\n")
+        let inodes = lines.filter { $0.hasSuffix(" " + path) }.compactMap { line -> String? in
+            let words = line.split(separator: " ")
+            return words.count > 6 ? String(words[6]) : nil
+        }
+        // Until it is accepted a connection has none.
+        return Set(inodes).subtracting(["0"])
+    }
+
+    /// Waits until the daemon has accepted new connections.
+    ///
+    /// - Parameters:
+    ///   - count: how many.
+    ///   - before: its sockets before.
+    func accepts(_ count: Int, since before: Set<String>) async throws -> Bool {
+        try await eventually(within: .seconds(20)) { try sockets().subtracting(before).count >= count }
+    }
+
     /// Kills the daemon, and the keeper before it could start another.
     func killDaemonAndKeeper() async throws -> Int32 {
         let daemon = try #require(daemon)
