@@ -119,10 +119,13 @@ import Testing
 
     @Test("a worker that misses its watchdog is killed, also a stopped one") func watchdog() async throws {
         try await run(
-            options: ["--watchdog", "2"], ["ready alive 5 sleep 60", "ready die SIGSTOP", "ready alive 60"]
+            options: ["--watchdog", "1"], ["ready alive 3 sleep 60", "ready die SIGSTOP", "ready alive 60"]
         ) { run in
             let starts = try await run.waitForStarts(3, within: .seconds(60))
-            #expect(starts[1].time - starts[0].time > 5, "it was killed although it reported life")
+            let text = try String(contentsOfFile: run.directory["0.alive"].string, encoding: .utf8)
+            let lastReport = try #require(Double(text))
+            // On a loaded machine a worker may report nothing for a second, and is killed then, too. A start is counted in ticks of 10 ms.
+            #expect(starts[1].time - lastReport > 0.98, "it was killed although it reported life")
             #expect(run.program.isRunning)
         }
     }

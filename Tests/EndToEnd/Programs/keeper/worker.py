@@ -2,8 +2,8 @@
 
 Writes what it is given to DIRECTORY/NUMBER.json, where NUMBER counts the starts from 0, then executes the plan for this start: PLAN is
 a list of texts in JSON, and the last one is for all further starts. A text is a list of words:
-ready, last (no worker is to follow), start (see there), store NAME TEXT, remove NAME, alive SECONDS (reports life during that time), barrier (makes PID.barrier when it is
-passed), broken, strangers, sleep SECONDS,
+ready, last (no worker is to follow), start (see there), store NAME TEXT, remove NAME, alive SECONDS (reports life during that time,
+and writes the time of each report to NUMBER.alive), barrier (makes PID.barrier when it is passed), broken, strangers, sleep SECONDS,
 exit STATUS, die SIGNAL.
 """
 
@@ -69,13 +69,18 @@ def start(directory):
     group = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, preexec_fn=os.setpgrp)
     member = int(group.stdout.readline())
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    with open(os.path.join(directory, "starting"), "w") as file:
-        print(group.pid, member, other.pid, file=file)
-    os.rename(os.path.join(directory, "starting"), os.path.join(directory, "started"))
+    write(directory, "started", "%d %d %d" % (group.pid, member, other.pid))
+
+
+def write(directory, name, text):
+    """Writes a file that another process finds whole."""
+    with open(os.path.join(directory, "new"), "w") as file:
+        file.write(text)
+    os.rename(os.path.join(directory, "new"), os.path.join(directory, name))
 
 
 def started_at():
-    """When the process was made, in seconds: the interpreter's own start takes longer or shorter."""
+    """When the process was made, in seconds since the machine was started: the interpreter's own start takes longer or shorter."""
     with open("/proc/self/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
@@ -99,9 +104,7 @@ def main(directory, plan):
         "watchdog": os.environ.get("WATCHDOG_USEC") if os.environ.get("WATCHDOG_PID") == str(os.getpid()) else None,
         "restarts": os.environ["YONDER_RESTARTS"],
     }
-    with open(os.path.join(directory, "new"), "w") as file:
-        json.dump(report, file)
-    os.rename(os.path.join(directory, "new"), os.path.join(directory, "%d.json" % number))
+    write(directory, "%d.json" % number, json.dumps(report))
     words = iter(plan[min(number, len(plan) - 1)].split())
     for word in words:
         if word == "ready":
@@ -117,7 +120,9 @@ def main(directory, plan):
         elif word == "alive":
             end = time.monotonic() + float(next(words))
             while time.monotonic() < end:
+                now = time.clock_gettime(time.CLOCK_BOOTTIME)
                 notify("WATCHDOG=1")
+                write(directory, "%d.alive" % number, repr(now))
                 time.sleep(0.05)
         elif word == "barrier":
             barrier()
