@@ -84,26 +84,31 @@ extension RealMount {
         func persistentWriters(isKilled: Bool) async throws {
             let write = """
                 import errno, os, random, sys, time
-                name, end, refused = sys.argv[1], time.time() + 5, 0
+                name, notes, end, refused = sys.argv[1], sys.argv[2], time.monotonic() + 50, 0
                 choice = random.Random(name)
+                all_refused = open(notes + '/refused', 'ab', buffering=0)
                 os.mkdir(name)
-                while time.time() < end:
+                # On a loaded machine it takes longer until they have been refused so often.
+                while not os.path.exists(notes + '/over') or os.fstat(all_refused.fileno()).st_size <= 100:
+                    assert time.monotonic() < end
                     try:
                         with open(name + '/%d' % choice.randrange(60), 'wb', buffering=0) as file:
                             file.write(os.urandom(choice.choice([300, 3000, 300000, 900000])))
                     except OSError as error:
                         assert error.errno == errno.ENOSPC, error
                         refused += 1
+                        all_refused.write(b'x')
                 print(refused)
                 """
             try await SmallDisk.run(megabytes: 30) { yonder, disk in
                 try await yonder.mountSource()
-                async let killed = Command.shell(
-                    isKilled && canContinueMounts ? "sleep 3; kill -9 $(cat \"$1/state/yonderd.lock\")" : "", disk)
+                let notes = try yonder.directory.makeDirectory("notes").string
+                let ending = isKilled && canContinueMounts ? "kill -9 $(cat \"$1/state/yonderd.lock\")" : ":"
+                async let killed = Command.shell("sleep 3; \(ending) && sleep 2 && touch \"$2/over\"", disk, notes)
                 let written = try await Command.shell(
                     """
-                    cd "$1" && for name in a b c; do python3 -c "$2" $name & done; wait
-                    """, yonder.mount.string, write, seconds: 60)
+                    cd "$1" && for name in a b c; do python3 -c "$2" $name "$3" & done; wait
+                    """, yonder.mount.string, write, notes, seconds: 60)
                 let refused = written.output.split(separator: "\n").compactMap { Int($0) }
                 #expect(refused.count == 3 && refused.reduce(0, +) > 100, "\(written)")
                 #expect(try await killed.status == 0)
