@@ -74,9 +74,9 @@ extension RealMount {
                 #expect(try await yonder.yonder("wait", "--timeout", "30").status == 0)
                 #expect(yonder.sourceText("file") == "text\n")
                 // It counts until the connection is not metered any more.
-                try await bus.set("2")
-                // One that is there for some milliseconds is not noticed.
-                try await Task.sleep(for: .seconds(2))
+                try await bus.setAndAwaitReader("2")
+                // The daemon handles one value after the other, and has handled the first when it reads the second.
+                try await bus.setAndAwaitReader("4")
                 try await bus.set("1")
                 #expect(try await becomes(.paused, yonder))
                 #expect(try await yonder.yonder("set", "mount", "metered=ignore").status == 0)
@@ -85,8 +85,7 @@ extension RealMount {
                 #expect(try await yonder.yonder("set", "mount", "metered=pause").status == 0)
                 #expect(try await becomes(.paused, yonder))
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
-                try await bus.set("2")
-                try await Task.sleep(for: .seconds(2))
+                for value in ["2", "4"] { try await bus.setAndAwaitReader(value) }
                 #expect(try await yonder.status().connection == .paused)
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await yonder.status().connection == .online)

@@ -51,6 +51,16 @@ struct PlayedSystemBus: Sendable {
         guard isDone, program.isRunning else { throw TestFailure("the bus cannot be made '\(wanted)'") }
     }
 
+    /// As ``set(_:)``, for a number that is not the present one. Waits until a client has read it.
+    func setAndAwaitReader(_ wanted: String) async throws {
+        try await set(wanted)
+        let read = scratch["read"].string
+        let isRead = await eventually(within: .seconds(20)) {
+            (try? String(contentsOfFile: read, encoding: .utf8)) == wanted
+        }
+        guard isRead else { throw TestFailure("no client has read '\(wanted)'") }
+    }
+
     /// How many processes of gdbus use the bus.
     var clients: Int {
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []

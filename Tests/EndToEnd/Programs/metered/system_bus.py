@@ -3,7 +3,8 @@
 
 usage: system_bus.py ADDRESS DIRECTORY
 The file `wanted` in DIRECTORY says what there is: `none` for no bus, `bus` for one without NetworkManager, or a number for the value of
-the property. When it is so, the file `present` says the same. Ends, with the bus, when the process that started it does.
+the property. When it is so, the file `present` says the same. The file `read` has the value that a client has read last. Ends, with the
+bus, when the process that started it does.
 """
 import ctypes
 import os
@@ -32,13 +33,23 @@ CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Con
 PR_SET_PDEATHSIG = 1
 
 
+def write(directory, name, text):
+    """Writes a file that another process finds whole."""
+    place = os.path.join(directory, name)
+    with open(place + ".new", "w") as file:
+        file.write(text)
+    os.rename(place + ".new", place)
+
+
 class Manager(dbus.service.Object):
     metered = 0
+    directory = None
 
     @dbus.service.method(PROPERTIES, in_signature="ss", out_signature="v")
     def Get(self, interface, name):
         if (interface, name) != (NAME, "Metered"):
             raise dbus.DBusException("no such property", name="org.freedesktop.DBus.Error.UnknownProperty")
+        write(self.directory, "read", str(self.metered))
         return dbus.UInt32(self.metered)
 
     @dbus.service.signal(PROPERTIES, signature="sa{sv}as")
@@ -73,10 +84,7 @@ class Player:
         if wanted != self.present:
             self.make(wanted)
             self.present = wanted
-            place = os.path.join(self.directory, "present")
-            with open(place + ".new", "w") as file:
-                file.write(wanted)
-            os.rename(place + ".new", place)
+            write(self.directory, "present", wanted)
         return True
 
     def make(self, wanted):
@@ -89,6 +97,7 @@ class Player:
         if self.manager is None:
             self.name = dbus.service.BusName(NAME, self.connection)
             self.manager = Manager(self.name, "/org/freedesktop/NetworkManager")
+            self.manager.directory = self.directory
         self.manager.metered = value
         self.manager.PropertiesChanged(NAME, {"Metered": dbus.UInt32(value)}, [])
         self.connection.flush()
