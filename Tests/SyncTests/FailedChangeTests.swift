@@ -108,6 +108,7 @@ extension EngineTests {
                 fill: {
                     $0.addFile("f", content: RemoteContent("old"), identifier: "f")
                     $0.edit("f") { $0.permissions = 0o644 }
+                    $0.addFile("other", content: RemoteContent("other"))
                 }
             ) { machine in
                 let refusal = FileProviderError(.cannotSynchronize, "not this")
@@ -129,8 +130,8 @@ extension EngineTests {
                 #expect(entry.content == (refused.contains(.contents) ? "old" : "new"))
                 #expect(entry.permissions == (refused.contains(.permissions) ? 0o644 : 0o600))
                 // What is refused now waits for half a minute.
-                try await Task.sleep(for: .seconds(2))
-                #expect(machine.provider.log.count(of: .modify) <= 8)
+                try await machine.sendOthers("other", times: 10)
+                #expect(machine.provider.log.count(of: .modify, "f") <= 8)
                 machine.provider.faults.clear()
                 try await machine.engine.retry()
                 #expect(try await machine.engine.waitUntilSynced(within: .seconds(10)))
@@ -144,15 +145,19 @@ extension EngineTests {
                 isInteractive: false,
                 fill: {
                     $0.addFile("f", content: RemoteContent("old"), identifier: "f")
+                    $0.addFile("other", content: RemoteContent("other"))
                 }
             ) { machine in
                 machine.provider.faults.fail(
                     .modify, of: "f", with: FileProviderError(.fileReadNoPermission, "not allowed"), times: nil)
+                // Both changes are there when the first of them is sent.
+                machine.engine.pause(.user)
                 try await machine.setPermissions(of: "f", to: 0o600)
                 try await machine.rename("f", to: "g")
+                machine.engine.pause(nil)
                 #expect(await eventually(within: .seconds(15)) { machine.provider.log.count(of: .modify, "f") >= 3 })
                 // The pause is half a minute.
-                try await Task.sleep(for: .seconds(2))
+                try await machine.sendOthers("other")
                 let sent = machine.provider.log.calls(of: .modify, "f")
                 let fields = sent.compactMap(\.fields)
                 #expect(fields == [[.filename, .permissions], .filename, .permissions] as [ItemFields])
@@ -199,7 +204,7 @@ extension EngineTests {
                 }
                 let sent = call == .delete ? ProviderCallKind.delete : .modify
                 #expect(await eventually(within: .seconds(15)) { machine.provider.log.count(of: sent, "f") >= 1 })
-                try await Task.sleep(for: .seconds(2))
+                try await machine.sendOthers("d", times: 8)
                 let count = machine.provider.log.count(of: sent, "f")
                 #expect(count <= 5, "\(count)")
                 machine.provider.faults.clear()

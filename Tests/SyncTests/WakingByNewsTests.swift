@@ -16,7 +16,8 @@ extension EngineTests {
             let number = try await machine.number(path)
             #expect(try await eventually { try machine.replica.database.failure(of: number) != nil })
             // What else was changed with it is sent by then, and wakes the uploads no more.
-            try await Task.sleep(for: .seconds(4))
+            try await machine.sendOthers("b")
+            #expect(await eventually { machine.engine.changesUnderWay.isEmpty })
         }
 
         @Test("ERROR-6: what was made in a directory that the remote removes is sent at once with the directory")
