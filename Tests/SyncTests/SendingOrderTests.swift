@@ -304,7 +304,7 @@ extension EngineTests {
 
         @Test func twoThousandNewFilesDrainManyAtOnce() async throws {
             try await Machine.run(isInteractive: false, fill: fill) { machine in
-                machine.provider.faults.delay(.create, by: .milliseconds(2))
+                let gate = machine.provider.faults.hold(.create, times: 16)
                 let directory = try await machine.number("d")
                 machine.engine.pause(.user)
                 for number in 0..<2000 {
@@ -315,7 +315,11 @@ extension EngineTests {
                     }
                 }
                 machine.engine.pause(nil)
-                #expect(try await machine.engine.waitUntilSynced(within: .seconds(120)))
+                async let synced = machine.engine.waitUntilSynced(within: .seconds(120))
+                #expect(await eventually(within: .seconds(60)) { gate.waiting > 4 })
+                gate.open()
+                let isSynced = try await synced
+                #expect(isSynced)
                 #expect(machine.provider.log.mostAtOnce(.create) > 4)
                 #expect(machine.provider.log.mostAtOnce(.create) <= 16)
                 #expect(machine.provider.log.count(of: .create) == 2000)
