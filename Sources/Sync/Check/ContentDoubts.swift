@@ -138,6 +138,9 @@ actor ContentDoubts: SyncPart {
     /// The last handle of a file was closed: a comparison that waited for that is made now. Returns at once; from any thread.
     nonisolated func fileWasClosed(_ number: InodeNumber) { queue.fileWasClosed(number) }
 
+    /// For tests. How often in a row the content of an item could not be compared.
+    func attempts(ofItem row: Int64) -> Int { retries[row]?.attempts ?? 0 }
+
     private func compareAll() async {
         let now = ContinuousClock.now
         queue.insert(
