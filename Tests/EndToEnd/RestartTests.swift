@@ -43,8 +43,9 @@ extension RealMount {
             try await Installation.mounted { yonder async throws in
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo x > file")
+                let sockets = try yonder.sockets()
                 let waiting = Task { try await yonder.yonder("wait", "--timeout", "30") }
-                try await Task.sleep(for: .seconds(1))
+                #expect(try await yonder.accepts(1, since: sockets))
                 #expect(try await Command.run("kill", "-9", String(try #require(yonder.daemon))).status == 0)
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 let waited = try await waiting.value
@@ -58,9 +59,10 @@ extension RealMount {
             try await Installation.mounted { yonder async throws in
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
                 try await yonder.shell("echo x > file")
+                let sockets = try yonder.sockets()
                 let waiting = Task { try await yonder.yonder("wait", "mount", "--timeout", "50") }
                 let timed = Task { try await yonder.yonder("wait", "mount", "--timeout", "3") }
-                try await Task.sleep(for: .seconds(1))
+                #expect(try await yonder.accepts(2, since: sockets))
                 for _ in 1...6 {
                     let daemon = try #require(yonder.daemon)
                     #expect(try await Command.run("kill", "-9", String(daemon)).status == 0)
