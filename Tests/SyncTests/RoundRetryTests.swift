@@ -56,13 +56,13 @@ extension EngineTests {
         func pollsWait() async throws {
             try await EngineFixture.run(fill: EngineFixture.fortyFiles) { fixture async throws in
                 try await start(fixture)
-                fixture.engine.poll(.every(.milliseconds(20)))
+                fixture.engine.poll(.every(.milliseconds(10)))
                 let error = FileProviderError(.malformedResponse, "refused")
                 fixture.provider.faults.fail(.changes, with: error, times: nil)
                 #expect(await eventually(within: .seconds(20)) { fixture.hasWarning("cannot be taken in") })
                 fixture.provider.log.clear()
-                // The first pause takes two seconds, and fifty polls would be due in one.
-                try await Task.sleep(for: .seconds(1))
+                // The first pause takes two seconds, and fifty polls would be due in half of one.
+                try await Task.sleep(for: .milliseconds(500))
                 let count = fixture.provider.log.count(of: .changes)
                 #expect(count < 5, "\(count)")
                 fixture.provider.faults.clear()
