@@ -12,7 +12,7 @@ package protocol AdmissionLimit: Sendable {
 /// The tasks that wait until a limit admits them: urgent ones first, and otherwise in the order in which they came.
 package final class AdmissionLine<Limit: AdmissionLimit>: Sendable {
     private struct Waiter {
-        let isUrgent: @Sendable () -> Bool
+        let urgency: CallUrgency
         let place = OneShot<Limit.Place>()
     }
 
@@ -32,18 +32,18 @@ package final class AdmissionLine<Limit: AdmissionLimit>: Sendable {
     /// Waits for a place.
     ///
     /// - Parameters:
-    ///   - isUrgent: may change while the task waits; ``change(_:)`` is called then. Called in the lock.
+    ///   - urgency: may rise while the task waits.
     ///   - onWait: called with true when the task begins to wait, and with false when it ends.
     /// - Throws: `CancellationError` when the task is cancelled while it waits.
     package func enter(
-        isUrgent: @escaping @Sendable () -> Bool, onWait: (Bool) -> Void = { _ in }
+        _ urgency: CallUrgency, onWait: (Bool) -> Void = { _ in }
     ) async throws -> Limit.Place {
-        let waiter = Waiter(isUrgent: isUrgent)
+        let waiter = Waiter(urgency: urgency)
         let place = state.withLock { state -> Limit.Place? in
-            let goesFirst = isUrgent()
+            let goesFirst = urgency.isUrgent
             // Earlier tasks go first.
             if state.limit.admits(isUrgent: goesFirst),
-                !state.waiters.contains(where: { !goesFirst || $0.isUrgent() })
+                !state.waiters.contains(where: { !goesFirst || $0.urgency.isUrgent })
             {
                 return state.limit.takePlace(isUrgent: goesFirst)
             }
@@ -53,6 +53,9 @@ package final class AdmissionLine<Limit: AdmissionLimit>: Sendable {
         if let place { return place }
         onWait(true)
         defer { onWait(false) }
+        urgency.observe(waiter.place) { [weak self] in self?.change { _ in } }
+        defer { urgency.stopObserving(waiter.place) }
+        // It may have become urgent, or a place free, since it was looked at.
         change { _ in }
         return try await waiter.place.value {
             let wasWaiting = state.withLock { state in
@@ -65,14 +68,14 @@ package final class AdmissionLine<Limit: AdmissionLimit>: Sendable {
         }
     }
 
-    /// Changes the limit, or what decides who is urgent, and admits the tasks for which there is a place then.
+    /// Changes the limit, and admits the tasks for which there is a place then.
     package func change(_ body: (inout Limit) -> Void) {
         let admitted = state.withLock { state in
             body(&state.limit)
             var admitted: [(waiter: Waiter, place: Limit.Place)] = []
             for isUrgent in [true, false] {
                 while state.limit.admits(isUrgent: isUrgent),
-                    let index = state.waiters.firstIndex(where: { $0.isUrgent() == isUrgent })
+                    let index = state.waiters.firstIndex(where: { $0.urgency.isUrgent == isUrgent })
                 {
                     admitted.append((state.waiters.remove(at: index), state.limit.takePlace(isUrgent: isUrgent)))
                 }

@@ -4,27 +4,25 @@ package final class CallContext: Sendable {
 
     /// Whether the call changes the remote. Its lookups are part of the change.
     package let isChange: Bool
-    private let urgency: @Sendable () -> Bool
+    /// Whether a process waits for the call; may rise during the call.
+    package let urgency: CallUrgency
     private let wait: @Sendable (Bool) -> Void
     private let answered: @Sendable () -> Void
 
     /// - Parameters:
     ///   - isChange: whether it changes the remote.
-    ///   - isUrgent: whether a process waits for the call.
+    ///   - urgency: whether a process waits for the call.
     ///   - wait: called with true when the call starts to wait for a connection or for another call, and with false afterwards.
     ///   - answered: called when the remote has answered a request of the call.
     package init(
-        isChange: Bool = false, isUrgent: @escaping @Sendable () -> Bool, wait: @escaping @Sendable (Bool) -> Void,
+        isChange: Bool = false, urgency: CallUrgency, wait: @escaping @Sendable (Bool) -> Void,
         answered: @escaping @Sendable () -> Void = {}
     ) {
         self.isChange = isChange
-        urgency = isUrgent
+        self.urgency = urgency
         self.wait = wait
         self.answered = answered
     }
-
-    /// Whether a process waits for the call; may change during the call.
-    package var isUrgent: Bool { urgency() }
 
     /// The call waits for a connection, for what another call does, or for a server that stores a large upload, or copies, moves or
     /// deletes much; meanwhile it is not expected to make progress.

@@ -324,7 +324,7 @@ package final class SyncEngine: SyncPart {
     package func probe() async throws(FileProviderError) {
         let request = FileProviderRequest(reason: .synchronization)
         // The user waits for it, beside what is done in the background.
-        _ = try await context.calls.make(.item, for: request, ticket: CallLanes.Ticket(.foreground)) {
+        _ = try await context.calls.make(.item, for: request, urgency: CallUrgency(true)) {
             try await $0.item(for: .rootContainer, request: request)
         }
     }

@@ -21,9 +21,9 @@ import Testing
     func progress() async throws {
         let calls = Calls()
         let sending = CallContext(
-            isUrgent: { false }, wait: { _ in }, answered: { calls.answers.withLock { $0 += 1 } })
+            urgency: CallUrgency(false), wait: { _ in }, answered: { calls.answers.withLock { $0 += 1 } })
         let completing = CallContext(
-            isUrgent: { false }, wait: { isWaiting in calls.waits.withLock { $0.append(isWaiting) } })
+            urgency: CallUrgency(false), wait: { isWaiting in calls.waits.withLock { $0.append(isWaiting) } })
         let file = try GrowingFile()
         try file.write(GrowingFile.bytes(1 << 20), at: 0)
         let upload = Self.begin(file, in: sending)

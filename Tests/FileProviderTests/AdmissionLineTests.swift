@@ -14,19 +14,17 @@ import Testing
 
     /// A task in the line, which notes its name when it is admitted.
     private final class Visitor: Sendable {
-        let isUrgent: Mutex<Bool>
+        let urgency: CallUrgency
         let waits = Mutex(0)
 
-        init(isUrgent: Bool = false) { self.isUrgent = Mutex(isUrgent) }
+        init(isUrgent: Bool = false) { urgency = CallUrgency(isUrgent) }
 
         /// Returns when the task waits.
         func enter(
             _ line: AdmissionLine<Places>, as name: String, _ admitted: Admitted
         ) async throws -> Task<Void, any Error> {
             let task = Task {
-                try await line.enter {
-                    self.isUrgent.withLock { $0 }
-                } onWait: { isWaiting in
+                try await line.enter(self.urgency) { isWaiting in
                     self.waits.withLock { $0 += isWaiting ? 1 : -1 }
                 }
                 admitted.names.withLock { $0.append(name) }
@@ -65,7 +63,7 @@ import Testing
         let visitor = Visitor()
         let first = try await Visitor().enter(line, as: "first", admitted)
         let second = try await visitor.enter(line, as: "second", admitted)
-        line.change { _ in visitor.isUrgent.withLock { $0 = true } }
+        visitor.urgency.raise()
         #expect(try await admit([second, first]) == ["second", "first"])
         #expect(visitor.waits.withLock { $0 } == 0)
     }
@@ -78,7 +76,7 @@ import Testing
         #expect(visitor.waits.withLock { $0 } == 0)
         line.change { $0.free = 1 }
         #expect(line.limit.free == 1)
-        try await line.enter { false }
+        try await line.enter(CallUrgency(false))
         #expect(line.limit.free == 0)
     }
 }

@@ -31,7 +31,7 @@ import Testing
     /// A caller that comes while the work is under way, and is known to wait for it.
     private func join() async -> Task<Int, any Error> {
         let waits = Mutex(false)
-        let context = CallContext(isUrgent: { true }, wait: { isWaiting in waits.withLock { $0 = isWaiting } })
+        let context = CallContext(urgency: CallUrgency(true), wait: { isWaiting in waits.withLock { $0 = isWaiting } })
         let task = CallContext.$current.withValue(context) { ask() }
         #expect(await eventually { waits.withLock { $0 } })
         return task

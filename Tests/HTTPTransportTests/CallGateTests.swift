@@ -16,8 +16,12 @@ import Testing
         init(_ name: String, _ order: Order) { (self.name, self.order) = (name, order) }
 
         func run(in gate: CallGate, isUrgent: Bool, isAnswered: Bool = false) -> Task<Void, any Error> {
+            run(in: gate, CallUrgency(isUrgent), isAnswered: isAnswered)
+        }
+
+        func run(in gate: CallGate, _ urgency: CallUrgency, isAnswered: Bool = false) -> Task<Void, any Error> {
             let context = CallContext(
-                isUrgent: { isUrgent }, wait: { isWaiting in self.waits.withLock { $0 += isWaiting ? 1 : -1 } })
+                urgency: urgency, wait: { isWaiting in self.waits.withLock { $0 += isWaiting ? 1 : -1 } })
             return Task {
                 try await CallContext.$current.withValue(context) {
                     try await gate.run { pass in
@@ -55,6 +59,21 @@ import Testing
         for held in first + [urgent, later] { held.end() }
         for task in running + [waiting, next] { try await task.value }
         #expect(order.all.last == "background")
+    }
+
+    @Test("HTTP-8: a background request for which a process comes to wait gets a place that is kept for such requests")
+    func becomingUrgent() async throws {
+        let (gate, order) = (CallGate(4), Order())
+        let first = ["one", "two", "three"].map { Held($0, order) }
+        let running = first.map { $0.run(in: gate, isUrgent: false) }
+        #expect(await eventually { order.all.count == 3 })
+        let (ahead, urgency) = (Held("ahead", order), CallUrgency(false))
+        let waiting = ahead.run(in: gate, urgency)
+        #expect(await eventually { ahead.waits.withLock { $0 } == 1 })
+        urgency.raise()
+        #expect(await eventually { order.all.count == 4 })
+        for held in first + [ahead] { held.end() }
+        for task in running + [waiting] { try await task.value }
     }
 
     /// A gate whose limit was lowered to one, and a request that receives a body.

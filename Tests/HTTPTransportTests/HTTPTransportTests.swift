@@ -55,7 +55,7 @@ import Testing
         try await withServer { server, transport in
             let answers = Atomic<Int>(0)
             let context = CallContext(
-                isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
+                urgency: CallUrgency(true), wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
             try await CallContext.$current.withValue(context) {
                 _ = try await transport.send(HTTPRequest("GET", server.at("/status/a?status=503&times=2&after=0")))
                 #expect(answers.load(ordering: .relaxed) == 1)

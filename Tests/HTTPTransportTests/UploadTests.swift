@@ -72,7 +72,7 @@ import TestSupport
     func storingIsNoStall() async throws {
         let waits = Waits()
         let context = CallContext(
-            isUrgent: { true }, wait: { isWaiting in waits.all.withLock { $0.append(isWaiting) } })
+            urgency: CallUrgency(true), wait: { isWaiting in waits.all.withLock { $0.append(isWaiting) } })
         try await withServer({ _, configuration in
             configuration.stallTimeout = .seconds(2)
             configuration.storageRate = 25_000
@@ -108,7 +108,8 @@ import TestSupport
     func movingIsNoStall() async throws {
         let events = Events()
         let context = CallContext(
-            isUrgent: { true }, wait: { events.note($0 ? .begins : .ends) }, answered: { events.note(.answered) })
+            urgency: CallUrgency(true), wait: { events.note($0 ? .begins : .ends) },
+            answered: { events.note(.answered) })
         try await withServer({ _, configuration in
             configuration.stallTimeout = .seconds(1)
             configuration.longTimeout = .seconds(6)

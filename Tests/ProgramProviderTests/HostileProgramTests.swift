@@ -84,7 +84,8 @@ import Testing
 
     @Test("PROGRAM-2: progress of a call is a sign of life for the system, too") func progress() async throws {
         let answers = Atomic<Int>(0)
-        let context = CallContext(isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
+        let context = CallContext(
+            urgency: CallUrgency(true), wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
         // The call takes longer than the limit.
         try await with(ServedByProgram(fault: "slow", inactivityLimit: .seconds(4))) { remote, _ in
             _ = try await CallContext.$current.withValue(context) {

@@ -47,7 +47,7 @@ import Testing
         }
         let answers = Answers()
         let context = CallContext(
-            isUrgent: { true }, wait: { _ in }, answered: { answers.count.withLock { $0 += 1 } })
+            urgency: CallUrgency(true), wait: { _ in }, answered: { answers.count.withLock { $0 += 1 } })
         try await withCleanUp({
             await remote.close()
             await folder.dispose()
@@ -67,7 +67,7 @@ import Testing
     func changes() async throws {
         let waits = Waits()
         let context = CallContext(
-            isUrgent: { true }, wait: { isWaiting in waits.count.withLock { $0 += isWaiting ? 1 : 0 } })
+            urgency: CallUrgency(true), wait: { isWaiting in waits.count.withLock { $0 += isWaiting ? 1 : 0 } })
         try await RcloneFolder.withRemote { _, remote in
             let directory = RemotePath(["directory"])
             _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes())

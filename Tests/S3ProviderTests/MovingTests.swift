@@ -371,7 +371,7 @@ import Testing
         try await StrictStoreProgram.withRemote(["plain"]) { store, remote, _ in
             try await store.put("content", to: "top/file")
             let (client, waits) = (remote.client, Waits())
-            let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
+            let context = CallContext(urgency: CallUrgency(true), wait: { waits.note($0) })
             let tag = try await CallContext.$current.withValue(context) {
                 try await client.sendForResult(copying: size) {
                     client.request("PUT", "top/copy", fields: ["x-amz-copy-source": client.copySource("top/file")])

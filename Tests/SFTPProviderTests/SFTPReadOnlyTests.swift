@@ -49,7 +49,7 @@ struct SFTPReadOnlyTests {
             for (path, mode) in zip(paths, [UInt16(0o600), 0o600, 0o500]).reversed() {
                 _ = try await remote.set(RemoteAttributes(permissions: mode), of: path, kind: .directory)
             }
-            let context = CallContext(isChange: true, isUrgent: { false }, wait: { _ in })
+            let context = CallContext(isChange: true, urgency: CallUrgency(false), wait: { _ in })
             try await CallContext.$current.withValue(context) {
                 _ = try await write("three", to: file, if: .unchanged(tag: entry.tag), remote)
                 _ = try await remote.makeSymbolicLink(
@@ -125,7 +125,7 @@ struct SFTPReadOnlyTests {
                     _ = try await remote.entry(at: directory.appending("kept"))
                 }
             }
-            let context = CallContext(isChange: true, isUrgent: { false }, wait: { _ in })
+            let context = CallContext(isChange: true, urgency: CallUrgency(false), wait: { _ in })
             try await CallContext.$current.withValue(context) {
                 let present = try await remote.entry(at: directory.appending("kept"))
                 _ = try await write(

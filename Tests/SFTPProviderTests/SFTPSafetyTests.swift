@@ -117,7 +117,8 @@ import Testing
             ["/usr/bin/env", "python3", "-c", server], environment: [:], host: "server", patience: .seconds(2))
         defer { session.close() }
         let answers = Atomic<Int>(0)
-        let context = CallContext(isUrgent: { true }, wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
+        let context = CallContext(
+            urgency: CallUrgency(true), wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
         let failure = try await CallContext.$current.withValue(context) {
             _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
             // Longer than its patience, in which the program had to start.

@@ -108,7 +108,7 @@ extension EngineTests {
 @Suite struct DownloadStateTests {
     @Test("READ-1: what a repeated call writes over confirmed bytes is uncertain again")
     func repeatedCall() {
-        var fetch = DownloadState.Fetch(range: 0..<100, ticket: CallLanes.Ticket(.foreground))
+        var fetch = DownloadState.Fetch(range: 0..<100, urgency: CallUrgency(true))
         fetch.take(0..<60)
         fetch.confirm(0..<40)
         fetch.take(10..<20)
@@ -122,7 +122,7 @@ extension EngineTests {
 
     @Test("READ-1: bytes are kept that came after the version was known, and no earlier ones")
     func confirmedLater() {
-        var fetch = DownloadState.Fetch(range: 0..<100, ticket: CallLanes.Ticket(.foreground))
+        var fetch = DownloadState.Fetch(range: 0..<100, urgency: CallUrgency(true))
         fetch.take(0..<10)
         fetch.confirm(nil)
         fetch.take(10..<30)

@@ -196,7 +196,7 @@ struct UnansweredMoveTests {
             let (old, new) = (RemotePath(["old"]), RemotePath(["new"]))
             _ = try await remote.makeDirectory(at: old, attributes: RemoteAttributes())
             let waits = Waits()
-            let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
+            let context = CallContext(urgency: CallUrgency(true), wait: { waits.note($0) })
             try await CallContext.$current.withValue(context) {
                 _ = try await remote.move(old, to: new, kind: .directory)
             }
@@ -221,7 +221,7 @@ struct UnansweredMoveTests {
             try await remote.write([1], to: file)
             #expect(try await remote.entry(at: file).size == 1)
             let waits = Waits()
-            let context = CallContext(isUrgent: { true }, wait: { waits.note($0) })
+            let context = CallContext(urgency: CallUrgency(true), wait: { waits.note($0) })
             func move() async throws {
                 try await CallContext.$current.withValue(context) {
                     _ = try await remote.move(file, to: RemotePath(["moved"]), kind: .file)

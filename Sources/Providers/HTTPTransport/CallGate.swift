@@ -90,9 +90,7 @@ final class CallGate: Sendable {
     func run<Value>(_ body: (Pass) async throws -> Value) async throws -> Value {
         if Self.isInside { return try await body(Pass(gate: self, admission: nil)) }
         let context = CallContext.current
-        let admission = try await line.enter {
-            context?.isUrgent ?? true
-        } onWait: { isWaiting in
+        let admission = try await line.enter(context?.urgency ?? CallUrgency(true)) { isWaiting in
             if isWaiting { context?.beginWaiting() } else { context?.endWaiting() }
         }
         defer { leave(admission) }

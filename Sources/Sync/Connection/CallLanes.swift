@@ -1,26 +1,10 @@
 import FileProvider
-import Synchronization
 
 /// Limits the concurrent calls of a provider. Calls that a process waits for go first, and a quarter of the places is
 /// reserved for them.
 final class CallLanes: Sendable {
-    enum Lane: Hashable, Sendable {
-        case foreground
-        case background
-    }
-
-    /// Which lane a call is in, for as long as that can change: a process may come to wait for what was begun ahead of it.
-    final class Ticket: Sendable {
-        private let current: Mutex<Lane>
-
-        init(_ lane: Lane) {
-            current = Mutex(lane)
-        }
-
-        fileprivate(set) var lane: Lane {
-            get { current.withLock { $0 } }
-            set { current.withLock { $0 = newValue } }
-        }
+    private struct Place {
+        let isInBackground: Bool
     }
 
     private struct Places: AdmissionLimit {
@@ -33,10 +17,10 @@ final class CallLanes: Sendable {
             running < most && (isUrgent || runningInBackground < mostInBackground)
         }
 
-        mutating func takePlace(isUrgent: Bool) -> Lane {
+        mutating func takePlace(isUrgent: Bool) -> Place {
             running += 1
             if !isUrgent { runningInBackground += 1 }
-            return isUrgent ? .foreground : .background
+            return Place(isInBackground: !isUrgent)
         }
     }
 
@@ -51,20 +35,17 @@ final class CallLanes: Sendable {
     /// Runs a call when there is a place for it.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before it got a place; what `body` throws.
-    func run<Value: Sendable>(_ ticket: Ticket, _ body: () async throws -> Value) async throws -> Value {
+    func run<Value: Sendable>(_ urgency: CallUrgency, _ body: () async throws -> Value) async throws -> Value {
         try Task.checkCancellation()
-        let lane = try await line.enter { ticket.lane == .foreground }
-        defer { leave(lane) }
+        let place = try await line.enter(urgency)
+        defer { leave(place) }
         return try await body()
     }
 
-    /// A process now waits for a call that was made in the background.
-    func promote(_ ticket: Ticket) { line.change { _ in ticket.lane = .foreground } }
-
-    private func leave(_ lane: Lane) {
+    private func leave(_ place: Place) {
         line.change { places in
             places.running -= 1
-            if lane == .background { places.runningInBackground -= 1 }
+            if place.isInBackground { places.runningInBackground -= 1 }
         }
     }
 }

@@ -44,24 +44,24 @@ final class ProviderCalls: Sendable {
     /// - Parameters:
     ///   - call: what `body` calls.
     ///   - recognizesOnly: a `createItem` with which the provider looks whether it has the item, and makes nothing.
-    ///   - ticket: the call's place among the others, when that may change; else it follows from the request.
+    ///   - urgency: whether a process waits for the call, when that may change; else it follows from the request.
     ///   - progress: told whenever something arrives, so that the call is not given up for making no progress.
     func make<Value: Sendable>(
         _ call: CallName, for request: FileProviderRequest, recognizesOnly: Bool = false,
-        ticket: CallLanes.Ticket? = nil, progress: CallProgress = CallProgress(),
+        urgency: CallUrgency? = nil, progress: CallProgress = CallProgress(),
         _ body: @escaping @Sendable (any FileProviderReplicatedExtension) async throws -> Value
     ) async throws(FileProviderError) -> Value {
-        let ticket = ticket ?? CallLanes.Ticket(Self.lane(of: request))
+        let urgency = urgency ?? CallUrgency(Self.isUrgent(request))
         var attempt = 1
         while true {
             try await admit()
             do {
-                let value = try await lanes.run(ticket) {
+                let value = try await lanes.run(urgency) {
                     // Calls that were queued when the remote became unreachable must not try it one after the other.
                     do throws(FileProviderError) { try await admit() } catch { throw Refusal(error: error) }
                     progress.advance()
                     let context = CallContext(
-                        isChange: call.isChange, isUrgent: { ticket.lane == .foreground }, wait: progress.wait,
+                        isChange: call.isChange, urgency: urgency, wait: progress.wait,
                         answered: progress.advance)
                     let start = ContinuousClock.now
                     do {
@@ -117,13 +117,9 @@ final class ProviderCalls: Sendable {
             .serverUnreachable, "the remote has stopped answering (\(failure.message))", underlyingErrors: [failure])
     }
 
-    /// Background for what no process waits for.
-    static func lane(of request: FileProviderRequest) -> CallLanes.Lane {
-        request.reason == .lookAhead || request.reason == .synchronization ? .background : .foreground
-    }
-
-    func promote(_ ticket: CallLanes.Ticket) {
-        lanes.promote(ticket)
+    /// Whether a process waits for what is requested.
+    static func isUrgent(_ request: FileProviderRequest) -> Bool {
+        request.reason != .lookAhead && request.reason != .synchronization
     }
 
     private struct Refusal: Error {

@@ -8,10 +8,10 @@ struct RemoteLookup: Sendable {
 
     /// An item as it is on the remote now; nil when it is not there.
     func lookUp(
-        _ identifier: ItemIdentifier, for request: FileProviderRequest, ticket: CallLanes.Ticket? = nil
+        _ identifier: ItemIdentifier, for request: FileProviderRequest, urgency: CallUrgency? = nil
     ) async throws(FileProviderError) -> FileProviderItem? {
         do throws(FileProviderError) {
-            return try await context.calls.make(.item, for: request, ticket: ticket) {
+            return try await context.calls.make(.item, for: request, urgency: urgency) {
                 try await $0.item(for: identifier, request: request)
             }
         } catch {

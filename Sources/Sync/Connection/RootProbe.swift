@@ -43,7 +43,7 @@ actor RootProbe {
                 // Waiting for a connection behind other requests is no silence of the remote.
                 let progress = CallProgress()
                 let context = CallContext(
-                    isChange: false, isUrgent: { true }, wait: progress.wait, answered: progress.advance)
+                    isChange: false, urgency: CallUrgency(true), wait: progress.wait, answered: progress.advance)
                 _ = try await CallContext.$current.withValue(context) {
                     try await watchdog.run(progress) { try await provider.item(for: .rootContainer, request: request) }
                 }

@@ -119,7 +119,7 @@ final class Download: Sendable {
         if case .over = answer { return false }
         if case .here = answer { idleIfComplete() }
         pump(wanted: range, request: request)
-        if ProviderCalls.lane(of: request) == .foreground { promote(range) }
+        if ProviderCalls.isUrgent(request) { makeUrgent(range) }
         if case .waits(let id, let end) = answer { try await end.value { leave(id) } }
         return true
     }
@@ -205,26 +205,26 @@ final class Download: Sendable {
                 state.activity += 1
                 let id = state.nextID
                 // The task's first step waits for this lock, so it always finds itself in the table.
-                let ticket = CallLanes.Ticket(ProviderCalls.lane(of: request))
-                var fetch = Fetch(range: range, ticket: ticket)
+                let urgency = CallUrgency(ProviderCalls.isUrgent(request))
+                var fetch = Fetch(range: range, urgency: urgency)
                 fetch.task = Task { [gate = fetch.gate] in
-                    await self.fetch(range, id: id, ticket: ticket, gate: gate, request: request)
+                    await self.fetch(range, id: id, urgency: urgency, gate: gate, request: request)
                 }
                 state.fetches[id] = fetch
             }
         }
     }
 
-    /// A process waits for a range: its background fetches become foreground ones.
-    private func promote(_ range: Range<Int64>) {
-        let tickets = state.withLock { state in
-            state.fetches.values.filter { $0.range.overlaps(range) && $0.ticket.lane == .background }.map(\.ticket)
+    /// A process waits for a range.
+    private func makeUrgent(_ range: Range<Int64>) {
+        let calls = state.withLock { state in
+            state.fetches.values.filter { $0.range.overlaps(range) }.map(\.urgency)
         }
-        for ticket in tickets { calls.promote(ticket) }
+        for call in calls { call.raise() }
     }
 
     private func fetch(
-        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, gate: WriteGate, request: FileProviderRequest
+        _ range: Range<Int64>, id: Int, urgency: CallUrgency, gate: WriteGate, request: FileProviderRequest
     ) async {
         let cause = request.cause
         let isNews = state.withLock { state in
@@ -233,16 +233,16 @@ final class Download: Sendable {
             return true
         }
         if isNews { onEvent(self, .begins(for: cause)) }
-        let wasBackground = ticket.lane == .background
-        var failure = await fetchOnce(range, id: id, ticket: ticket, gate: gate, request: request)
+        let wasUrgent = urgency.isUrgent
+        var failure = await fetchOnce(range, id: id, urgency: urgency, gate: gate, request: request)
         // A process waits for it now, and gets more of the disk. Or the disk ran full meanwhile: what can be spared goes.
         if failure?.errno == .noSpace, !Task.isCancelled {
-            var isRepeated = wasBackground && ticket.lane == .foreground
+            var isRepeated = !wasUrgent && urgency.isUrgent
             if !isRepeated {
                 isRepeated = await budget.makeRoom(missing(of: range), for: number, evictor: evictor)
             }
             if isRepeated {
-                failure = await fetchOnce(range, id: id, ticket: ticket, gate: gate, request: request)
+                failure = await fetchOnce(range, id: id, urgency: urgency, gate: gate, request: request)
             }
         }
         // Before another fetch may complete the file, which can be written from then on.
@@ -251,7 +251,7 @@ final class Download: Sendable {
     }
 
     private func fetchOnce(
-        _ range: Range<Int64>, id: Int, ticket: CallLanes.Ticket, gate: WriteGate, request: FileProviderRequest
+        _ range: Range<Int64>, id: Int, urgency: CallUrgency, gate: WriteGate, request: FileProviderRequest
     ) async -> FileProviderError? {
         let isAll = range == 0..<size
         let moves = CallProgress()
@@ -259,7 +259,7 @@ final class Download: Sendable {
         let reader = request.reason == .reading ? request.processIdentifier : nil
         do throws(FileProviderError) {
             let reservation = try await budget.admit(
-                missing(of: range), for: number, isBackground: { ticket.lane == .background }, evictor: evictor)
+                missing(of: range), for: number, isBackground: { !urgency.isUrgent }, evictor: evictor)
             defer { reservation.release() }
             let sink = DownloadSink(
                 identifier: identifier, size: size, descriptor: descriptor, gate: gate,
@@ -279,7 +279,7 @@ final class Download: Sendable {
                     self.state.withLock { $0.fetches[id]?.confirm(range) }
                 })
             let observation = calls.provider.features.attributesComeWithContents ? observe() : nil
-            let item = try await calls.make(.fetchContents, for: request, ticket: ticket, progress: moves) {
+            let item = try await calls.make(.fetchContents, for: request, urgency: urgency, progress: moves) {
                 [self] provider async throws -> FileProviderItem in
                 // A call that is repeated confirms the version anew.
                 state.withLock { $0.fetches[id]?.isConfirmed = false }

@@ -13,13 +13,13 @@ struct DownloadState {
         let end = OneShot<Void>()
 
         /// Whether it waits for no process.
-        var isBackground: Bool { ProviderCalls.lane(of: request) == .background }
+        var isBackground: Bool { !ProviderCalls.isUrgent(request) }
     }
 
     struct Fetch {
         var range: Range<Int64>
-        /// Its place among the calls, which gets better when a process comes to wait for it.
-        var ticket: CallLanes.Ticket
+        /// Rises when a process comes to wait for it.
+        var urgency: CallUrgency
         var task: Task<Void, Never>?
         let gate = WriteGate()
         var arrived = ByteRanges()

@@ -7,7 +7,7 @@ struct DirectoryReading: SyncPart {
     let number: InodeNumber
     let beginning: ListingBeginning
     let request: FileProviderRequest
-    let ticket: CallLanes.Ticket
+    let urgency: CallUrgency
     /// Called with the highest item of the directory after each page.
     let reached: @Sendable (Int64) async -> Void
 
@@ -44,12 +44,12 @@ struct DirectoryReading: SyncPart {
         var restarts = 0
         var page = FileProviderPage.initial
         var check = PageValidator(of: beginning.identifier)
-        let enumerator = try await calls.make(.enumerator, for: request, ticket: ticket) { provider in
+        let enumerator = try await calls.make(.enumerator, for: request, urgency: urgency) { provider in
             try provider.enumerator(for: beginning.identifier, request: request)
         }
         defer { enumerator.invalidate() }
         @Sendable func read(_ page: FileProviderPage) async throws -> ItemPage {
-            try await calls.make(.enumerateItems, for: request, ticket: ticket) { _ in
+            try await calls.make(.enumerateItems, for: request, urgency: urgency) { _ in
                 try await enumerator.enumerateItems(startingAt: page, suggestedPageSize: PageValidator.pageSize)
             }
         }
@@ -144,7 +144,7 @@ struct DirectoryReading: SyncPart {
 
     private func lookUp(_ item: FileProviderItem) async throws -> (found: FileProviderItem?, isClear: Bool) {
         do throws(FileProviderError) {
-            return (try await remoteLookup.lookUp(item.itemIdentifier, for: request, ticket: ticket), true)
+            return (try await remoteLookup.lookUp(item.itemIdentifier, for: request, urgency: urgency), true)
         } catch {
             guard error.code == .malformedResponse else { throw error }
             return (try replica.database.item(item.itemIdentifier) == nil ? nil : item, false)
@@ -220,7 +220,7 @@ struct DirectoryReading: SyncPart {
             ordering.beginLookup(of: identifier)
             let present: FileProviderItem?
             do throws(FileProviderError) {
-                present = try await remoteLookup.lookUp(identifier, for: request, ticket: ticket)
+                present = try await remoteLookup.lookUp(identifier, for: request, urgency: urgency)
             } catch {
                 guard error.code == .malformedResponse else { throw error }
                 // It stays as it is, and keeps nothing else from being taken in.

@@ -8,7 +8,7 @@ actor Listings: SyncPart {
         var task: Task<Void, Never>?
         /// It is being cancelled because its last waiter left: a new caller needs another listing.
         var isEnding = false
-        let ticket: CallLanes.Ticket
+        let urgency: CallUrgency
         var isStreamed = false
         /// Whether the listing is here, and is only compared.
         var isComparison = false
@@ -16,8 +16,8 @@ actor Listings: SyncPart {
         var isOnlyCompared: Bool { waiters.values.allSatisfy(\.isComparing) }
         var highestItem: Int64 = 0
 
-        init(ticket: CallLanes.Ticket) {
-            self.ticket = ticket
+        init(urgency: CallUrgency) {
+            self.urgency = urgency
         }
     }
 
@@ -120,12 +120,12 @@ actor Listings: SyncPart {
         nextWaiter += 1
         let id = nextWaiter
         let listing = active[number] ?? start(number, request: request)
-        let lane = ProviderCalls.lane(of: request)
-        if lane == .foreground, listing.ticket.lane == .background { calls.promote(listing.ticket) }
+        let isUrgent = ProviderCalls.isUrgent(request)
+        if isUrgent { listing.urgency.raise() }
         if let beyond, listing.isStreamed, listing.highestItem > beyond { return }
         let end = OneShot<Void>()
         listing.waiters[id] = Waiter(
-            beyond: beyond, isComparing: isComparing, isBackground: lane == .background, end: end)
+            beyond: beyond, isComparing: isComparing, isBackground: !isUrgent, end: end)
         try await end.value { Task { await self.leave(number, id) } }
     }
 
@@ -148,7 +148,7 @@ actor Listings: SyncPart {
     }
 
     private func start(_ number: InodeNumber, request: FileProviderRequest) -> Active {
-        let listing = Active(ticket: CallLanes.Ticket(ProviderCalls.lane(of: request)))
+        let listing = Active(urgency: CallUrgency(ProviderCalls.isUrgent(request)))
         active[number] = listing
         listing.task = Task {
             let result: Result<Void, FileProviderError>
@@ -200,7 +200,7 @@ actor Listings: SyncPart {
             isComparison = beginning.isComparison
             (listing.isStreamed, listing.isComparison) = (beginning.isStreamed, isComparison)
             let reading = DirectoryReading(
-                context: context, number: number, beginning: beginning, request: request, ticket: listing.ticket,
+                context: context, number: number, beginning: beginning, request: request, urgency: listing.urgency,
                 reached: { await self.reached($0, in: number) })
             do {
                 if try await reading.run() { return nil }

@@ -41,7 +41,7 @@ final class Preconditions: Sendable {
     private let pause: Duration
     private let state = Mutex(State())
     /// No process waits for the requests of a repeated probe.
-    private static let background = CallContext(isUrgent: { false }, wait: { _ in })
+    private static let background = CallContext(urgency: CallUrgency(false), wait: { _ in })
 
     /// - Parameter pause: how long after an incomplete probe the next one is made; twice as long after each further one.
     init(client: S3Client, pause: Duration) {
