@@ -109,9 +109,10 @@ struct RemoteCheck: SyncPart {
         in number: InodeNumber, _ directory: ItemIdentifier
     ) async throws -> [RemoteDifference] {
         let observation = replica.ordering.observe()
-        let remote: [ItemIdentifier: FileProviderItem]
+        let rows = try replica.database.remoteItems.children(of: directory).children
+        let listing: ComparedListing
         do throws(FileProviderError) {
-            remote = try await list(directory)
+            listing = try await list(directory, beside: rows)
         } catch {
             switch error.code.reaction {
             case .latchDomain, .stop: throw error
@@ -120,7 +121,8 @@ struct RemoteCheck: SyncPart {
             let finding = CheckFinding(.remote, "the remote does not list it: \(error.message)", inode: number)
             return [RemoteDifference(identifier: directory, remote: nil, finding: finding)]
         }
-        let found = try differences(of: remote, in: number, directory)
+        if listing.isAsKnown { return [] }
+        let found = try differences(of: listing, in: number, directory)
         if found.isEmpty { return [] }
         // Of these something newer than the listing is known, or an operation on them is in flight.
         let ordering = replica.ordering
@@ -133,17 +135,18 @@ struct RemoteCheck: SyncPart {
     }
 
     private func differences(
-        of remote: [ItemIdentifier: FileProviderItem], in number: InodeNumber, _ directory: ItemIdentifier
+        of listing: ComparedListing, in number: InodeNumber, _ directory: ItemIdentifier
     ) throws -> [RemoteDifference] {
         let database = replica.database
+        // Again, because a listing takes time.
         let (known, doomed) = try database.remoteItems.children(of: directory)
         var found: [RemoteDifference] = []
         func note(_ text: String, _ identifier: ItemIdentifier, _ inode: InodeNumber?, _ name: String) {
             let finding = CheckFinding(.remote, text, inode: inode, name: name)
-            found.append(RemoteDifference(identifier: identifier, remote: remote[identifier], finding: finding))
+            found.append(RemoteDifference(identifier: identifier, remote: listing.others[identifier], finding: finding))
         }
         let hasByteNames = replica.ignoredNames.sendsByteNames
-        for (identifier, item) in remote
+        for (identifier, item) in listing.others
         where item.reasonNotToShow(withByteNames: hasByteNames) == nil && !doomed.contains(identifier) {
             guard let child = known[identifier] else {
                 // One that is moved here has its old place until the remote has heard of it.
@@ -164,21 +167,22 @@ struct RemoteCheck: SyncPart {
                 note("the remote has another version", identifier, child.inode, child.name)
             }
         }
-        for (identifier, child) in known where remote[identifier] == nil && !child.isChanging {
+        for (identifier, child) in known where !listing.contains(identifier) && !child.isChanging {
             note("the remote does not have it", identifier, child.inode, child.name)
         }
         return found.sorted { ($0.finding.name ?? "") < ($1.finding.name ?? "") }
     }
 
-    private func list(_ directory: ItemIdentifier) async throws(FileProviderError) -> [ItemIdentifier: FileProviderItem]
-    {
-        var items: [ItemIdentifier: FileProviderItem] = [:]
+    private func list(
+        _ directory: ItemIdentifier, beside rows: [ItemIdentifier: KnownChild]
+    ) async throws(FileProviderError) -> ComparedListing {
+        var listing = ComparedListing(rows: rows, hasByteNames: replica.ignoredNames.sendsByteNames)
         do {
-            try await calls.enumerate(directory, for: request, wasSeen: { items[$0] != nil }) { found in
-                for item in found { items[item.itemIdentifier] = item }
+            try await calls.enumerate(directory, for: request, wasSeen: { listing.contains($0) }) { found in
+                for item in found { listing.take(item) }
                 return true
             }
-            return items
+            return listing
         } catch {
             throw ProviderCalls.failure(from: error)
         }
