@@ -80,13 +80,17 @@ package struct OfferAnswers: RemotePart {
 
     /// Whether something in a directory without a listing is here: it is made again, and so is the directory. An item whose content is
     /// not here is removed when it is offered itself.
-    private func holdsContent(_ directory: ItemRecord, depth: Int = 0) throws -> Bool {
-        guard depth < ItemRemoval.deepest else { return false }
-        return try db.items(in: directory.inode.number).contains { child in
-            if child.isExcluded { return false }
-            if try child.inode.content == .materialized && db.isRepresented(child) { return true }
-            return try child.inode.kind == .directory && holdsContent(child, depth: depth + 1)
+    private func holdsContent(_ directory: ItemRecord) throws -> Bool {
+        var waiting = [directory.inode.number]
+        var seen: Set<InodeNumber> = []
+        while let next = waiting.popLast() {
+            guard seen.insert(next).inserted else { continue }
+            for child in try db.items(in: next) where !child.isExcluded {
+                if try child.inode.content == .materialized && db.isRepresented(child) { return true }
+                if child.inode.kind == .directory { waiting.append(child.inode.number) }
+            }
         }
+        return false
     }
 
     /// The remote has something else under the name of an item that was offered.

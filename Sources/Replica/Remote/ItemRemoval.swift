@@ -12,8 +12,12 @@ package struct ItemRemoval: RemotePart {
 
     /// Removes an item and all below it. Content that a process has open stays until it is closed.
     package func remove(_ item: ItemRecord) throws {
-        guard item.inode.number != .root else { return }
-        if try keepLocalWork(in: item) { return }
+        guard item.inode.number != .root, try !keepLocalWork(in: item) else { return }
+        try removeUnchanged(item)
+    }
+
+    /// Removes an item in which nothing exists only here, and all below it.
+    private func removeUnchanged(_ item: ItemRecord) throws {
         if item.inode.kind == .file, try isRestored(item) || removed(above: item).isRestored { reportLoss(of: item) }
         try transferMarks(of: item)
         try discard(item)
@@ -93,16 +97,17 @@ package struct ItemRemoval: RemotePart {
     ///
     /// - Returns: false when there is nothing to keep, and nothing was done.
     func keepLocalWork(in item: ItemRecord) throws -> Bool {
-        let top = try removed(above: item)
-        guard try hasLocalWork(item, in: top, depth: 0) else { return false }
-        try keepOrRemove(item, in: top, depth: 0)
+        let above = try removed(above: item)
+        let rows = try rowsWithLocalWork(in: item, above)
+        guard !rows.isEmpty else { return false }
+        try keep(rows, in: item, above)
         return true
     }
 
     /// Whether something of an item, or below it, was changed here and is not on the remote.
     func isWorkedOn(_ item: ItemRecord) throws -> Bool {
         guard item.changedFields.isEmpty, item.inode.contentStamp == nil else { return true }
-        return try hasLocalWork(item, in: removed(above: item), depth: 0)
+        return try !rowsWithLocalWork(in: item, removed(above: item), isOneEnough: true).isEmpty
     }
 
     /// The removed directory that contains an item.
@@ -135,11 +140,45 @@ package struct ItemRemoval: RemotePart {
         item.trash == nil && item.changedFields.contains(.parentItemIdentifier) && item.base.parent == .trashContainer
     }
 
-    private func hasLocalWork(_ item: ItemRecord, in removed: Removed, depth: Int) throws -> Bool {
-        if try isLocalWork(item, in: removed) { return true }
-        guard item.inode.kind == .directory, depth < Self.deepest else { return false }
-        let inside = below(item, in: removed)
-        return try db.items(in: item.inode.number).contains { try hasLocalWork($0, in: inside, depth: depth + 1) }
+    /// Items that are still to be visited on the way through a tree, which is a loop: a tree may be deeper than the stack of a thread.
+    private struct Level {
+        /// Nil above the item with which the removal begins.
+        var directory: ItemRecord?
+        var removed: Removed
+        /// The last one comes first.
+        var items: [ItemRecord]
+    }
+
+    /// The items at and below one that have something, or contain what has something, that the remote has not.
+    ///
+    /// - Parameter isOneEnough: whether the search ends with the first one.
+    private func rowsWithLocalWork(
+        in top: ItemRecord, _ removed: Removed, isOneEnough: Bool = false
+    ) throws -> Set<Int64> {
+        var rows: Set<Int64> = []
+        // A circle of directories, which only a damaged database has, ends.
+        var seen: Set<InodeNumber> = []
+        var levels = [Level(directory: nil, removed: removed, items: [top])]
+        while let last = levels.indices.last {
+            guard let item = levels[last].items.popLast() else {
+                levels.removeLast()
+                continue
+            }
+            let removed = levels[last].removed
+            if try isLocalWork(item, in: removed) {
+                rows.insert(item.id)
+                for level in levels.reversed() {
+                    guard let row = level.directory?.id, rows.insert(row).inserted else { break }
+                }
+                if isOneEnough { break }
+                if isMovedIn(item, from: removed) { continue }
+            }
+            guard item.inode.kind == .directory, seen.insert(item.inode.number).inserted else { continue }
+            levels.append(
+                Level(
+                    directory: item, removed: below(item, in: removed), items: try db.items(in: item.inode.number)))
+        }
+        return rows
     }
 
     /// Whether an item itself has something that the remote has not, beside its attributes.
@@ -180,23 +219,31 @@ package struct ItemRemoval: RemotePart {
             && !transaction.upcoming.contains(identifier)
     }
 
-    private func keepOrRemove(_ item: ItemRecord, in removed: Removed, depth: Int) throws {
-        if isMovedIn(item, from: removed) {
-            // The directory may have been the reason why it could not be sent.
-            return try retryItem(item.id)
-        }
-        if item.inode.kind == .directory {
-            let inside = below(item, in: removed)
-            if inside.isRestored, item.inode.content != .materialized { reportLoss(of: item) }
-            for child in try db.items(in: item.inode.number) {
-                if try hasLocalWork(child, in: inside, depth: depth + 1) {
-                    try keepOrRemove(child, in: inside, depth: depth + 1)
-                } else {
-                    try remove(child)
-                }
+    /// Keeps some of the items at and below one, and removes the others.
+    private func keep(_ rows: Set<Int64>, in top: ItemRecord, _ removed: Removed) throws {
+        var seen: Set<InodeNumber> = []
+        var levels = [Level(directory: nil, removed: removed, items: [top])]
+        while let last = levels.indices.last {
+            guard let item = levels[last].items.popLast() else {
+                if let directory = levels.removeLast().directory { try offerAgain(directory) }
+                continue
+            }
+            let removed = levels[last].removed
+            if !rows.contains(item.id) {
+                try removeUnchanged(item)
+            } else if isMovedIn(item, from: removed) {
+                // The directory may have been the reason why it could not be sent.
+                try retryItem(item.id)
+            } else if item.inode.kind == .directory {
+                guard seen.insert(item.inode.number).inserted else { continue }
+                let inside = below(item, in: removed)
+                if inside.isRestored, item.inode.content != .materialized { reportLoss(of: item) }
+                levels.append(
+                    Level(directory: item, removed: inside, items: try db.items(in: item.inode.number).reversed()))
+            } else {
+                try offerAgain(item)
             }
         }
-        try offerAgain(item)
     }
 
     private func reportLoss(of item: ItemRecord) {
@@ -251,13 +298,21 @@ package struct ItemRemoval: RemotePart {
     /// News brought the very item that was made here before the answer did, or the remote knows it as one that is known
     /// here by another name: what that contains comes along.
     func forgetTwin(_ twin: ItemRecord, of item: ItemRecord) throws {
-        if twin.inode.kind == .directory, item.inode.kind == .directory {
+        var pairs = [(twin: twin, item: item)]
+        var rows: Set<Int64>?
+        var next = 0
+        while next < pairs.count {
+            let (twin, item) = pairs[next]
+            next += 1
+            guard twin.inode.kind == .directory, item.inode.kind == .directory else { continue }
             for child in try db.items(in: twin.inode.number) {
                 var name = child.name
                 if let other = try db.item(named: name, in: item.inode.number) {
-                    guard try hasLocalWork(child, in: removed(above: child), depth: 0) else { continue }
+                    let kept = try rows ?? rowsWithLocalWork(in: pairs[0].twin, removed(above: pairs[0].twin))
+                    rows = kept
+                    guard kept.contains(child.id) else { continue }
                     if child.inode.kind == .directory, other.inode.kind == .directory {
-                        try forgetTwin(child, of: other)
+                        pairs.append((child, other))
                         continue
                     }
                     name = try db.freeName(for: name, in: item.inode.number)
@@ -267,6 +322,11 @@ package struct ItemRemoval: RemotePart {
             }
             tellKernel([.contents(item.inode.number)])
         }
+        // What lies below another comes before it.
+        for (twin, _) in pairs.reversed() { try forget(twin: twin) }
+    }
+
+    private func forget(twin: ItemRecord) throws {
         try db.forgetChanges(of: twin.id)
         guard let clean = try db.item(id: twin.id) else { return }
         // What was changed in it has come along.
@@ -285,7 +345,7 @@ package struct ItemRemoval: RemotePart {
         if let item = try db.item(id: row) { try remove(item) }
     }
 
-    /// No path on Linux is deeper.
+    /// The most directories above an item that are looked at.
     static let deepest = 4096
 }
 

@@ -1,0 +1,55 @@
+import FileProvider
+import GRDB
+import ReplicaTestSupport
+import Testing
+
+@testable import Replica
+
+/// Trees that are deeper than any path, and too deep for a recursive function.
+@Suite struct DeepTreeTests {
+    private let fixture: ReplicaFixture
+    private let replica: Replica
+
+    init() throws {
+        (fixture, replica) = try ReplicaFixture.opened()
+    }
+
+    /// Makes directories of the remote, each in the one before and the first in the root.
+    ///
+    /// - Returns: the deepest one.
+    private func makeTree(depth: Int) async throws -> InodeNumber {
+        try await replica.list([], open: fixture.open)
+        return try await replica.database.write { db in
+            var number = InodeNumber.root
+            for level in 0..<depth {
+                let item = FileProviderItem.directory(
+                    "d", id: "\(level)", in: level == 0 ? .rootContainer : ItemIdentifier("\(level - 1)"))
+                let made = try db.insertInode(of: item, at: FileTimestamp.now)
+                _ = try db.insert(item, of: made, in: number, named: "d")
+                try db.makeListed(made, comparison: .none)
+                number = made
+            }
+            return number
+        }
+    }
+
+    private func makeDirectory(_ name: String, in parent: InodeNumber) throws {
+        _ = try replica.change(open: fixture.open) {
+            try $0.names.create(
+                name, in: parent, NewInode(kind: .directory, permissions: 0o755),
+                caller: LocalCaller(user: 0, group: 0), usualGroup: 0)
+        }
+    }
+
+    @Test("CONFLICT-2: what was made here deep in a tree is kept when the remote removes the tree")
+    func keepsWork() async throws {
+        let deepest = try await makeTree(depth: 5000)
+        try makeDirectory("new", in: deepest)
+        _ = try await replica.ingest(open: fixture.open) { try $0.changes.vanish(["0"]) }
+        #expect(try replica.database.item(named: "new", in: deepest) != nil)
+        let directory = try #require(try replica.database.item(ofInode: deepest))
+        #expect(directory.identifier == nil && directory.parent != nil)
+        #expect(try replica.database.item("0") == nil)
+        #expect(try replica.names() == ["d"])
+    }
+}
