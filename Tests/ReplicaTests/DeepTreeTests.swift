@@ -52,4 +52,21 @@ import Testing
         #expect(try replica.database.item("0") == nil)
         #expect(try replica.names() == ["d"])
     }
+
+    @Test("a deep tree is counted as missing, removed here, and given up in a reimport")
+    func removedAndGivenUp() async throws {
+        let depth = 15_000
+        let deepest = try await makeTree(depth: depth)
+        let file = FileProviderItem.file("f", in: ItemIdentifier("\(depth - 1)"))
+        try await replica.database.write { db in
+            _ = try db.insert(file, of: db.insertInode(of: file, at: FileTimestamp.now), in: deepest, named: "f")
+        }
+        #expect(try replica.database.countFoundElsewhere(["0"], settled: nil, begun: 0) == 0)
+        _ = try replica.change(open: fixture.open) { try $0.items.delete("0") }
+        #expect(try replica.names().isEmpty)
+        try await replica.beginReimport(below: .root)
+        let given = try replica.database.one(
+            "SELECT COUNT(*) FROM deletion WHERE isToBeFound = 1", [], { $0[0] as Int })
+        #expect(given == depth + 1)
+    }
 }

@@ -106,7 +106,7 @@ extension ReplicaDatabase {
     ) throws -> Int {
         try readCommitted { db in
             var places = RemoteDirectoryPaths()
-            var vanishing: [Resemblance: [String: Int]] = [:]
+            var vanishing: [Resemblance: [Int: Int]] = [:]
             var seen: Set<Int64> = []
             try db.visit(identifiers) { item in
                 seen.insert(item.id)
@@ -117,7 +117,7 @@ extension ReplicaDatabase {
             // Files that have all come since nothing was missing may be copies that were listed one after the other.
             let newest = settled.flatMap { settled in seen.allSatisfy { $0 <= settled } ? settled : nil } ?? begun
             var listed = ListedPlaces(upTo: newest)
-            var new: [Resemblance: [String: Int]] = [:]
+            var new: [Resemblance: [Int: Int]] = [:]
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
@@ -159,17 +159,35 @@ private struct Resemblance: Hashable {
     }
 }
 
-/// The paths of directories on the remote, each looked up once.
+/// The paths of directories on the remote, each looked up once. Directories of one path have one number: the paths of a deep tree would
+/// take too much memory.
 private struct RemoteDirectoryPaths {
-    private var known: [ItemIdentifier: String] = [.rootContainer: ""]
+    private struct Step: Hashable {
+        var parent: Int
+        var name: [UInt8]
+    }
 
-    mutating func path(of directory: ItemIdentifier, in db: Database) throws -> String {
-        if let path = known[directory] { return path }
-        // A circle of directories, which no valid remote has, ends here.
-        known[directory] = ""
-        guard let base = try db.item(directory)?.base, let parent = base.parent else { return "" }
-        let path = try path(of: parent, in: db) + "/" + (base.name ?? "")
-        known[directory] = path
+    private static let root = 0
+    private var known: [ItemIdentifier: Int] = [.rootContainer: Self.root]
+    private var numbers: [Step: Int] = [:]
+
+    mutating func path(of directory: ItemIdentifier, in db: Database) throws -> Int {
+        var names: [(directory: ItemIdentifier, name: String)] = []
+        var current = directory
+        while known[current] == nil {
+            // A circle of directories, which no valid remote has, ends here.
+            known[current] = Self.root
+            guard let base = try db.item(current)?.base, let parent = base.parent else { break }
+            names.append((current, base.name ?? ""))
+            current = parent
+        }
+        var path = known[current] ?? Self.root
+        for (directory, name) in names.reversed() {
+            let step = Step(parent: path, name: Array(name.utf8))
+            path = numbers[step] ?? numbers.count + 1
+            numbers[step] = path
+            known[directory] = path
+        }
         return path
     }
 }
@@ -184,17 +202,26 @@ private struct ListedPlaces {
 
     /// Whether a directory was listed and has not been evicted since, or is new and its parent directory was listed.
     mutating func contains(_ directory: ItemIdentifier, in db: Database) throws -> Bool {
-        if let isListed = known[directory] { return isListed }
-        // A circle of directories ends here.
-        known[directory] = false
-        guard let item = try db.item(directory) else { return false }
-        let isListed: Bool
-        if item.id > newest {
-            isListed = try item.base.parent.map { try contains($0, in: db) } ?? false
-        } else {
-            isListed = item.inode.content == .materialized && item.inode.contentGeneration <= newest
+        var new: [ItemIdentifier] = []
+        var next: ItemIdentifier? = directory
+        var isListed = false
+        while let current = next {
+            next = nil
+            if let answer = known[current] {
+                isListed = answer
+                continue
+            }
+            // A circle of directories ends here.
+            known[current] = false
+            guard let item = try db.item(current) else { continue }
+            new.append(current)
+            if item.id > newest {
+                next = item.base.parent
+            } else {
+                isListed = item.inode.content == .materialized && item.inode.contentGeneration <= newest
+            }
         }
-        known[directory] = isListed
+        for directory in new { known[directory] = isListed }
         return isListed
     }
 }

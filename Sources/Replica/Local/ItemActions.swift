@@ -175,28 +175,55 @@ package struct ItemActions: LocalPart {
         return .root
     }
 
+    /// The items of a directory that are still to be removed, before the directory.
+    private struct Level {
+        /// Nil for the directory that contains the tree.
+        var directory: ItemRecord?
+        var inode: InodeRecord
+        /// Whether the directory, and those above it in the tree, are listed.
+        var isListed: Bool
+        var items: [ItemRecord]
+    }
+
+    /// Removes an item with all below it. A loop, because a tree may be deeper than the stack of a thread.
+    ///
     /// - Parameter isTrashed: whether the remote has it in its trash, and deletes it with all below: what was never
     ///   listed need not be.
-    private func removeTree(
-        _ item: ItemRecord, from directory: InodeRecord, isTrashed: Bool, isListed: Bool = true
-    ) throws {
-        try checkRemoving(item, from: directory, isMoved: false)
-        var isListed = isListed
-        if item.inode.kind == .directory {
-            if item.inode.content != .materialized {
-                guard isTrashed else { throw LocalObstacle.listing(of: item.inode.number) }
-                isListed = false
-            }
-            let children = try db.items(in: item.inode.number)
-            if !children.isEmpty { try checkRights(in: item.inode) }
-            for child in children {
-                try removeTree(child, from: item.inode, isTrashed: isTrashed, isListed: isListed)
-                tellKernelOfRemoval(of: child, in: item.inode.number)
+    private func removeTree(_ top: ItemRecord, from directory: InodeRecord, isTrashed: Bool) throws {
+        var levels = [Level(directory: nil, inode: directory, isListed: true, items: [top])]
+        while let last = levels.indices.last {
+            let level = (inode: levels[last].inode, isListed: levels[last].isListed)
+            if let item = levels[last].items.popLast() {
+                try checkRemoving(item, from: level.inode, isMoved: false)
+                if item.inode.kind == .directory {
+                    let isHere = item.inode.content == .materialized
+                    guard isHere || isTrashed else { throw LocalObstacle.listing(of: item.inode.number) }
+                    let children = try db.items(in: item.inode.number)
+                    if !children.isEmpty { try checkRights(in: item.inode) }
+                    levels.append(
+                        Level(
+                            directory: item, inode: item.inode, isListed: level.isListed && isHere,
+                            items: children.reversed()))
+                } else {
+                    try removeEmptied(item, from: level.inode, isListed: level.isListed, isTop: last == 0)
+                }
+            } else if let item = levels.removeLast().directory, let above = levels.last {
+                try removeEmptied(item, from: above.inode, isListed: level.isListed, isTop: levels.count == 1)
             }
         }
-        if isListed || item.trash != nil { return try remove(item) }
-        try db.deleteItem(item)
-        try dropName(of: item)
+    }
+
+    /// Removes an item of a tree after what it contained.
+    private func removeEmptied(
+        _ item: ItemRecord, from directory: InodeRecord, isListed: Bool, isTop: Bool
+    ) throws {
+        if isListed || item.trash != nil {
+            try remove(item)
+        } else {
+            try db.deleteItem(item)
+            try dropName(of: item)
+        }
+        if !isTop { tellKernelOfRemoval(of: item, in: directory.number) }
     }
 
     private func isTrashedOnRemote(_ item: ItemRecord) throws -> Bool {

@@ -105,11 +105,10 @@ struct ReimportMarking {
     }
 
     /// The items of a directory are to follow.
-    func enter(_ directory: InodeNumber) throws {
+    mutating func enter(_ directory: InodeNumber) throws {
         try db.run("INSERT OR IGNORE INTO reimportDirectory (inode) VALUES (?)", [directory.rawValue])
         guard let identifier = try db.item(ofInode: directory)?.identifier else { return }
-        try takeDeletions(in: identifier, as: identifier)
-        try takeMoved(outOf: identifier, as: identifier)
+        try takeAbsent(from: identifier, as: identifier)
     }
 
     /// Goes on with so many items.
@@ -141,50 +140,64 @@ struct ReimportMarking {
 
     /// Gives up one item's identifier. A directory's children follow.
     mutating func take(_ item: ItemRecord) throws {
-        guard item.inode.number != .root else { return }
+        if let (identifier, template) = try giveUp(item) { try takeAbsent(from: identifier, as: template) }
+    }
+
+    /// - Returns: of a directory that was given up, its identifier and its template.
+    private mutating func giveUp(_ item: ItemRecord) throws -> (ItemIdentifier, ItemIdentifier)? {
+        guard item.inode.number != .root else { return nil }
         let isOurs = item.trashRole != .none || item.isExcluded
         if item.inode.kind == .directory, item.reimport != round || isOurs {
             try db.run(
                 "INSERT OR IGNORE INTO reimportDirectory (inode) VALUES (?)", [item.inode.number.rawValue])
         }
-        guard let identifier = item.identifier, !isOurs, item.reimport != round else { return }
+        guard let identifier = item.identifier, !isOurs, item.reimport != round else { return nil }
         try db.giveUpIdentifier(of: item.id, in: round)
         count += 1
-        guard item.inode.kind == .directory, let given = try db.item(id: item.id) else { return }
-        try takeDeletions(in: identifier, as: given.placeholder)
-        try takeMoved(outOf: identifier, as: given.placeholder)
+        guard item.inode.kind == .directory, let given = try db.item(id: item.id) else { return nil }
+        return (identifier, given.placeholder)
+    }
+
+    /// Gives up what was removed here in a directory, or moved out of it, and is there on the remote still, with what was removed in
+    /// that or moved out of it. A loop, because a tree may be deeper than the stack of a thread.
+    private mutating func takeAbsent(from directory: ItemIdentifier, as parent: ItemIdentifier) throws {
+        var waiting = [(directory, parent)]
+        while let (directory, parent) = waiting.popLast() {
+            waiting += try takeDeletions(in: directory, as: parent)
+            for row in try rowsMoved(outOf: directory) {
+                try db.setBaseParent(of: row, to: parent)
+                if let item = try db.item(id: row), let next = try giveUp(item) { waiting.append(next) }
+            }
+        }
     }
 
     /// What was removed here in a directory has to be found on the remote by its name before it can be deleted there.
     /// One that an earlier reimport gave up follows its directory, too.
-    private func takeDeletions(in directory: ItemIdentifier, as parent: ItemIdentifier) throws {
+    ///
+    /// - Returns: of each removed directory, its identifier and the token in its place.
+    private func takeDeletions(
+        in directory: ItemIdentifier, as parent: ItemIdentifier
+    ) throws -> [(ItemIdentifier, ItemIdentifier)] {
         let deletions = try db.all(
             "SELECT id, identifier, kind FROM deletion WHERE baseParent = ?", [directory.rawValue],
             { (id: $0[0] as Int64, identifier: ItemIdentifier($0[1] as String), kind: $0[2] as Int) })
+        var directories: [(ItemIdentifier, ItemIdentifier)] = []
         for deletion in deletions {
             let token = PendingDeletion.token(ofDeletion: deletion.id)
             try db.giveUpIdentifier(ofDeletion: deletion.id, token: token, in: parent)
             // What a removed directory contained names the token already, if the directory has not been found since.
             guard deletion.kind == InodeKind.directory.rawValue, deletion.identifier != token else { continue }
-            try takeDeletions(in: deletion.identifier, as: token)
-            try takeMoved(outOf: deletion.identifier, as: token)
+            directories.append((deletion.identifier, token))
         }
+        return directories
     }
 
-    /// What was moved out of a directory, and is there on the remote still, is given up with it.
-    private func takeMoved(outOf directory: ItemIdentifier, as parent: ItemIdentifier) throws {
-        let rows = try db.all(
+    private func rowsMoved(outOf directory: ItemIdentifier) throws -> [Int64] {
+        try db.all(
             """
             SELECT id FROM item WHERE baseParent = ? AND changedFields & \(field: .parentItemIdentifier) <> 0
                 AND baseParent IS NOT NULL
             """, [directory.rawValue], { $0[0] as Int64 })
-        for row in rows {
-            try db.setBaseParent(of: row, to: parent)
-            guard let item = try db.item(id: row) else { continue }
-            var marking = ReimportMarking(db: db, round: round)
-            try marking.take(item)
-            try marking.noteTotal()
-        }
     }
 
     /// Counts what was given up.
