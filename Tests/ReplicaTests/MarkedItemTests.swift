@@ -44,7 +44,7 @@ import Testing
     @Test("SEND-1: a rank and tags are sent with a file that the remote has removed and that is offered again")
     func removedThere() async throws {
         let row = try await change()
-        _ = try await replica.ingest(open: fixture.open) { try $0.removal.lostOnRemote(row) }
+        _ = try await replica.ingest(open: fixture.open) { try $0.changes.lose(row, replacedBy: nil) }
         let item = try #require(try replica.database.item(row: row))
         #expect(item.identifier == nil)
         let sent = try #require(try replica.prepare(row, fields: item.changedFields))

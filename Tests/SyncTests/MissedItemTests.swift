@@ -18,24 +18,48 @@ extension EngineTests {
         }
 
         @Test(
-            "PIN-1: what takes a file's place is pinned and tagged as that was, also if a change of that finds it first"
-        )
-        func successor() async throws {
+            "PIN-1: what takes the place of a file or directory is pinned and tagged as that was, also if a change of that finds it first",
+            arguments: ["a", "d"])
+        func successor(of name: String) async throws {
             try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine async throws in
-                let number = try await machine.number("a")
+                let number = try await machine.number(name)
                 _ = try machine.replica.setPolicy(.keepDownloaded, of: number)
-                try await machine.change { _ = try $0.items.setTagData([1, 2], of: "a") }
-                let row = try await machine.item("a").id
+                try await machine.change { _ = try $0.items.setTagData([1, 2], of: ItemIdentifier(name)) }
+                let row = try await machine.item(name).id
                 machine.provider.changeSilently {
-                    $0.delete("a")
-                    $0.addFile("a", content: RemoteContent("another"), identifier: "another")
+                    $0.delete(ItemIdentifier(name))
+                    if name == "d" {
+                        $0.addDirectory(name, identifier: "another")
+                    } else {
+                        $0.addFile(name, content: RemoteContent("another"), identifier: "another")
+                    }
                 }
                 await machine.engine.runAlone(.modification(row: row))
-                let successor = try await machine.item("a")
+                let successor = try await machine.item(name)
                 #expect(successor.identifier == "another" && successor.policy == .keepDownloaded)
                 #expect(try machine.replica.database.marks(of: successor).tagData == Data([1, 2]))
                 try await machine.settle()
-                #expect(try await machine.item("a").identifier == "another")
+                #expect(try await machine.item(name).identifier == "another")
+            }
+        }
+
+        @Test("PIN-1: a directory in which something was made here stays pinned when a change of it finds it replaced")
+        func keptDirectory() async throws {
+            try await Machine.run(fill: { ScriptRun.fill(&$0) }) { machine async throws in
+                let number = try await machine.number("d")
+                _ = try machine.replica.setPolicy(.keepDownloaded, of: number)
+                try await machine.write("new", to: "d/new")
+                try await machine.change { _ = try $0.items.setTagData([1, 2], of: "d") }
+                let row = try await machine.item("d").id
+                machine.provider.changeSilently {
+                    $0.delete("d")
+                    $0.addDirectory("d", identifier: "another")
+                }
+                await machine.engine.runAlone(.modification(row: row))
+                try await machine.settle()
+                let kept = try await machine.item("d")
+                #expect(kept.identifier == "another" && kept.policy == .keepDownloaded)
+                #expect(machine.provider.tree.entries()["d/new"]?.content == "new")
             }
         }
 

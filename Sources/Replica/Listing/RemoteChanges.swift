@@ -119,16 +119,20 @@ package struct RemoteChanges: RemotePart {
         try placement.place(item, in: try db.item(item.parentItemIdentifier)?.inode.number)
     }
 
-    /// The remote has no item that was changed here.
+    /// The remote has no item that was changed here: what was written is offered again, the rest goes.
     ///
-    /// - Parameter successor: the item that has its name there now, which may not be known here yet.
+    /// - Parameter successor: the item that has its name there now, which may not be known here yet. What is offered again has its own
+    ///   policy, rank and tags, and meets the other item then.
     package func lose(_ row: Int64, replacedBy successor: FileProviderItem?) throws {
+        guard let item = try db.item(id: row), item.inode.number != .root, try !removal.keepLocalWork(in: item) else {
+            return
+        }
         if let successor, try db.item(successor.itemIdentifier) == nil,
             let directory = try db.item(successor.parentItemIdentifier)
         {
             try placement.place(successor, in: directory.inode.number)
         }
-        try removal.lostOnRemote(row)
+        try removal.remove(item)
     }
 
     /// Removes an item that the remote has no more, with all below it.

@@ -340,11 +340,6 @@ package struct ItemRemoval: RemotePart {
         }
     }
 
-    /// The remote has no item that was changed here: what was written is offered again, the rest goes.
-    package func lostOnRemote(_ row: Int64) throws {
-        if let item = try db.item(id: row) { try remove(item) }
-    }
-
     /// The most directories above an item that are looked at.
     static let deepest = 4096
 }

@@ -42,7 +42,7 @@ extension Executor {
     /// The item that has the name of a lost one on the remote now. The provider may not have reported it yet, and it gets the policy, rank and
     /// tags of the lost one.
     private func successor(ofRow row: Int64) async throws -> FileProviderItem? {
-        guard let lost = try replica.database.item(row: row), lost.inode.kind == .file, lost.trash == nil,
+        guard let lost = try replica.database.item(row: row), lost.trash == nil,
             let directory = lost.base.parent, let name = lost.base.name
         else { return nil }
         let marks = try replica.database.marks(of: lost)
