@@ -157,4 +157,32 @@ import Testing
         #expect(summary.files == 1 && summary.items == 1)
         #expect(text("trash/report.odt") == "report")
     }
+
+    @Test("IMPORT-5: what was added to a kept directory with an ignored name stays on this machine")
+    func addedToIgnored() async throws {
+        let names = IgnoredNames(["built"])
+        try replica.ignore(names)
+        try await replica.list([], open: fixture.open)
+        let built = try replica.change(open: NothingOpen()) {
+            try $0.names.create(
+                "built", in: .root, NewInode(kind: .directory, permissions: 0o755), caller: caller,
+                usualGroup: Machine.groupIdentifier)
+        }.0.number
+        try write("old", to: "old", in: built)
+        _ = try keep()
+        let added = folder.appending("files").appending("built").appending("added")
+        try added.makeDirectory()
+        try "new".write(toFile: added.appending("new").string, atomically: false, encoding: .utf8)
+        let (other, imported) = try ReplicaFixture.opened()
+        defer { withExtendedLifetime(other) {} }
+        var importing = try Importing(imported, from: folder)
+        _ = try importing.run { _ in }
+        try imported.ignore(names)
+        var directory = InodeNumber.root
+        for name in ["built", "added", "new"] {
+            let item = try #require(try imported.database.item(named: name, in: directory))
+            #expect(try imported.database.exclusion(of: item) == .name, "\(name)")
+            directory = item.inode.number
+        }
+    }
 }

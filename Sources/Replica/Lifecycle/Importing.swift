@@ -158,8 +158,9 @@ package struct Importing {
 
     /// Takes in what no manifest told of.
     private mutating func takeTree(_ progress: (ImportSummary) -> Void) throws {
-        var waiting: [(place: FilePath, number: InodeNumber)] = [(files, .root)]
-        while let (place, number) = waiting.popLast() {
+        // What was added to a directory that stays on this machine stays with it.
+        var waiting: [(place: FilePath, number: InodeNumber, isExcluded: Bool)] = [(files, .root, false)]
+        while let (place, number, isExcluded) = waiting.popLast() {
             let directory = try FileDescriptor.openDirectory(place)
             defer { try? directory.close() }
             for bytes in try directory.names() {
@@ -169,15 +170,15 @@ package struct Importing {
                 let status = try FileStatus(of: name, in: directory)
                 if let known = try replica.database.item(named: name, in: number) {
                     guard known.inode.kind == .directory, status.kind == .directory else { continue }
-                    waiting.append((child, known.inode.number))
+                    waiting.append((child, known.inode.number, known.isExcluded))
                     continue
                 }
                 guard status.device == device else {
                     throw TakingError(description: "'\(child)' is another file system, mounted there")
                 }
-                let made = try insert(name, status, in: number, directory, at: child)
+                let made = try insert(name, status, in: number, directory, at: child, isExcluded: isExcluded)
                 summary.items += 1
-                if status.kind == .directory { waiting.append((child, made)) }
+                if status.kind == .directory { waiting.append((child, made, isExcluded)) }
                 if summary.items % 256 == 0 { progress(summary) }
             }
         }
@@ -185,7 +186,8 @@ package struct Importing {
     }
 
     private mutating func insert(
-        _ name: String, _ status: FileStatus, in parent: InodeNumber, _ directory: FileDescriptor, at place: FilePath
+        _ name: String, _ status: FileStatus, in parent: InodeNumber, _ directory: FileDescriptor, at place: FilePath,
+        isExcluded: Bool
     ) throws -> InodeNumber {
         var target: String?
         if status.kind == .symbolicLink {
@@ -198,7 +200,8 @@ package struct Importing {
             path: name, kind: kind.rawValue,
             size: kind == .file ? status.size : Int64(target.map(FileNameText.byteCount) ?? 0), isHere: true,
             identifier: nil,
-            changedFields: ItemFields.ofNewItem(kind).rawValue, heldFields: 0, isExcluded: kind.itemKind == nil,
+            changedFields: ItemFields.ofNewItem(kind).rawValue, heldFields: 0,
+            isExcluded: isExcluded || kind.itemKind == nil,
             permissions: status.permissions, owner: status.owner, group: status.group,
             modified: FileTimestamp(status.modified).nanosecondsSince1970,
             created: FileTimestamp(status.birth ?? status.modified).nanosecondsSince1970, linkTarget: target,
