@@ -158,7 +158,7 @@ extension RealMount {
                 let (link, folder) = (elsewhere["link"].string, try elsewhere.makeDirectory("folder").string)
                 try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: whole)
                 let place = elsewhere["other"].string
-                for source in [whole, link, state, state + "/domains/mount"] {
+                for source in [whole, link, state, state + "/domains/mount", "rclone::local:" + whole] {
                     for words in [["mount"], ["import", "--yes", folder]] {
                         try await yonder.yonder(words: words + [source, place, "--name", "other"])
                             .expectFailure(saying: "the daemon's own state directory")
@@ -182,6 +182,24 @@ extension RealMount {
                 let moved = yonder.with(["YONDER_STATE_DIR": state])
                 try await moved.yonder("mount", "mount").expectSuccess()
                 #expect(try await moved.status().warnings.contains { $0.contains("the daemon's own state directory") })
+                try await moved.yonder("shutdown").expectSuccess()
+            }
+        }
+
+        @Test("MOUNT-9: the state directory is not moved into a mount with what is found in the directory")
+        func stateMovedIntoTheDirectory() async throws {
+            try await Installation.mounted(["file": "x"]) { yonder async throws in
+                try await yonder.yonder("unmount", "mount").expectSuccess()
+                try await yonder.yonder("shutdown").expectSuccess()
+                let state = yonder.mount.appending("state").string
+                let outcome = try await Command.shell(
+                    "chmod u+w \"$1\" && mv \"$2\" \"$3\"", yonder.mount.string,
+                    yonder.directory["state"].string, state)
+                #expect(outcome.status == 0, "\(outcome.errors)")
+                let moved = yonder.with(["YONDER_STATE_DIR": state])
+                try await moved.yonder("mount", "mount", "--move-found")
+                    .expectFailure(saying: "the daemon's own state directory")
+                #expect(FileManager.default.fileExists(atPath: state + "/domains/mount/replica.sqlite"))
                 try await moved.yonder("shutdown").expectSuccess()
             }
         }

@@ -26,6 +26,17 @@ import Testing
         }
     }
 
+    @Test("FOLDER-19: a source that names a folder of this machine is known by the folder's path")
+    func folders() {
+        for source in ["/folder", "rclone::local:/folder"] {
+            #expect(ProviderDescriptor.folder(of: source) == "/folder", "\(source)")
+        }
+        #expect(ProviderDescriptor.folder(of: "rclone:/a:b") == "/a:b")
+        for source in ["rclone:drive:/folder", "rclone::local:folder", "sftp://host/folder", "git:/folder", "folder"] {
+            #expect(ProviderDescriptor.folder(of: source) == nil, "\(source)")
+        }
+    }
+
     @Test("a wrong value, an option of another kind of remote and a secret among the options are mistakes")
     func mistakes() {
         let s3 = ProviderDescriptor.s3

@@ -1,6 +1,7 @@
 import Control
 import FUSE
 import FileNames
+import ProviderDescriptors
 import Syscalls
 import SystemPackage
 
@@ -28,7 +29,7 @@ struct Mountpoint: Sendable {
         path = FilePath(fileNamed: directory)
         // The command line has followed all links but the last one.
         for place in Self.linksFollowed(from: path) {
-            if source.hasPrefix("/") {
+            if let source = ProviderDescriptor.folder(of: source) {
                 guard !Self.contains(source, place.fileNameText) else {
                     throw ControlError(
                         .failed, "it lies in the source '\(source)', which would contain itself", path: directory)

@@ -2,6 +2,7 @@ import Control
 import FileProvider
 import Foundation
 import Logging
+import ProviderDescriptors
 import Replica
 import Syscalls
 import SystemPackage
@@ -196,11 +197,10 @@ struct DomainStore: Sendable {
     }
 
     /// Why a folder can be neither a source nor imported: the domain would show, send and change the daemon's own files, and each change
-    /// of its database would be one of the remote; an import would move them. Nil for a folder that can be used, for a source that is no
-    /// path, and for what is kept of removed domains. Blocks.
-    func obstacle(toUsing folder: String) -> String? {
-        guard folder.hasPrefix("/") else { return nil }
-        let folder = FilePath(fileNamed: folder)
+    /// of its database would be one of the remote; an import would move them. Nil for a folder that can be used, for a source that names
+    /// no folder of this machine, and for what is kept of removed domains. Blocks.
+    func obstacle(toUsing source: String) -> String? {
+        guard let folder = ProviderDescriptor.folder(of: source).map({ FilePath(fileNamed: $0) }) else { return nil }
         if stateDirectory.isInside(folder) {
             return
                 "the daemon's own state directory, '\(stateDirectory)', lies in it: choose a folder without it, or set "
@@ -208,6 +208,11 @@ struct DomainStore: Sendable {
         }
         guard folder.isInside(stateDirectory), !folder.isInside(kept) else { return nil }
         return "it lies in the daemon's own state directory, '\(stateDirectory)': choose a folder outside of that"
+    }
+
+    /// - Throws: `failed` with the ``obstacle(toUsing:)``. Blocks.
+    func refuseState(in source: String) throws(ControlError) {
+        if let obstacle = obstacle(toUsing: source) { throw ControlError(.failed, obstacle, path: source) }
     }
 
     /// Notes that a domain will be forgotten: everything that is kept of it is in a folder, and only has to be published.

@@ -292,14 +292,12 @@ private func checkFolder(
     guard isSame || !Mountpoint.contains(directory, folder) else {
         throw refuse("it lies in the directory to mount on")
     }
-    if source.hasPrefix("/") {
+    if let source = ProviderDescriptor.folder(of: source) {
         guard !Mountpoint.contains(folder, source), !Mountpoint.contains(source, folder) else {
             throw refuse("it and the source '\(source)' contain each other")
         }
     }
-    for path in [folder, source] {
-        if let obstacle = store.obstacle(toUsing: path) { throw ControlError(.failed, obstacle, path: path) }
-    }
+    for path in [folder, source] { try store.refuseState(in: path) }
     for mount in mounted where Mountpoint.contains(mount, folder) || Mountpoint.contains(folder, mount) {
         throw refuse("'\(mount)' is a mount of Yonder; import a folder outside of it")
     }

@@ -267,6 +267,9 @@ actor Domains {
             try await detachDeadMount(of: known)
             old = known.mountpoint.flatMap { $0.utf8.elementsEqual(request.mountpoint.utf8) ? nil : $0 }
         }
+        let obstacle = try await BlockingWork.run { [store] in store.obstacle(toUsing: request.source) }
+        // The changes that wait in a known domain must reach the source.
+        if isNew, let obstacle { throw ControlError(.failed, obstacle, path: request.source) }
         let found = try await tryOut(request, given, isNew: isNew) ?? findings
         // Opening a replica and mounting block on the disk.
         return try await BlockingWork.run { [store, old] in
@@ -274,9 +277,8 @@ actor Domains {
             // The new place may lie in the old one.
             let released = old.flatMap { Mountpoint.release($0) ? $0 : nil }
             do {
-                let obstacle = store.obstacle(toUsing: request.source)
-                // The changes that wait in a known domain must reach the source.
-                if isNew, let obstacle { throw ControlError(.failed, obstacle, path: request.source) }
+                // The mount would hide the state, and the files that are found there are moved into it.
+                if request.hidesFiles { try store.refuseState(in: request.mountpoint) }
                 // A removal that failed is not finished at the next start when the domain was mounted after it.
                 if !isNew { store.withdrawDecision(of: request.name) }
                 let left = try store.finishImport(of: request.name, logger: logger)

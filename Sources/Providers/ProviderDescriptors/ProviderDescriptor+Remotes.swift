@@ -7,6 +7,15 @@ extension ProviderDescriptor {
         all.first { $0.serves(source) } ?? (ProgramSource(source) == nil ? nil : .program)
     }
 
+    /// The absolute path of the folder of this machine that a source names; nil for a source that names none.
+    package static func folder(of source: String) -> String? {
+        for prefix in all.flatMap(\.folderPrefixes) where source.utf8.starts(with: prefix.utf8) {
+            let path = source.utf8.dropFirst(prefix.utf8.count)
+            if path.first == UInt8(ascii: "/") { return String(Substring(path)) }
+        }
+        return nil
+    }
+
     /// The forms of all sources, as a sentence lists them.
     package static var allForms: String {
         let forms = all.flatMap(\.forms)
@@ -15,7 +24,7 @@ extension ProviderDescriptor {
 
     package static let folder = ProviderDescriptor(
         name: "folder", summary: "A folder of this machine, or of a network mount.", forms: ["the path of a folder"],
-        prefixes: ["/"], usesNetwork: false)
+        prefixes: ["/"], folderPrefixes: [""], usesNetwork: false)
 
     package static let webDAV = ProviderDescriptor(
         name: "webdav", summary: "A collection on a WebDAV server, such as Nextcloud, ownCloud or Apache.",
@@ -70,7 +79,7 @@ extension ProviderDescriptor {
 
     package static let rclone = ProviderDescriptor(
         name: "rclone", summary: "A remote of rclone's configuration: Google Drive, OneDrive, Dropbox and many more.",
-        forms: ["rclone:REMOTE:PATH"], prefixes: ["rclone:"],
+        forms: ["rclone:REMOTE:PATH"], prefixes: ["rclone:"], folderPrefixes: ["rclone:", "rclone::local:"],
         options: [
             ProviderOption(
                 "config-password", .secret,

@@ -11,6 +11,8 @@ package struct ProviderDescriptor: Hashable, Sendable {
     package var forms: [String]
     /// How sources of this kind begin: `s3://`, or `/` for absolute paths.
     package var prefixes: [String]
+    /// What stands before the absolute path of a folder of this machine in sources of this kind.
+    package var folderPrefixes: [String] = []
     package var options: [ProviderOption] = []
     /// Whether options and secrets that the descriptor does not list are passed on unverified.
     package var takesAnyOption = false
