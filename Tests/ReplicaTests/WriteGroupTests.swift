@@ -109,6 +109,27 @@ import Testing
         #expect(seen.turns == [0, 1, 2, 3, 4, 5])
     }
 
+    @Test("what one that fails has done outside the database is taken back before the next one") func undone()
+        async throws
+    {
+        let replica = try fixture.replica()
+        let seen = Seen()
+        _ = try await whileHeld(replica, until: 2) {
+            await withTaskGroup(of: Void.self) { group in
+                for turn in 0..<2 {
+                    #expect(await eventually(within: .seconds(30)) { replica.database.group.count == turn })
+                    group.addTask {
+                        try? await replica.database.write(undoing: TransactionUndo { seen.note(turn) }) { _ in
+                            if turn == 0 { throw Refusal(number: turn) }
+                            seen.note(turn)
+                        }
+                    }
+                }
+            }
+        }
+        #expect(seen.turns.prefix(2) == [0, 1])
+    }
+
     @Test("who was cancelled before does nothing") func cancelled() async throws {
         let replica = try fixture.replica()
         try await replica.list([], open: fixture.open)

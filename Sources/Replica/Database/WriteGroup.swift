@@ -9,6 +9,8 @@ final class WriteGroup: Sendable {
         let reach: WriteReach
         /// Does its work inside a transaction that is not its own alone.
         let body: @Sendable (Database, WriteTurn) throws -> Void
+        /// Called as soon as what the body has done is rolled back: those that follow compare rows with files.
+        let undo: TransactionUndo?
         /// Called once, with the error if it failed.
         let finish: @Sendable ((any Error)?) -> Void
     }
@@ -44,7 +46,7 @@ final class WriteGroup: Sendable {
                     body: { db, turn in
                         let result = try body(db, turn)
                         value.withLock { $0 = result }
-                    },
+                    }, undo: undo,
                     finish: { error in
                         if error != nil { undo?.run() }
                         continuation.resume(with: error.map(Result.failure) ?? .success(()))
@@ -111,6 +113,7 @@ final class WriteGroup: Sendable {
                     case .failure(let error):
                         // New files that it wrote were rolled back with it.
                         if turn.hasWrittenWithin { throw error }
+                        job.undo?.run()
                         failures.append(error)
                     }
                 }
@@ -119,6 +122,8 @@ final class WriteGroup: Sendable {
             putBack(jobs[failures.count...])
             for (job, failure) in zip(jobs, failures) { job.finish(failure) }
         } catch {
+            // In their order: what the first has withdrawn was there before.
+            for job in jobs { job.undo?.run() }
             // Each by itself, with what is wrong with it alone.
             for job in jobs { run(job, in: db, newFiles) }
         }
