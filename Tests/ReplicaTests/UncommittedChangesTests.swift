@@ -246,6 +246,24 @@ import Testing
         #expect(try image(of: recovered).replica().names() == ["d", "first", "other"])
     }
 
+    @Test("after a power cut that took another transaction, a log of changes that followed it is set aside and named")
+    func followedAnother() async throws {
+        let number = try #require(try replica.number("first"))
+        try await replica.fill(number)
+        let early = try image(of: replica)
+        try await replica.change([.file("theirs")], open: fixture.open)
+        _ = try replica.change(open: fixture.open) { try $0.names.link(number, as: "link", in: .root) }
+        try rename("link", to: "renamed")
+        let log = ReplicaDatabase.fileName + "-redo"
+        try FileManager.default.removeItem(atPath: early.directory.appending(log).string)
+        try FileManager.default.copyItem(
+            atPath: replica.directory.appending(log).string, toPath: early.directory.appending(log).string)
+        let recovered = try early.replica()
+        #expect(try recovered.names() == ["d", "first"])
+        #expect(recovered.findings.contains { $0.contains("could not be made again") })
+        #expect(try image(of: replica).replica().names() == ["d", "first", "renamed", "theirs"])
+    }
+
     @Test("changes that cannot be made again are set aside and named") func rejected() async throws {
         try make("new")
         let crash = try image(of: replica)

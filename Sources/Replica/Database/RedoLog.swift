@@ -13,6 +13,8 @@ struct RedoRecord: Hashable {
     /// In the order in which changes were made, one after the other, never used again.
     var sequence: Int64
     var statements: [RecordedStatement]
+    /// Of the first change after a commit: the row numbers that were given by then (``Database/givenRowNumbers()``).
+    var givenBefore: Int64?
 }
 
 /// The local changes that are answered and not committed yet, on the disk: what is in it survives the daemon's death.
@@ -93,6 +95,7 @@ extension RedoRecord {
             writer.put(UInt16(statement.arguments.count))
             for argument in statement.arguments { Self.put(argument, into: &writer) }
         }
+        if let givenBefore { writer.put(givenBefore) }
         writer.endRecord()
         return writer.bytes
     }
@@ -131,6 +134,7 @@ extension RedoRecord {
             }
             statements.append(RecordedStatement(sql: String(decoding: sql, as: UTF8.self), arguments: arguments))
         }
+        givenBefore = reader.next()
     }
 
     private static func value(from reader: inout RecordReader) -> DatabaseValue? {

@@ -21,6 +21,8 @@ final class UncommittedChanges: Sendable {
         /// Those that were made since the last commit.
         var records: [RedoRecord] = []
         var lastSequence: Int64 = 0
+        /// As of the database when the open transaction began.
+        var givenBefore: Int64?
         /// Whether the open transaction has them: SQLite itself rolls back after some errors.
         var isApplied = true
         /// Whether a change in it has failed after its first statement: each of the next has a savepoint then.
@@ -87,8 +89,10 @@ final class UncommittedChanges: Sendable {
                 "\(missing.count) changes that were made just before the daemon died could not be made again"
                 + (isKept ? ", and are kept in '\(aside)'" : "") + ": \(reason)"
         }
-        guard first.sequence == written + 1 else {
-            // After a power cut the log may be newer than the database.
+        // After a power cut the log may be newer than the database. What is made again on a database without the rows of another
+        // transaction gives its own rows other numbers than its later statements name.
+        let isNext = try first.givenBefore.map { try $0 == db.givenRowNumbers() } ?? true
+        guard first.sequence == written + 1, isNext else {
             return try setAside("what was changed before them is not in the database")
         }
         do {
@@ -127,6 +131,8 @@ final class UncommittedChanges: Sendable {
     func change<Value>(in db: Database, _ body: (Database) throws -> Value) throws -> Value {
         try apply(in: db)
         if !db.isInsideTransaction {
+            let given = try db.givenRowNumbers()
+            state.withLock { $0.givenBefore = given }
             try db.run("BEGIN IMMEDIATE", [])
             hasBegun.store(true, ordering: .releasing)
         }
@@ -195,7 +201,9 @@ final class UncommittedChanges: Sendable {
     private func append(_ statements: [RecordedStatement]) throws {
         guard !statements.isEmpty else { return }
         try state.withLock { state in
-            let record = RedoRecord(sequence: state.lastSequence + 1, statements: statements)
+            let record = RedoRecord(
+                sequence: state.lastSequence + 1, statements: statements,
+                givenBefore: state.records.isEmpty ? state.givenBefore : nil)
             guard try state.log?.append(record) != nil else { throw ReplicaDefect("the log of changes is closed") }
             state.lastSequence += 1
             state.records.append(record)
@@ -235,6 +243,11 @@ final class UncommittedChanges: Sendable {
 }
 
 extension Database {
+    /// The sum of the highest row numbers that the tables have given, which grows with each insertion.
+    fileprivate func givenRowNumbers() throws -> Int64 {
+        try one("SELECT TOTAL(seq) FROM main.sqlite_sequence", [], { $0[0] as Int64 }) ?? 0
+    }
+
     /// Runs the statements of changes that were made before.
     func repeatChanges(_ records: [RedoRecord]) throws {
         for record in records {
