@@ -158,7 +158,7 @@ import Testing
         #expect(text("trash/report.odt") == "report")
     }
 
-    @Test("IMPORT-5: what was added to a kept directory with an ignored name stays on this machine")
+    @Test("IMPORT-5: a kept directory with an ignored name stays on this machine, with what was added, and is listed")
     func addedToIgnored() async throws {
         let names = IgnoredNames(["built"])
         try replica.ignore(names)
@@ -182,6 +182,7 @@ import Testing
         for name in ["built", "added", "new"] {
             let item = try #require(try imported.database.item(named: name, in: directory))
             #expect(try imported.database.exclusion(of: item) == .name, "\(name)")
+            #expect(item.inode.content == .materialized, "\(name)")
             directory = item.inode.number
         }
     }

@@ -258,7 +258,9 @@ extension Database {
         guard let kind = InodeKind(rawValue: item.kind), let parent = try directory ?? inode(at: names),
             try !hasItem(named: name ?? last, in: parent)
         else { return (nil, nil) }
-        let isHere = item.isHere || kind != .file && kind != .directory
+        // A directory that stays on this machine has no listing on the remote.
+        let isListed = kind == .directory && item.isExcluded
+        let isHere = item.isHere || isListed || kind != .file && kind != .directory
         let number = try linked ?? insertInode(of: item, kind, isHere: isHere)
         if linked != nil {
             try link(number, at: FileTimestamp.now)
