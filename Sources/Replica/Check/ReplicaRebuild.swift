@@ -365,14 +365,19 @@ package struct ReplicaRebuild {
                 .contents, text, inode: InodeNumber(rawValue: number), name: path.string, isMended: true))
     }
 
-    /// A free place below the folder for what was written here.
+    /// A free place below the folder for what was written here; the number of the inode where the path is longer than system calls take.
     private func makePlace(for path: FilePath, _ number: Int64) throws -> FilePath {
-        let place = contents.recovered.appending("written-\(stamp)").pushing(path)
+        let folder = contents.recovered.appending("written-\(stamp)")
+        let named = folder.pushing(path)
+        let place = named.string.utf8.count < Self.longestPath ? named : folder.appending(number.description)
         try FileManager.default.createDirectory(
             atPath: place.removingLastComponent().string, withIntermediateDirectories: true)
         let isTaken = FileManager.default.fileExists(atPath: place.string)
         return isTaken ? FilePath(place.string + "-\(number)") : place
     }
+
+    /// Less than PATH_MAX, by a number that may follow.
+    private static let longestPath = 4096 - 32
 
     /// Moves what was written here out of the contents, to where it was below a folder of its own.
     private mutating func recover(_ number: Int64, as path: FilePath) throws {
