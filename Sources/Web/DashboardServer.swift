@@ -54,7 +54,8 @@ package struct DashboardServer: Sendable {
         router.get("api/pending") { [commands] _, _ in try await Self.answer { try await commands.pending() } }
         router.get("api/conflicts") { [commands] _, _ in try await Self.answer { try await commands.conflicts() } }
         router.get("api/usage") { [commands] request, _ in
-            let path = request.uri.queryParameters["path"].map { String($0).removingPercentEncoding ?? String($0) }
+            // It is decoded already: a second time, `a%20b` would be another name.
+            let path = request.uri.queryParameters["path"].map { String($0) }
             return try await Self.answer { try await commands.usage(of: path ?? "") }
         }
         post("pause", on: router) { try await $0.pause($1.required(\.domain)) }

@@ -308,6 +308,22 @@ extension RealMount {
             }
         }
 
+        @Test("DASHBOARD-2: what is local is shown of a directory with a percent sign in its name") func percentSign()
+            async throws
+        {
+            try await Installation.mounted(["a%20b/file": "12345"]) { yonder async throws in
+                try await yonder.shell("ls a%20b >/dev/null")
+                let outcome = try await visit(
+                    yonder,
+                    """
+                    jar=$OUT.cookies
+                    curl -s -o /dev/null -c "$jar" "$url"
+                    curl -s -b "$jar" -G --data-urlencode 'path=\(yonder["a%20b"])' "${page}api/usage"
+                    """)
+                #expect(outcome.output.contains("\"size\":5"), "\(outcome.output)\(outcome.errors)")
+            }
+        }
+
         @Test("DASHBOARD-2: a port that is taken is an error") func taken() async throws {
             try await Installation.mounted { yonder async throws in
                 let outcome = try await visit(
