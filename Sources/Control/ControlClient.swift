@@ -19,7 +19,8 @@ package struct ControlClient: Sendable {
     ///   - onEvent: receives progress, in order.
     ///   - onPart: receives parts of a long result, in order, before the last part is returned. Nil: the whole result is returned.
     /// - Throws: ``ControlError``: `unavailable` if no daemon listens; `interrupted` if the daemon ended before it answered; `notPermitted`
-    ///   if the listener is another user, in which case nothing is sent, or if this user may not connect.
+    ///   if the listener is another user, in which case nothing is sent, or if this user may not connect; `version` if the daemon does
+    ///   not know the command, or answers what this program cannot read.
     package func perform(
         _ command: ControlCommand, onEvent: @escaping @Sendable (ControlEvent) -> Void = { _ in },
         onPart: PartHandler? = nil
@@ -58,6 +59,8 @@ package struct ControlClient: Sendable {
         } catch let error where error is IOError || error is ChannelError || error is NIOAsyncWriterError {
             // The daemon was killed.
             throw ControlError(.interrupted, "the daemon ended before it answered")
+        } catch is DecodingError {
+            throw Wire.otherVersion("its answer cannot be read")
         }
     }
 

@@ -15,7 +15,7 @@ package struct ControlError: Error, Codable, Hashable, Sendable, CustomStringCon
         case alreadyRunning
         /// The connection broke: the command may have been executed, or not.
         case interrupted
-        /// Client and daemon have different protocol versions.
+        /// Client and daemon have different protocol versions, or different messages.
         case version
     }
 

@@ -227,15 +227,20 @@ package final class ControlServer: Sendable {
 
     private static func request(from line: ByteBuffer) throws -> RequestMessage {
         struct Versioned: Decodable { var version: Int }
+        let version: Int
         do {
-            let version = try Wire.decode(Versioned.self, from: line).version
-            guard version == Wire.version else {
-                throw ControlError(
-                    .version, "the client speaks version \(version) and the daemon \(Wire.version): restart the daemon")
-            }
-            return try Wire.decode(RequestMessage.self, from: line)
+            version = try Wire.decode(Versioned.self, from: line).version
         } catch let error as DecodingError {
-            throw ControlError(.usage, "not a command that this daemon knows: \(error)")
+            throw ControlError(.usage, "not a command: \(error)")
+        }
+        guard version == Wire.version else {
+            throw ControlError(
+                .version, "the client speaks version \(version) and the daemon \(Wire.version): restart the daemon")
+        }
+        do {
+            return try Wire.decode(RequestMessage.self, from: line)
+        } catch is DecodingError {
+            throw Wire.otherVersion("does not know this command")
         }
     }
 }

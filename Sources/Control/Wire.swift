@@ -31,6 +31,16 @@ enum Wire {
         try JSONDecoder().decode(type, from: Data(line.readableBytesView))
     }
 
+    /// The error of a message that one side cannot read although both have the same protocol version: they come from different packages.
+    ///
+    /// - Parameter consequence: ends `the daemon is of another version, and`.
+    static func otherVersion(_ consequence: String) -> ControlError {
+        ControlError(
+            .version,
+            "the daemon is of another version than 'yonder', and \(consequence); 'yonder daemon restart' starts the installed one"
+        )
+    }
+
     private static func encoder() -> JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
