@@ -120,13 +120,17 @@ struct Configuration: Sendable {
     init(at path: String, keepingCopyAt copy: String) {
         let kept = URL(fileURLWithPath: copy)
         do {
-            let text = String(decoding: try FilePath(path).contents(), as: UTF8.self)
+            let bytes = try FilePath(path).contents()
+            // A byte that is replaced would make another name of a pattern, and the parser stops at a NUL.
+            guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+                throw Mistake(description: "it is not text in UTF-8")
+            }
             self = try Configuration(text: text)
             // Without a copy the defaults apply in its place. Only the owner may read it: the user may have kept others from
             // reading the file.
-            let isKept = (try? String(contentsOf: kept, encoding: .utf8)) == text
+            let isKept = (try? FilePath(copy).contents()) == bytes
             if !isKept || (try? FileStatus(at: FilePath(copy)))?.permissions != 0o600 {
-                try? FilePath(copy).replaceDurably(with: Array(text.utf8), permissions: .ownerReadWrite)
+                try? FilePath(copy).replaceDurably(with: bytes, permissions: .ownerReadWrite)
             }
         } catch Errno.noSuchFileOrDirectory, Errno.notDirectory {
             try? FileManager.default.removeItem(at: kept)
