@@ -22,6 +22,9 @@ package enum ByteText {
         return total.dividingFullWidth(min(max(0, done), total).multipliedFullWidth(by: 100)).quotient
     }
 
+    /// A smaller size without a unit is probably one whose unit was forgotten.
+    package static let leastWithoutUnit: Int64 = 64 << 10
+
     /// Parses a size such as `500M`, `10GiB` or `1048576`. All units are powers of 1024.
     ///
     /// - Returns: nil for an invalid size, or one that does not fit in 64 bits.

@@ -7,7 +7,7 @@ extension DomainOptions {
         func isSet(_ value: Bool?) -> String { value ?? false ? "yes" : "no" }
         let general: [(String, String)] =
             [
-                ("cache-limit", cacheLimit.map { String($0) } ?? "none"),
+                ("cache-limit", cacheLimit.map(Self.size) ?? "none"),
                 ("cache-time", cacheSeconds.map(Self.text) ?? "none"),
                 ("limit-up", upRate.map { String($0) } ?? "none"),
                 ("limit-down", downRate.map { String($0) } ?? "none"),
@@ -24,6 +24,10 @@ extension DomainOptions {
         let others = remote.keys.filter { !described.contains($0) }.sorted()
         return general.map { OptionsReport.Option(name: $0, value: $1) }
             + (described + others).map { OptionsReport.Option(name: $0, value: remote[$0]) }
+    }
+
+    private static func size(_ bytes: Int64) -> String {
+        0 < bytes && bytes < ByteText.leastWithoutUnit ? "\(bytes)b" : String(bytes)
     }
 
     private static func octal(_ mask: UInt16) -> String { "0" + String(mask, radix: 8) }

@@ -58,12 +58,11 @@ struct ByteCount: ExpressibleByArgument {
         guard let bytes = ByteText.bytes(argument) else { return nil }
         self.bytes = bytes
         let isBare = argument.allSatisfy(\.isNumber)
-        missingUnit = isBare && bytes > 0 && bytes < Self.leastBare ? "\(bytes)G" : nil
+        missingUnit = isBare && bytes > 0 && bytes < ByteText.leastWithoutUnit ? "\(bytes)G" : nil
     }
 
     /// The size that was probably meant, where the unit of a small number is missing.
     let missingUnit: String?
-    private static let leastBare: Int64 = 64 << 10
 }
 
 /// Bytes a second such as `2M`. Slower transfers than 32K would be ended by servers, which wait only some seconds for more.
@@ -108,11 +107,14 @@ struct TimeSpan: ExpressibleByArgument {
     init?(argument: String) {
         let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         let unit = argument.last.flatMap { units[$0] }
-        guard let number = Double(unit == nil ? argument : String(argument.dropLast())), number > 0, number < 1e9 else {
-            return nil
-        }
-        seconds = number * (unit ?? 1)
+        guard let number = Double(unit == nil ? argument : String(argument.dropLast())),
+            case let seconds = number * (unit ?? 1), seconds > 0, seconds < Self.mostSeconds
+        else { return nil }
+        self.seconds = seconds
     }
+
+    /// Whatever the unit is: `yonder show` prints seconds.
+    private static let mostSeconds = 1e14
 }
 
 /// Where the names of accounts come from.
