@@ -59,6 +59,27 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-1: a slash at the end names a directory, also to a command that only looks") func slashesOfLooks()
+            async throws
+        {
+            try await Installation.mounted(["hello.txt": "x", "d/file": "xyz"]) { yonder async throws in
+                try await yonder.shell("ls d; cat hello.txt d/file >/dev/null; ln -s d link")
+                for command in ["ls", "du", "info", "why"] {
+                    let outcome = try await yonder.yonder(command, yonder["hello.txt"] + "/")
+                    #expect(outcome.status == 1 && outcome.errors.contains("not a directory"), "\(outcome.errors)")
+                }
+                let link = yonder["link"] + "/"
+                let listed = try await yonder.json([ItemInformation].self, "ls", link)
+                #expect(listed.map(\.path) == [yonder["link/file"]])
+                let usage = try await yonder.json([LocalUsage.Entry].self, "du", link).first
+                #expect(usage?.path == yonder["link"] && usage?.local == 3)
+                let item = try await yonder.json(ItemInformation.self, "info", link)
+                #expect(item.path == yonder["link"] && item.kind == "directory")
+                #expect(try await yonder.info("link").kind == "symlink")
+                #expect(try await yonder.yonder("why", link).output.contains("  A directory, "))
+            }
+        }
+
         @Test("MOUNT-1: a known domain is mounted by the path of its directory") func mountsByPath() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let path = yonder.mount.string

@@ -101,17 +101,17 @@ struct DaemonService: ControlService {
             return .domains(try await allDomains())
         case .status(let reference):
             return .status(try await status(reference))
-        case .ls(let path, let isRecursive):
-            let (host, item) = try await item(at: path)
+        case .ls(let given, let isRecursive):
+            let (host, item, path) = try await item(at: given)
             try await ItemReporter(host: host).list(item, path: path, isRecursive: isRecursive) {
                 try await part(.items($0))
             }
             return .items([])
-        case .info(let path):
-            let (host, item) = try await item(at: path)
+        case .info(let given):
+            let (host, item, path) = try await item(at: given)
             return .item(try await ItemReporter(host: host).information(on: item, path: path))
-        case .why(let path):
-            let (host, item) = try await item(at: path)
+        case .why(let given):
+            let (host, item, path) = try await item(at: given)
             return .why(WhyReport(path: path, lines: try await WhyExplanation(host: host).lines(for: item)))
         case .download(let paths):
             try check(peer)
@@ -223,11 +223,13 @@ struct DaemonService: ControlService {
         throw ControlError(.notPermitted, "this process may not download: \(refusal)")
     }
 
-    private func item(at path: String) async throws -> (DomainHost, ItemRecord) {
+    /// The item at a path, and the path as it is shown. With a slash at the end it is that of a directory.
+    private func item(at given: String) async throws -> (DomainHost, ItemRecord, String) {
+        let path = PathResolver.withoutSlash(given)
         let host = try await domains.mountedHost(of: path)
-        let item = try await PathResolver(host: host).item(at: path)
+        let item = try await PathResolver(host: host).item(at: given)
         await host.engine.settleIdleDownloads()
-        return (host, try host.replica.database.known(item.localIdentifier) ?? item)
+        return (host, try host.replica.database.known(item.localIdentifier) ?? item, path)
     }
 
     private func transfers(

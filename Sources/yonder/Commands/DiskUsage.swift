@@ -30,7 +30,8 @@ extension Yonder {
         }
 
         func run() async throws {
-            let top = path?.text ?? AbsolutePath.resolving(".")
+            let given = path?.withSlash ?? AbsolutePath.resolving(".")
+            let top = path?.text ?? given
             let usage = Mutex(LocalUsage(below: top, depth: depth, showsFiles: all))
             let isEmpty = Mutex(true)
             let add: @Sendable ([ItemInformation]) -> Void = { items in
@@ -39,12 +40,12 @@ extension Yonder {
             }
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
-                .ls(path: top, isRecursive: true),
+                .ls(path: given, isRecursive: true),
                 onPart: { part in if case .items(let items) = part { add(items) } })
             guard case .items(let items) = result else { throw unexpected(result) }
             add(items)
             // An empty directory and one that was never listed would look the same.
-            if isEmpty.withLock({ $0 }), case .item(let directory) = try await daemon.perform(.info(path: top)) {
+            if isEmpty.withLock({ $0 }), case .item(let directory) = try await daemon.perform(.info(path: given)) {
                 add([directory])
             }
             let entries = usage.withLock { $0.entries }

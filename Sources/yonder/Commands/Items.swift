@@ -42,7 +42,8 @@ extension Yonder {
         }
 
         func run() async throws {
-            let path = path?.text ?? AbsolutePath.resolving(".")
+            let given = self.path?.withSlash ?? AbsolutePath.resolving(".")
+            let path = path?.text ?? given
             let (state, null) = (state, null)
             let list = ListOutput<ItemInformation>(Output(output)) { item in
                 [
@@ -64,13 +65,13 @@ extension Yonder {
             }
             let daemon = DaemonConnection()
             let result = try await daemon.perform(
-                .ls(path: path, isRecursive: recursive),
+                .ls(path: given, isRecursive: recursive),
                 onPart: { part in if case .items(let items) = part { try add(items) } })
             guard case .items(let items) = result else { throw unexpected(result) }
             try add(items)
             if !null { try list.finish() }
             // An empty directory and one that was never listed would look the same.
-            if isEmpty.withLock({ $0 }), case .item(let directory) = try await daemon.perform(.info(path: path)),
+            if isEmpty.withLock({ $0 }), case .item(let directory) = try await daemon.perform(.info(path: given)),
                 directory.content == "dataless"
             {
                 Output.complain("\(path): has not been listed yet; 'ls' or 'yonder download' lists it")
@@ -104,7 +105,7 @@ extension Yonder {
         @OptionGroup var argument: ItemArgument
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.info(path: argument.path.text))
+            let result = try await DaemonConnection().perform(.info(path: argument.path.withSlash))
             guard case .item(let item) = result else { throw unexpected(result) }
             try Output(argument.output).print(item) { Output.table(Self.rows(for: item)) }
         }
@@ -155,7 +156,7 @@ extension Yonder {
         @OptionGroup var argument: ItemArgument
 
         func run() async throws {
-            let result = try await DaemonConnection().perform(.why(path: argument.path.text))
+            let result = try await DaemonConnection().perform(.why(path: argument.path.withSlash))
             guard case .why(let report) = result else { throw unexpected(result) }
             try Output(argument.output).print(report) {
                 [report.path] + report.lines.map { "  " + $0 }

@@ -14,6 +14,9 @@ struct AbsolutePath: ExpressibleByArgument {
     /// A slash if the user wrote one at the end: the item must be a directory.
     let slash: String
 
+    /// ``text`` with ``slash``.
+    var withSlash: String { text + slash }
+
     static var defaultCompletionKind: CompletionKind { .file() }
 
     /// - Returns: nil for a relative path when the working directory was removed, and for an empty path, which would otherwise

@@ -13,7 +13,7 @@ struct ItemArguments: ParsableArguments {
 
     @OptionGroup var output: OutputOptions
 
-    var texts: [String] { paths.map { $0.text + $0.slash } }
+    var texts: [String] { paths.map(\.withSlash) }
 
     /// As ``AbsolutePath/itself``.
     var themselves: [String] { paths.map { $0.itself + $0.slash } }
