@@ -42,6 +42,18 @@ extension RealMount.CommandLine {
         }
     }
 
+    @Test("CMD-8: what a refusal says to type is for a shell, also for a domain whose name has spaces")
+    func nameWithSpaces() async throws {
+        try await Installation.mounted(["file": "x"], options: ["--name", "my photos"]) { yonder async throws in
+            try await yonder.yonder("unmount", "my photos").expectSuccess()
+            let refused = try await yonder.yonder("status", "my photos")
+            let advice = try #require(refused.errors.split(separator: "'").dropFirst().first, "\(refused.errors)")
+            #expect(advice == #"yonder mount my\ photos"#, "\(refused.errors)")
+            try await yonder.run(String(advice)).expectSuccess()
+            try await yonder.yonder("status", "my photos").expectSuccess()
+        }
+    }
+
     @Test("the name of a domain that is not mounted is not taken for a path in another domain's mount")
     func namesTakePrecedenceOverPaths() async throws {
         try await Installation.mounted(["other/file": "x"]) { yonder async throws in

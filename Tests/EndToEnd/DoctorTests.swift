@@ -117,6 +117,19 @@ import Testing
         #expect(finding.text == (mountsAgain ? words : "the key has changed"))
         #expect(finding.advice == (mountsAgain ? "mount it again to give others: yonder mount \(source) /" : nil))
     }
+
+    @Test("CMD-8: the commands that it advises are for a shell, whatever the domain's name is") func advice()
+        async throws
+    {
+        let status = DomainStatus(
+            name: "my photos", source: "/s", mountpoint: "/", connection: .paused, reason: nil,
+            items: DomainStatus.Items(known: 0, materializedFiles: 0, materializedDirectories: 0),
+            bytes: DomainStatus.Bytes(local: 0, limit: nil), pending: DomainStatus.Pending(items: 0, bytes: 0),
+            failed: 1, transfers: [], passthrough: false, warnings: [])
+        let advice = await DomainExamination(domain: status).findings().compactMap(\.advice)
+        #expect(advice.first == #"yonder resume my\ photos"#)
+        #expect(advice.last == #"'yonder pending my\ photos' says why; 'yonder retry my\ photos' tries again now"#)
+    }
 }
 
 extension RealMount {
@@ -230,7 +243,7 @@ extension RealMount {
                 #expect(try await Command.run("umount", yonder.mount.string).status == 0)
                 #expect(
                     try await eventually {
-                        try await findings(yonder).all.contains { $0.advice?.hasPrefix("yonder mount 'mount'") == true }
+                        try await findings(yonder).all.contains { $0.advice?.hasPrefix("yonder mount mount") == true }
                     })
                 // It is not mounted, and will not be.
                 #expect(try await yonder.yonder("unmount", "mount").status == 69)

@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Mount
 import Replica
@@ -33,7 +34,10 @@ struct StatusReporter: Sendable {
             }
         let damage =
             host.replica.database.damage.map {
-                ["the database is damaged: \($0); 'yonder check \(host.name) --repair' makes a new one from the remote"]
+                [
+                    "the database is damaged: \($0); 'yonder check \(ShellWord.escaped(host.name)) --repair' makes a new one from "
+                        + "the remote"
+                ]
             } ?? []
         return DomainStatus(
             name: host.name, source: host.source, mountpoint: host.mountpoint.fileNameText, connection: connection,

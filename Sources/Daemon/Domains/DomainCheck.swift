@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Foundation
 import Logging
@@ -41,7 +42,8 @@ struct DomainCheck: Sendable {
             let findings = try await BlockingWork.run { try ReplicaInspection.findings(in: directory) }
             guard findings.allSatisfy(\.isMended) || isRepairing else {
                 report.add(findings, in: nil, below: nil)
-                report.notCompared = "the database has problems; 'yonder check \(name) --repair' repairs them"
+                report.notCompared =
+                    "the database has problems; 'yonder check \(ShellWord.escaped(name)) --repair' repairs them"
                 return report
             }
             // With --repair the later check reports them.
@@ -65,7 +67,8 @@ struct DomainCheck: Sendable {
             report.notCompared =
                 source.isEmpty
                 ? DomainStore.wayOut(of: name)
-                : "'yonder check \(name) --repair' makes a new database from the remote, and keeps what is here"
+                : "'yonder check \(ShellWord.escaped(name)) --repair' makes a new database from the remote, and keeps "
+                    + "what is here"
             return
         }
         do {

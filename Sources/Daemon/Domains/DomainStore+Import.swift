@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Foundation
 import Logging
@@ -51,7 +52,7 @@ extension DomainStore {
             throw ControlError(
                 .failed,
                 "imported as the domain '\(name)', which has all of its files, but not all could be removed from the folder: "
-                    + "\(error). 'yonder mount \(name)' goes on", path: folder.fileNameText)
+                    + "\(error). 'yonder mount \(ShellWord.escaped(name))' goes on", path: folder.fileNameText)
         }
     }
 

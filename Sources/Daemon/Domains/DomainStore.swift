@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Foundation
 import Logging
@@ -105,8 +106,10 @@ struct DomainStore: Sendable {
 
     /// Instructions for a domain whose source is lost.
     static func wayOut(of name: String) -> String {
-        "where its remote is is not known any more: 'yonder mount SOURCE DIR --name \(name)' says it again, then "
-            + "'yonder check \(name) --repair' makes a new database; 'yonder remove \(name)' forgets the domain and keeps "
+        let word = ShellWord.escaped(name)
+        return
+            "where its remote is is not known any more: 'yonder mount SOURCE DIR --name \(word)' says it again, then "
+            + "'yonder check \(word) --repair' makes a new database; 'yonder remove \(word)' forgets the domain and keeps "
             + "what is on this machine alone"
     }
 

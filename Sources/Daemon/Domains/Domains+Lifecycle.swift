@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Foundation
 import Logging
@@ -252,7 +253,7 @@ private func notKept(_ error: any Error, _ name: String, _ place: FilePath) -> a
     return ControlError(
         .failed,
         "\(reason). '\(name)' still has everything, and is unmounted: run the command again, with --to for another folder, or "
-            + "'yonder mount \(name)'", path: place.fileNameText)
+            + "'yonder mount \(ShellWord.escaped(name))'", path: place.fileNameText)
 }
 
 private func keptPath(_ directory: String?, _ name: String, in store: DomainStore) -> FilePath {

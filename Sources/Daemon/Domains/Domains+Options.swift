@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Logging
 import Sync
@@ -97,7 +98,8 @@ extension Domains {
             try check(options, of: name, source)
         } catch let error as ControlError where error.code == .usage {
             let message = error.message.replacing("--", with: "")
-            throw ControlError(.usage, message + "; 'yonder show \(name)' shows its options", path: error.path)
+            throw ControlError(
+                .usage, message + "; 'yonder show \(ShellWord.escaped(name))' shows its options", path: error.path)
         }
     }
 
@@ -131,7 +133,8 @@ extension Domains {
         }
         guard known.damage == nil else {
             throw ControlError(
-                .failed, "its database is damaged; 'yonder check \(name) --repair' makes a new one", path: name)
+                .failed, "its database is damaged; 'yonder check \(ShellWord.escaped(name)) --repair' makes a new one",
+                path: name)
         }
         return known
     }
@@ -142,6 +145,8 @@ extension Domains {
     }
 
     private static func needsMount(_ what: String, _ name: String) -> ControlError {
-        ControlError(.failed, "\(what); 'yonder unmount \(name)' first, and then mount it again so", path: name)
+        ControlError(
+            .failed, "\(what); 'yonder unmount \(ShellWord.escaped(name))' first, and then mount it again so",
+            path: name)
     }
 }

@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import FileProvider
 import Foundation
 import Logging
@@ -68,7 +69,7 @@ actor Domains {
             let reason =
                 isBeginning
                 ? "it is being mounted"
-                : withoutRoom[name].map(Self.text) ?? "not mounted; 'yonder mount \(name)' mounts it"
+                : withoutRoom[name].map(Self.text) ?? "not mounted; 'yonder mount \(ShellWord.escaped(name))' mounts it"
             throw ControlError(.unavailable, reason, path: reference.text)
         }
         return host
@@ -305,9 +306,10 @@ actor Domains {
                     catalog.credentials.forget(request.name)
                 }
                 if let damage = error as? ReplicaDamage {
+                    let word = ShellWord.escaped(request.name)
                     throw ControlError(
                         .failed,
-                        "its database is damaged: \(damage); 'yonder check \(request.name) --repair' makes a new one from "
+                        "its database is damaged: \(damage); 'yonder check \(word) --repair' makes a new one from "
                             + "the remote and keeps what is here", path: request.name)
                 }
                 if let error = error as? FileProviderError {

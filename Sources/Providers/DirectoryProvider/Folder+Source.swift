@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Synchronization
 import Syscalls
@@ -38,7 +39,7 @@ extension Folder {
             let statistics = try? root.fileSystemStatistics(), !statistics.isReadOnly,
             !isReportedWritable.exchange(true, ordering: .relaxed)
         else { return }
-        let name = manager.domain.identifier
+        let name = ShellWord.escaped(manager.domain.identifier)
         manager.report(
             "the source '\(path)' was read-only when it was mounted, and can be written now: changes are refused until it is "
                 + "mounted again ('yonder unmount \(name)', then 'yonder mount \(name)')")

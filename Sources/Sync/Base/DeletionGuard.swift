@@ -1,3 +1,4 @@
+import FileNames
 import FileProvider
 import Synchronization
 
@@ -202,7 +203,7 @@ final class DeletionGuard: Sendable {
 
     private func text(_ items: String, isOfNearlyAll: Bool) -> String {
         "\(items) items have vanished from the remote at once\(isOfNearlyAll ? ", and no change is sent" : ""); "
-            + "'yonder retry \(domainName)' applies it, "
+            + "'yonder retry \(ShellWord.escaped(domainName))' applies it, "
             + "and 'yonder reimport' finds out whether they are there under other identifiers"
     }
 

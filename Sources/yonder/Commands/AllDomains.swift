@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import FileNames
 
 /// A command for all known domains (`--all`).
 struct AllDomains {
@@ -21,7 +22,7 @@ struct AllDomains {
         for domain in domains {
             Output.complain(
                 "\(domain.name): not mounted, and \(Output.count(domain.unsent ?? 0, "change is", "changes are")) not sent; "
-                    + "'yonder mount \(domain.name)' mounts it")
+                    + "'yonder mount \(ShellWord.escaped(domain.name))' mounts it")
         }
     }
 

@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import Foundation
 import Syscalls
 
@@ -23,11 +24,12 @@ struct DaemonExamination {
                 findings += known.filter { !$0.isMounted && $0.isToBeMounted == true }.map {
                     .warning(
                         $0.name, "it is not mounted, though it is to be",
-                        "yonder mount '\($0.name)', or yonder unmount '\($0.name)'")
+                        "yonder mount \(ShellWord.escaped($0.name)), or yonder unmount \(ShellWord.escaped($0.name))")
                 }
                 findings += known.filter { $0.unsent ?? 0 > 0 }.map {
                     .warning(
-                        $0.name, "it is not mounted, and has changes that are not sent", "yonder mount '\($0.name)'")
+                        $0.name, "it is not mounted, and has changes that are not sent",
+                        "yonder mount \(ShellWord.escaped($0.name))")
                 }
             }
             for domain in report.domains { findings += await Self.examination(of: domain, asking: client).findings() }
@@ -125,7 +127,10 @@ struct DaemonExamination {
             .filter { !mounted.contains($0) }
         var findings: [Finding] = []
         for place in others where await MountProbe.ask(place) == .isDead {
-            findings.append(.error(place, "a mount that no daemon serves", "mount it again, or: umount -l '\(place)'"))
+            findings.append(
+                .error(
+                    place, "a mount that no daemon serves", "mount it again, or: umount -l \(ShellWord.escaped(place))")
+            )
         }
         return findings
     }

@@ -1,4 +1,5 @@
 import Control
+import FileNames
 import Foundation
 
 /// A mounted domain, and what it needs on this machine.
@@ -20,13 +21,16 @@ struct DomainExamination {
 
     func findings() async -> [Finding] { [connection] + (await mount()) + programs + changes + warnings }
 
+    /// The name of the domain in a command.
+    private var word: String { ShellWord.escaped(domain.name) }
+
     private var connection: Finding {
         let reason = domain.reason.map { ": \($0)" } ?? ""
         switch domain.connection {
         case .online:
             return online
         case .paused:
-            return .warning(domain.name, "changes wait\(reason)", "yonder resume \(domain.name)")
+            return .warning(domain.name, "changes wait\(reason)", "yonder resume \(word)")
         case .offline:
             return isAway(reason)
         case .unauthenticated:
@@ -34,7 +38,8 @@ struct DomainExamination {
             if let reason = domain.reason, Self.needed[scheme] != nil { return .error(domain.name, reason) }
             return .error(
                 domain.name, "the remote refuses the credentials\(reason)",
-                "mount it again to give others: yonder mount \(domain.source) \(domain.mountpoint)")
+                "mount it again to give others: yonder mount \(ShellWord.escaped(domain.source)) "
+                    + ShellWord.escaped(domain.mountpoint))
         }
     }
 
@@ -46,7 +51,7 @@ struct DomainExamination {
             .warning(
                 domain.name,
                 "\(domain.source) was online when it was last asked, and has not answered for \(time.components.seconds) seconds",
-                "'yonder signal \(domain.name) --wait' waits for its answer")
+                "'yonder signal \(word) --wait' waits for its answer")
         case .fails(let reason): isAway(": \(reason)")
         case .isUnknown: .ok(domain.name, "\(domain.source) was online when it was last asked")
         }
@@ -55,7 +60,7 @@ struct DomainExamination {
     private func isAway(_ reason: String) -> Finding {
         .error(
             domain.name, "the remote does not answer\(reason)",
-            "Yonder tries again by itself; 'yonder signal \(domain.name) --wait' tries now")
+            "Yonder tries again by itself; 'yonder signal \(word) --wait' tries now")
     }
 
     private func mount() async -> [Finding] {
@@ -71,7 +76,7 @@ struct DomainExamination {
             [
                 .error(
                     domain.mountpoint, "the mount cannot be read",
-                    "yonder unmount \(domain.name) && yonder mount \(domain.name)")
+                    "yonder unmount \(word) && yonder mount \(word)")
             ]
         }
     }
@@ -92,7 +97,7 @@ struct DomainExamination {
             .error(
                 domain.name,
                 "\(Output.count(domain.failed, "change")) could not be sent, and \(domain.failed == 1 ? "waits" : "wait")",
-                "'yonder pending \(domain.name)' says why; 'yonder retry \(domain.name)' tries again now")
+                "'yonder pending \(word)' says why; 'yonder retry \(word)' tries again now")
         ]
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import FileNames
 import Foundation
 
 extension CompletionKind {
@@ -51,16 +52,6 @@ extension CompletionKind {
     private static func forShell(_ words: [String]) -> [String] {
         let words = words.filter { word in !word.unicodeScalars.contains { $0.properties.generalCategory == .control } }
         guard CompletionShell.requesting == .bash else { return words }
-        return words.map { word in
-            var quoted = String.UnicodeScalarView()
-            for scalar in word.unicodeScalars {
-                if scalar.isASCII, !scalar.properties.isAlphabetic, !plain.contains(scalar) { quoted.append("\\") }
-                quoted.append(scalar)
-            }
-            return String(quoted)
-        }
+        return words.map(ShellWord.escaped)
     }
-
-    /// Besides letters.
-    private static let plain = Set("0123456789/.-_+,:@".unicodeScalars)
 }
