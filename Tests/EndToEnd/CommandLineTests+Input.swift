@@ -79,6 +79,16 @@ extension RealMount.CommandLine {
         }
     }
 
+    @Test("ACCESS-8: a secret that is not UTF-8 is refused, and not replaced by another") func secretOfOtherBytes()
+        async throws
+    {
+        try await Installation.run { yonder in
+            let line = "printf 'p\\344ss\\n' | yonder mount webdav://127.0.0.1:1/ \"$1\" --password-stdin"
+            try await yonder.run(line, yonder.mount.string).expectFailure(
+                64, saying: "the password is not text in UTF-8")
+        }
+    }
+
     @Test(
         "CMD-8: a common mistake is answered with what to type",
         arguments: [

@@ -18,18 +18,20 @@ struct SecretPrompt {
 
     /// Reads a secret: a line from standard input, or an answer without echo if that is a terminal.
     ///
-    /// - Throws: `ExitCode` 64 after printing that there is none; as ``ask(_:)``.
+    /// - Throws: `ExitCode` 64 after printing that there is none, or that it is not UTF-8; as ``ask(_:)``.
     static func read(_ name: String) throws -> String {
         if Terminal.isStandardInput, let prompt = SecretPrompt() { return try prompt.ask(name) }
         guard let line = readLine(), !line.isEmpty else {
             Output.complain("no \(name) on standard input")
             throw ExitCode(64)
         }
+        // It replaces bytes that are not UTF-8: the remote would get another secret.
+        if line.unicodeScalars.contains(where: { $0 == "\u{FFFD}" }) { throw notText(name) }
         return line
     }
 
     /// - Parameter subject: what is asked for, such as `password of 'user'`.
-    /// - Throws: `ExitCode` 130 after Ctrl-C; 64 for an empty answer, after a diagnostic.
+    /// - Throws: `ExitCode` 130 after Ctrl-C; 64 for an empty answer, and one that is not UTF-8, after a diagnostic.
     func ask(_ subject: String) throws -> String {
         guard let mode = TerminalMode(ofKeysOn: terminal.fileDescriptor) else { throw Self.none(subject) }
         write("yonder: \(LineText.escaped(subject)): ")
@@ -39,7 +41,7 @@ struct SecretPrompt {
         switch answer {
         case .interrupted: throw ExitCode(130)
         case .line(let bytes):
-            let text = String(decoding: bytes, as: UTF8.self)
+            guard let text = String(validating: bytes, as: UTF8.self) else { throw Self.notText(subject) }
             guard !text.isEmpty else { throw Self.none(subject) }
             return text
         }
@@ -47,6 +49,11 @@ struct SecretPrompt {
 
     private static func none(_ subject: String) -> ExitCode {
         Output.complain("no \(subject) was entered")
+        return ExitCode(64)
+    }
+
+    private static func notText(_ subject: String) -> ExitCode {
+        Output.complain("the \(subject) is not text in UTF-8")
         return ExitCode(64)
     }
 
