@@ -80,6 +80,28 @@ extension RealMount {
             }
         }
 
+        @Test("CMD-1: '..' behind a symbolic link leads to the directory above its target") func parents() async throws
+        {
+            try await Installation.mounted(["d/inner/f": "f", "d/x": "in d", "x": "above"]) { yonder async throws in
+                try await yonder.shell("ls -R >/dev/null; ln -s d/inner link")
+                let path = yonder["link"] + "/../x"
+                #expect(try await yonder.json(ItemInformation.self, "info", path).size == 4)
+                #expect(try await yonder.json(ItemInformation.self, "info", yonder["d"] + "/../x").size == 5)
+                let names = try await yonder.json([ItemInformation].self, "ls", yonder["link"] + "/..").map(\.path)
+                #expect(names == [yonder["link"] + "/../inner", path])
+                try await yonder.yonder("info", yonder["x"] + "/../d").expectFailure(saying: "not a directory")
+                // The working directory is known without links.
+                let near = try await yonder.run("cd \"$1\" && yonder ls ..", yonder["link"])
+                #expect(near.status == 0 && near.output.hasSuffix("  x\n"), "\(near.output)\(near.errors)")
+                try await yonder.yonder("mkdir", yonder["link"] + "/../made").expectSuccess()
+                try await yonder.yonder("delete", path).expectSuccess()
+                #expect(try await yonder.shell("ls . d") == ".:\nd\nlink\nx\n\nd:\ninner\nmade\n")
+                // Out of the mount, and into it again.
+                let again = yonder["d"] + "/../../mount/x"
+                #expect(try await yonder.json(ItemInformation.self, "info", again).path == yonder["x"])
+            }
+        }
+
         @Test("MOUNT-1: a known domain is mounted by the path of its directory") func mountsByPath() async throws {
             try await Installation.mounted(["file": "x"]) { yonder async throws in
                 let path = yonder.mount.string

@@ -58,6 +58,7 @@ struct PathResolver: Sendable {
         while !names.isEmpty {
             let name = names.removeFirst()
             if name.utf8.elementsEqual("..".utf8) {
+                guard walked.last?.inode.kind == .directory else { throw Self.notDirectory(on: path) }
                 if walked.count > 1 { walked.removeLast() }
                 continue
             }
@@ -138,7 +139,7 @@ struct PathResolver: Sendable {
 
     private func child(_ name: String, of directory: InodeRecord, _ path: String) async throws -> InodeRecord {
         guard directory.kind == .directory else {
-            throw ControlError(.failed, "something on the way is not a directory", path: path)
+            throw Self.notDirectory(on: path)
         }
         var answer = try host.replica.database.lookup(name, in: directory.number)
         // What was made here is known without a listing.
@@ -157,6 +158,10 @@ struct PathResolver: Sendable {
             throw Self.noSuchItem(at: path)
         }
         return inode
+    }
+
+    private static func notDirectory(on path: String) -> ControlError {
+        ControlError(.failed, "something on the way is not a directory", path: path)
     }
 
     static func noSuchItem(at path: String) -> ControlError {

@@ -193,7 +193,7 @@ extension Yonder {
                 $0.contains("/") || [".", ".."].contains($0) ? AbsolutePath(argument: $0) : nil
             }
             var arguments = MountArguments(
-                source: dir == nil ? nil : try source.map(SourcePath.resolving), directory: (dir ?? place)?.text,
+                source: dir == nil ? nil : try source.map(SourcePath.resolving), directory: (dir ?? place)?.place,
                 name: dir == nil ? source : name)
             arguments.link = (dir ?? place).flatMap { $0.itself == $0.text ? nil : $0.itself }
             arguments.cacheLimit = cacheLimit?.given(\.bytes)

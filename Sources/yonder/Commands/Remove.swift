@@ -41,7 +41,7 @@ extension Yonder {
             let daemon = DaemonConnection()
             _ = try await daemon.start()
             let result = try await daemon.perform(
-                .remove(RemoveArguments(domain: name, keep: keep, directory: to?.text, isForced: force)),
+                .remove(RemoveArguments(domain: name, keep: keep, directory: to?.place, isForced: force)),
                 showing: ProgressLine("kept", options: output))
             guard case .removed(let report) = result else { throw unexpected(result) }
             try Output(output).print(report) {
@@ -103,7 +103,7 @@ extension Yonder {
 
         func run() async throws {
             var arguments = MountArguments(
-                source: try SourcePath.resolving(source), directory: dir.text, name: name)
+                source: try SourcePath.resolving(source), directory: dir.place, name: name)
             try remote.add(to: &arguments, for: source)
             let path = try SourcePath.resolving(folder)
             let daemon = DaemonConnection()
@@ -143,7 +143,7 @@ extension Yonder {
                 let device = try? FileStatus(at: FilePath(fileNamed: path)).device,
                 (try? FileStatus(at: FilePath(state)).device) == device
             else { return }
-            let end = dir.text == path ? "and are seen there through the mount" : "and '\(path)' is removed"
+            let end = dir.place == path ? "and are seen there through the mount" : "and '\(path)' is removed"
             guard
                 await Question.ask(
                     "the files of '\(path)' are moved into the new domain, \(end); '--copy' copies them. Files that "

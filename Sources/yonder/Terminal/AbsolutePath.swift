@@ -7,10 +7,13 @@ import SystemPackage
 
 /// A path that the user has named, made absolute for the daemon.
 struct AbsolutePath: ExpressibleByArgument {
-    /// A symbolic link outside of all mounts that leads into one is followed, also as the last component.
+    /// A symbolic link outside of all mounts that leads into one is followed, also as the last component. In a mount `..` stays where
+    /// it may be behind a link, which the daemon follows.
     let text: String
     /// For commands that remove or move the item: a link that is the last component is not followed.
     let itself: String
+    /// As ``text``, for what is no item of a mount: every `..` is resolved.
+    let place: String
     /// A slash if the user wrote one at the end: the item must be a directory.
     let slash: String
 
@@ -27,8 +30,9 @@ struct AbsolutePath: ExpressibleByArgument {
             FileHandle.standardError.write(Data("yonder: the working directory is gone: give absolute paths\n".utf8))
             return nil
         }
-        text = Self.resolving(argument)
-        itself = Self.resolving(argument, followsLast: false)
+        text = Self.resolving(argument, followsLast: true, keepsParents: true)
+        itself = Self.resolving(argument, followsLast: false, keepsParents: true)
+        place = Self.resolving(argument)
         slash = argument.utf8.last == UInt8(ascii: "/") || argument.hasSuffix("/.") ? "/" : ""
     }
 
@@ -42,17 +46,33 @@ struct AbsolutePath: ExpressibleByArgument {
     /// A path that does not exist where a relative path means nothing.
     private static var workingDirectory: String { Machine.currentDirectory ?? "/(the working directory is gone)" }
 
-    /// - Parameter followsLast: whether a last component that leads into a mount is resolved, too.
-    static func resolving(_ text: String, followsLast: Bool) -> String {
-        let start = text.utf8.first == UInt8(ascii: "/") ? text : workingDirectory + "/" + text
+    /// - Parameters:
+    ///   - followsLast: whether a last component that leads into a mount is resolved, too.
+    ///   - keepsParents: whether a `..` behind a name in a mount is left to the daemon.
+    static func resolving(_ text: String, followsLast: Bool, keepsParents: Bool = false) -> String {
+        let names = Self.names(of: text)
         let mounts = mountsAtStart
-        let followed = followsLast ? walk(components(start), followsLast: true, mounts) : nil
+        let followed = followsLast ? walk(names, followsLast: true, keepsParents, mounts) : nil
         if let followed, followed.isInMount { return followed.path }
-        return walk(components(start), followsLast: false, mounts).path
+        return walk(names, followsLast: false, keepsParents, mounts).path
+    }
+
+    /// The components of a path from the root. The working directory has no links: a `..` before the first name leads to the directory
+    /// above it.
+    private static func names(of text: String) -> [String] {
+        guard text.utf8.first != UInt8(ascii: "/") else { return components(text) }
+        var names = components(workingDirectory)
+        var rest = components(text)[...]
+        while rest.first == ".." {
+            rest.removeFirst()
+            _ = names.popLast()
+        }
+        names += rest
+        return names
     }
 
     private static func walk(
-        _ names: [String], followsLast: Bool, _ mounts: [String]
+        _ names: [String], followsLast: Bool, _ keepsParents: Bool, _ mounts: [String]
     ) -> (path: String, isInMount: Bool) {
         var waiting = names
         var path: [String] = []
@@ -67,7 +87,7 @@ struct AbsolutePath: ExpressibleByArgument {
             let current = "/" + path.joined(separator: "/")
             // The daemon resolves the rest.
             if mounts.contains(where: { $0.utf8.elementsEqual(current.utf8) }) {
-                return (joined(path, waiting), true)
+                return (joined(path, waiting, keepsParents), true)
             }
             guard followsLast || !waiting.isEmpty, links < mostLinks,
                 let target = try? FilePath(fileNamed: current).linkTarget()
@@ -80,8 +100,14 @@ struct AbsolutePath: ExpressibleByArgument {
         return ("/" + path.joined(separator: "/"), false)
     }
 
-    /// Appends the rest of a path to a mount point and resolves `.` and `..` lexically.
-    private static func joined(_ path: [String], _ rest: [String]) -> String {
+    /// Appends the rest of a path to a mount point and resolves `..` lexically, or keeps it where it does not lead out of the mount.
+    private static func joined(_ path: [String], _ rest: [String], _ keepsParents: Bool) -> String {
+        var depth = 0
+        let staysBelow = rest.allSatisfy { name in
+            depth += name == ".." ? -1 : 1
+            return depth >= 0
+        }
+        if keepsParents, staysBelow { return "/" + (path + rest).joined(separator: "/") }
         var path = path
         for name in rest {
             if name == ".." { _ = path.popLast() } else { path.append(name) }

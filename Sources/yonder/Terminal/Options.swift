@@ -41,7 +41,7 @@ extension DomainReference: ExpressibleByArgument {
     package init?(argument: String) {
         // A name needs no working directory.
         let isName = !argument.utf8.contains(UInt8(ascii: "/")) && !["", ".", ".."].contains(argument)
-        let path = isName ? AbsolutePath.resolving(argument) : AbsolutePath(argument: argument)?.text
+        let path = isName ? AbsolutePath.resolving(argument) : AbsolutePath(argument: argument)?.place
         guard let path else { return nil }
         let link = AbsolutePath.resolving(argument, followsLast: false)
         self.init(text: argument, path: path, link: link == path ? nil : link)
