@@ -79,6 +79,21 @@ extension RealMount.CommandLine {
         }
     }
 
+    @Test(
+        "CMD-8: a time of the last use is one of RFC 3339, with nothing behind it",
+        arguments: [
+            ("2026-01-31T12:00:00Z", 69), ("2026-01-31T12:00:00.123456789Z", 69), ("2026-01-31T12:00:00.5+02:00", 69),
+            ("2026-01-31T12:00:00Z tomorrow", 64), ("2026-01-31T12:00:00+02:00Z", 64), ("2026-01-31T12:00:00+2", 64),
+            ("2026-01-31T12:00:00.Z", 64), ("2026-02-30T12:00:00Z", 64), ("2026-01-31", 64), ("", 64),
+        ])
+    func times(_ time: String, _ status: Int32) async throws {
+        try await Installation.run { yonder in
+            let outcome = try await yonder.yonder("used", "--at", time, yonder["file"])
+            #expect(outcome.status == status, "\(outcome.errors)")
+            #expect(outcome.errors.contains(status == 64 ? "RFC 3339" : "no daemon answers"), "\(outcome.errors)")
+        }
+    }
+
     @Test("ACCESS-8: a secret that is not UTF-8 is refused, and not replaced by another") func secretOfOtherBytes()
         async throws
     {

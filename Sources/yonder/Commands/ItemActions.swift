@@ -158,13 +158,31 @@ extension Yonder {
         private static func date(_ text: String) throws -> Date {
             // A day that the month does not have would be one of the next month.
             let plain = "\(text.prefix(19))Z"
-            guard let date = try? Date(text, strategy: .iso8601),
+            guard isEnd(text.dropFirst(19)), let date = try? Date(text, strategy: .iso8601),
                 let same = try? Date(plain, strategy: .iso8601),
                 Date.ISO8601FormatStyle().format(same) == plain
             else {
                 throw ValidationError("'\(text)' is not a time in RFC 3339 format, for example 2026-01-31T12:00:00Z")
             }
             return date
+        }
+
+        /// Whether a text is what follows the seconds: a fraction or none, then `Z` or an offset. Foundation ignores what is behind that.
+        private static func isEnd(_ text: Substring) -> Bool {
+            let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+            var rest = Array(text.utf8)[...]
+            if rest.first == UInt8(ascii: ".") {
+                let fraction = rest.dropFirst().prefix { digits.contains($0) }
+                guard !fraction.isEmpty else { return false }
+                rest = rest[fraction.endIndex...]
+            }
+            if rest.elementsEqual("Z".utf8) || rest.elementsEqual("z".utf8) { return true }
+            guard rest.count == 6, rest.first == UInt8(ascii: "+") || rest.first == UInt8(ascii: "-") else {
+                return false
+            }
+            return rest.dropFirst().enumerated().allSatisfy { index, byte in
+                index == 2 ? byte == UInt8(ascii: ":") : digits.contains(byte)
+            }
         }
 
         var verb: String { "noted" }
