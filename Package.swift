@@ -147,7 +147,8 @@ let targets: [Target] = [
             "WebDAVProvider", coreMetrics, crypto, logging, system, toml,
         ]),
     .executableTarget(
-        name: "yonderd", dependencies: ["Control", "Daemon", "Syscalls", "Web", argumentParser, coreMetrics, logging]),
+        name: "yonderd",
+        dependencies: ["Control", "Daemon", "Syscalls", "Web", argumentParser, coreMetrics, logging, system]),
     .executableTarget(
         name: "yonder",
         dependencies: [

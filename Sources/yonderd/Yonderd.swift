@@ -5,6 +5,7 @@ import Daemon
 import Foundation
 import Logging
 import Syscalls
+import SystemPackage
 import Web
 
 /// The daemon's program.
@@ -38,6 +39,8 @@ struct Yonderd: AsyncParsableCommand {
 
     /// Does what ArgumentParser's `main` does, which ends with 0 when help or the version cannot be written.
     static func main() async {
+        // What is logged must not go to the lock or to content, which would get the number of a closed standard error.
+        FileDescriptor.reserveStandard()
         do {
             var command = try await asyncParseAsRoot()
             if var command = command as? any AsyncParsableCommand {
