@@ -159,6 +159,27 @@ extension RealMount {
             }
         }
 
+        @Test("ACCESS-1: a command for which a unit starts the daemon learns which directory the daemon refuses")
+        func refusedDirectory() async throws {
+            try await Installation.run { installation async throws in
+                let configuration = try installation.directory.makeDirectory("config").string
+                #expect(try await Command.run("chmod", "777", configuration).status == 0)
+                let yonder = installation.with(["YONDER_CONFIG": configuration + "/config.toml"])
+                let socket = yonder.directory["socket"]
+                // systemd starts the daemon when the command has connected.
+                let line = "sleep 2; exec '\(Installation.program)d'"
+                let manager = try await Manager(
+                    in: try yonder.directory.makeDirectory("manager"), socket: socket.string,
+                    worker: ["/bin/sh", "-c", line], environment: yonder.environment)
+                defer { manager.program.kill() }
+                try #require(await eventually { socket.acceptsConnections })
+                let refused = try await yonder.yonder("status", seconds: 30)
+                refused.expectFailure(77, saying: "chmod go-w \(configuration)")
+                #expect(await manager.program.ends(within: .seconds(15)))
+                #expect(manager.program.status == 77)
+            }
+        }
+
         @Test("a socket of a unit that is not the daemon's is refused")
         func otherSocket() async throws {
             try await Installation.run { yonder in

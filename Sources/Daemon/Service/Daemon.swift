@@ -40,23 +40,19 @@ package final class Daemon: Sendable {
     ///   write, and for a state directory that this user cannot enter.
     package func run() async throws -> DaemonEnd {
         Machine.raiseFileLimit()
-        try places.check()
-        do {
-            try FilePath(places.stateDirectory).makeDirectories()
-        } catch {
-            throw ControlError(ControlError.Code(of: error), "cannot be made: \(error)", path: places.stateDirectory)
-        }
         let activation = manager.takeInherited(Self.activationName)
         let lock: FileLock
+        let store: DomainStore
         do {
+            try makeStateDirectory()
             lock = try await self.lock(isActivated: activation != nil)
+            store = try DomainStore(in: FilePath(places.stateDirectory))
         } catch {
             if let activation { await refuseClients(of: activation, error) }
             throw error
         }
         defer { withExtendedLifetime(lock) {} }
         CrashReports.prepare(places.crashes, logger: logger)
-        let store = try DomainStore(in: FilePath(places.stateDirectory))
         // Before a command asks for a domain, and before one is mounted again.
         let leftovers = store.settle { [logger] in logger.warning("\($0)") }
         let credentials = CredentialStore(in: FilePath(places.credentials))
@@ -159,6 +155,16 @@ package final class Daemon: Sendable {
         await socket.close()
         logger.notice("yonderd ends")
         return ended
+    }
+
+    /// Verifies all directories before anything is made in them.
+    private func makeStateDirectory() throws {
+        try places.check()
+        do {
+            try FilePath(places.stateDirectory).makeDirectories()
+        } catch {
+            throw ControlError(ControlError.Code(of: error), "cannot be made: \(error)", path: places.stateDirectory)
+        }
     }
 
     /// Deletes what removals and imports of earlier daemons have left. The next daemon continues when this one ends before.
