@@ -132,6 +132,32 @@ import Testing
     }
 }
 
+@Suite struct DaemonExaminations {
+    @Test("SOCKET-6: the advice for a daemon of another version keeps its mounts") func otherVersion() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let socket = directory["socket"].string
+        let daemon = try await BackgroundProgram(
+            "python3", "-c",
+            """
+            import socket, sys
+            s = socket.socket(socket.AF_UNIX)
+            s.bind(sys.argv[1])
+            s.listen()
+            open(sys.argv[1] + '.ready', 'w')
+            peer, _ = s.accept()
+            peer.makefile().readline()
+            peer.sendall(b'{"error":{"_0":{"code":"version","message":"it is another"}}}\\n')
+            peer.recv(1)
+            """, socket)
+        defer { daemon.kill() }
+        #expect(await eventually { FileManager.default.fileExists(atPath: socket + ".ready") })
+        let places = Places(environment: ["YONDER_STATE_DIR": directory.path.string, "YONDER_SOCKET": socket])
+        let findings = await DaemonExamination(places: places, mounts: []).findings()
+        #expect(findings == [.error("daemon", "it is another", "yonder daemon restart")])
+    }
+}
+
 extension RealMount {
     @Suite struct Doctors {
         /// What it has found, but for dead mounts of other tests.

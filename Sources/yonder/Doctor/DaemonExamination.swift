@@ -46,7 +46,7 @@ struct DaemonExamination {
                         "daemon", "none runs", "'yonder mount --all' starts it, and mounts again what was mounted")
             ] + dead
         } catch let error as ControlError where error.code == .version {
-            return [.error("daemon", error.message, "yonder shutdown, then yonder mount")]
+            return [.error("daemon", error.message, "yonder daemon restart")]
         } catch {
             return [.error("daemon", "\(error)")]
         }

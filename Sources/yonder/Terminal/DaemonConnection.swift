@@ -243,6 +243,6 @@ struct DaemonConnection: Sendable {
 
 /// An answer of the wrong type: daemon and command line are of different builds.
 func unexpected(_ result: ControlResult) -> ExitCode {
-    Output.complain("the daemon is of another version; restart it with 'yonder shutdown'")
+    Output.complain("the daemon is of another version than 'yonder'; 'yonder daemon restart' starts the installed one")
     return ExitCode(69)
 }
