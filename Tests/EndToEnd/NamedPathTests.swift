@@ -149,6 +149,8 @@ extension RealMount {
                 ("help trash pit", 64, "did you mean 'trash put'?"), ("mount S D -o foo", 64, "takes NAME=VALUE"),
                 ("mount ''", 64, "the source is empty"), ("mount S D --limit-up 1", 64, "at least 32K"),
                 ("provider check nonsense", 1, "neither a program nor"),
+                ("provider check /bin/sh", 64, "give location=LOCATION"),
+                ("provider check /bin/sh location=", 64, "give location=LOCATION"),
                 ("set NAME cache-limit", 64, "yonder set NAME OPTION=VALUE"),
                 ("set NAME cache-limit", 64, "'cache-limit' is not OPTION=VALUE"),
                 ("wait --timeout -1", 64, "--timeout takes a number of seconds"),

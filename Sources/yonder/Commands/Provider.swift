@@ -46,6 +46,10 @@ extension Yonder.Provider {
                 throw ValidationError(
                     "'\(program)' has no location, and the checks delete everything at it: give NAME:LOCATION")
             }
+            if isPath, !options.contains(where: { $0.hasPrefix("location=") && $0 != "location=" }) {
+                throw ValidationError(
+                    "'\(program)' has no location, and the checks delete everything at it: give location=LOCATION")
+            }
             if let kind = ProviderDescriptor.serving(program), kind != .program, kind != .folder {
                 throw ValidationError(
                     "'\(program)' is a source of the kind '\(kind.name)', and the check is for programs only: give NAME:LOCATION, "
@@ -60,6 +64,9 @@ extension Yonder.Provider {
             }
         }
 
+        /// Whether the program is named by its path, and not as a source.
+        private var isPath: Bool { program.contains("/") && FileManager.default.isExecutableFile(atPath: program) }
+
         func run() async throws {
             var values: [String: String] = [:]
             for text in options {
@@ -71,7 +78,6 @@ extension Yonder.Provider {
             let settings = ProviderSettings(
                 options: values, secrets: { secrets }, environment: { ProcessInfo.processInfo.environment },
                 logger: Logger(label: "yonder"))
-            let isPath = program.contains("/") && FileManager.default.isExecutableFile(atPath: program)
             let check = ProgramCheck(
                 isPath ? "check:\(location ?? "")" : program, program: isPath ? AbsolutePath.resolving(program) : nil,
                 settings)
