@@ -114,6 +114,9 @@ int fuseshim_session_serve(fuseshim_session *session)
     int result = 0;
     fuseshim_serving = true;
     while (!fuse_session_exited(session->fuse)) {
+        /* A request that libfuse reads into memory, because it cannot make a pipe, leaves FUSE_BUF_IS_FD of the request before as it is
+         * (fuse_session_receive_buf_int): libfuse would then look for it in a pipe that is closed, and never answer. */
+        buffer.flags = 0;
         int received = fuse_session_receive_buf(session->fuse, &buffer);
         if (received == -EINTR || received == -EAGAIN) continue;
         if (received <= 0) {

@@ -51,5 +51,42 @@ extension RealMount {
                 #expect(yonder.daemon == daemon)
             }
         }
+
+        /// Root's requests of more than a page are in a pipe of the thread that receives them. libfuse closes the pipe after a write that
+        /// was refused, because the data is still in it.
+        @Test(
+            "a daemon that gets no more descriptors answers every request, also after large writes that were refused",
+            .enabled("only root's requests are in pipes, and only root sets the limits of a daemon") {
+                FUSEAvailability.isRoot
+            })
+        func noMoreDescriptors() async throws {
+            try await Installation.mounted(["file": "text"], environment: ["YONDER_PASSTHROUGH": "0"]) {
+                yonder async throws in
+                let daemon = try #require(yonder.daemon)
+                let script = """
+                    import os, resource, sys
+                    path, daemon = sys.argv[1], int(sys.argv[2])
+                    file = os.open(path, os.O_RDWR)
+                    data = b"x" * 65536
+                    # Each serving thread gets a pipe.
+                    for _ in range(16): os.pwrite(file, data, 0)
+                    before = resource.prlimit(daemon, resource.RLIMIT_NOFILE)
+                    resource.prlimit(daemon, resource.RLIMIT_NOFILE, (3, before[1]))
+                    try:
+                        for number in range(16):
+                            try: os.pwrite(file, data, 1 << 62)
+                            except OSError: pass
+                            try: os.getxattr(file, "user.missing-%d" % number)
+                            except OSError: pass
+                    finally:
+                        resource.prlimit(daemon, resource.RLIMIT_NOFILE, before)
+                    os.pwrite(file, data, 0)
+                    print(os.fstat(file).st_size)
+                    """
+                let outcome = try await Command.python(script, yonder["file"], String(daemon))
+                #expect(outcome.output == "65536\n", "\(outcome.errors)")
+                #expect(yonder.daemon == daemon)
+            }
+        }
     }
 }
