@@ -148,6 +148,10 @@ size_t fuseshim_session_init_request(fuseshim_session *session, void *buffer, si
 
 int fuseshim_session_take_over(fuseshim_session *session, int descriptor, const void *init, size_t length)
 {
+    /* A keeper that was killed while it answered for a daemon that crashes has left it nonblocking: the threads would not wait for
+     * requests, but ask for them without end. */
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) < 0) return errno;
     session->is_taken_over = true;
     fuseshim_note_init(session, init, length);
     if (!atomic_load(&session->init_length)) return EINVAL;

@@ -1,5 +1,6 @@
 import Dispatch
 import FUSE
+import Glibc
 import Synchronization
 import Syscalls
 import SystemPackage
@@ -166,6 +167,23 @@ struct SessionTests {
             let other = try Session(options: SessionOptions(source: "//test/other", subtype: "test"))
             #expect(throws: Errno.resourceBusy) { try other.mount(at: mount.path) }
             #expect(!mount.session.isCovered)
+            #expect(try await Command.run("cat", mount["file"]).outputBytes == [1])
+        }
+    }
+
+    /// The keeper does not wait for requests while it answers them for a daemon that crashes. The processes share that setting.
+    @Test("TAKEOVER-11: a session that takes a mount over waits for requests on a device that was left nonblocking")
+    func waitsForRequests() async throws {
+        try await Mounted.run { mount async throws in
+            let device = mount.session.device.rawValue
+            let record = try #require(mount.session.record)
+            let next = try Session(options: SessionOptions(source: "//test/memory", subtype: "test"))
+            #expect(fcntl(device, F_SETFL, fcntl(device, F_GETFL) | O_NONBLOCK) == 0)
+            // A kernel before Linux 6.9 refuses it.
+            try? next.takeOver(try mount.session.device.duplicateCloseOnExec(), of: record)
+            let waits = fcntl(device, F_GETFL) & O_NONBLOCK == 0
+            #expect(waits)
+            mount.fileSystem.add("file", .bytes([1]))
             #expect(try await Command.run("cat", mount["file"]).outputBytes == [1])
         }
     }
