@@ -161,10 +161,13 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
     /// No open files, in a new table.
     package convenience init() throws(Errno) { self.init(table: try HandleTable()) }
 
-    /// What the owner of the mount says about it in the table: at most 4096 bytes.
-    package var mountDescription: [UInt8] {
-        get { lock.withLock { table.description } }
-        set { lock.withLock { table.description = newValue } }
+    /// What the owner of the mount says about it in the table.
+    package var mountDescription: [UInt8] { lock.withLock { table.description } }
+
+    /// - Throws: ENAMETOOLONG for more bytes than the table has room for.
+    package func setMountDescription(_ bytes: [UInt8]) throws(Errno) {
+        guard bytes.count <= HandleTable.Layout.descriptionCapacity else { throw .fileNameTooLong }
+        lock.withLock { table.description = bytes }
     }
 
     /// The descriptor of the table's memory, for the process that keeps it. Valid as long as this object.

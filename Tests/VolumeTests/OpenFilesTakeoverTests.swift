@@ -42,6 +42,15 @@ import Volume
         return Array(bytes.prefix(count))
     }
 
+    @Test("a description of a mount for which the table has no room is refused, as that of one on a path of 4000 bytes")
+    func longDescription() throws {
+        let files = try OpenFiles()
+        let longest = [UInt8](repeating: 1, count: 4096)
+        try files.setMountDescription(longest)
+        #expect(throws: Errno.fileNameTooLong) { try files.setMountDescription([UInt8](repeating: 2, count: 4097)) }
+        #expect(files.mountDescription == longest)
+    }
+
     @Test("a file that is open keeps its version, its backing file and its content in the next process")
     func restoresReaders() async throws {
         let (volume, files) = try firstVolume()
@@ -50,7 +59,7 @@ import Volume
             open: files)
         let nodes = try ["here", "away", "gone", "late"].map { try volume.lookup($0, in: 1).node }
         for node in [nodes[0], nodes[2], nodes[3]] { try await replica.fill(InodeNumber(rawValue: Int64(node))) }
-        files.mountDescription = Array("a mount".utf8)
+        try files.setMountDescription(Array("a mount".utf8))
         let grants = try nodes.map { try volume.open($0, for: .reading, caller: caller, registry: registry) }
         #expect(grants == [.passthrough(backing: 1), .cachedAnew, .passthrough(backing: 2), .passthrough(backing: 3)])
         try volume.unlink("gone", in: 1)

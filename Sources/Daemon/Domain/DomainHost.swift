@@ -247,7 +247,7 @@ package final class DomainHost: Sendable {
         guard stored.withLock({ $0 }) == nil, manager.keeper != nil, let record = mounted.session.record else { return }
         do {
             let description = PreviousMount.Description(domain: name, session: record)
-            files.mountDescription = try Array(JSONEncoder().encode(description))
+            try files.setMountDescription(Array(JSONEncoder().encode(description)))
             let number = UInt32.random(in: 1...UInt32.max)
             let names = InheritedMount.names(number)
             stored.withLock { $0 = number }
