@@ -1,4 +1,5 @@
 import FileProvider
+import GRDB
 import SystemPackage
 
 /// POSIX ACLs. The kernel checks permissions by them, and leaves it to the file system to keep mode and ACL in step
@@ -53,13 +54,9 @@ struct AccessControl: LocalPart {
         try mark(.permissions, of: number)
     }
 
-    /// The mode was set: the ACL follows it.
+    /// The mode was set: the ACL follows it, also on the remote, which may keep both by themselves.
     func permissionsWereSet(to permissions: UInt16, of number: InodeNumber) throws {
-        guard let value = try db.extendedAttribute(AccessControlList.accessKey, of: number),
-            var list = AccessControlList(value), list.mode != permissions & 0o777
-        else { return }
-        list.mode = permissions & 0o777
-        try db.setExtendedAttribute(AccessControlList.accessKey, of: number, to: list.bytes)
+        if try db.setAccessList(of: number, toMode: permissions) { try mark(.extendedAttributes, of: number) }
     }
 
     /// A file's owner or content is changed: its capabilities go, as FUSE_HANDLE_KILLPRIV_V2 asks for.
@@ -69,6 +66,21 @@ struct AccessControl: LocalPart {
     }
 
     private static let capabilityKey = ExtendedAttributeName.key(of: "security.capability")
+}
+
+extension Database {
+    /// Does to the access ACL of an inode what `chmod(2)` does.
+    ///
+    /// - Returns: whether it has one, which was another one before.
+    @discardableResult
+    func setAccessList(of number: InodeNumber, toMode permissions: UInt16) throws -> Bool {
+        guard let value = try extendedAttribute(AccessControlList.accessKey, of: number),
+            var list = AccessControlList(value), list.mode != permissions & 0o777
+        else { return false }
+        list.mode = permissions & 0o777
+        try setExtendedAttribute(AccessControlList.accessKey, of: number, to: list.bytes)
+        return true
+    }
 }
 
 extension InodeRecord {

@@ -194,6 +194,12 @@ package struct Placement: RemotePart {
         {
             isOtherAccess = true
         }
+        // The remote says nothing of ACLs.
+        if item.extendedAttributes == nil, let permissions = inode.permissions,
+            permissions != known.inode.permissions
+        {
+            try db.setAccessList(of: inode.number, toMode: permissions)
+        }
         if isOtherAccess, inode.kind == .directory { try retryFailed(in: known) }
         if isNewContent || doubt == .isPartial { try versions.takeNewContent(of: known) }
     }
