@@ -62,30 +62,32 @@ int32_t fuseshim_thread_processor(int32_t thread)
     return field ? (int32_t)strtol(field, NULL, 10) : -1;
 }
 
-/* A line of a status file with a set of signals. */
-static bool signal_set(const char *text, const char *name, uint64_t *set)
+/* Whether a line of a status file is that with a set of signals. */
+static bool is_signal_set(const char *line, const char *name, uint64_t *set)
 {
-    const char *line = strstr(text, name);
-    if (!line) return false;
-    *set = strtoull(line + strlen(name), NULL, 16);
+    size_t length = strlen(name);
+    if (strncmp(line, name, length) != 0) return false;
+    *set = strtoull(line + length, NULL, 16);
     return true;
 }
 
 int fuseshim_thread_signals(int32_t thread, uint64_t *signals)
 {
-    char path[32], text[4096];
+    char path[32];
     snprintf(path, sizeof path, "/proc/%d/status", thread);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return errno;
-    ssize_t count = read(file, text, sizeof text - 1);
-    int error = errno;
-    close(file);
-    if (count < 0) return error;
-    text[count] = 0;
-    uint64_t own, shared, blocked;
-    if (!signal_set(text, "\nSigPnd:", &own) || !signal_set(text, "\nShdPnd:", &shared) ||
-        !signal_set(text, "\nSigBlk:", &blocked))
-        return ENODATA;
+    FILE *file = fopen(path, "re");
+    if (!file) return errno;
+    uint64_t own = 0, shared = 0, blocked = 0;
+    int found = 0;
+    /* The groups of the process, which come before, are a line of any length. */
+    char *line = NULL;
+    size_t capacity = 0;
+    while (getline(&line, &capacity, file) >= 0)
+        found += is_signal_set(line, "SigPnd:", &own) || is_signal_set(line, "ShdPnd:", &shared) ||
+                 is_signal_set(line, "SigBlk:", &blocked);
+    free(line);
+    fclose(file);
+    if (found < 3) return ENODATA;
     *signals = (own | shared) & ~blocked;
     return 0;
 }

@@ -57,6 +57,27 @@ struct InterruptTests {
         }
     }
 
+    /// The kernel lists the signals of a process behind all of its groups.
+    @Test(.enabled(if: FUSEAvailability.isRoot, "only root can be in any group"))
+    func aReaderInManyGroupsReadsOn() async throws {
+        try await Mounted.run({ $0.asynchronousRead = false }) { mount async throws in
+            mount.fileSystem.add("parked", .parked(size: 5))
+            mount.fileSystem.state.withLock { $0.openOptions = [.directIO] }
+            let groups = (0..<1000).map { String(100_000_000 + $0) }.joined(separator: ",")
+            let reader = Task {
+                try await Command.run("setpriv", "--groups", groups, "head", "-c", "5", mount["parked"])
+            }
+            let isParked = await eventually { mount.fileSystem.hasParkedRead }
+            #expect(isParked)
+            try await Command.run("pkill", "-STOP", "-f", "^head -c 5 \(mount["parked"])$").expectSuccess()
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(mount.fileSystem.counts.interrupts == 0)
+            mount.fileSystem.takeParkedRead()?.reply.take()?.succeed(Array("bytes".utf8))
+            _ = try await Command.run("pkill", "-CONT", "-f", "^head -c 5 \(mount["parked"])$")
+            #expect(try await reader.value.line == "bytes")
+        }
+    }
+
     @Test func stoppedCallerCanBeKilled() async throws {
         try await Mounted.run { mount async throws in
             mount.fileSystem.add("parked", .parked(size: 5))
