@@ -245,7 +245,7 @@ package struct Keeper: ~Copyable {
 
     /// Whether the keeper answers the requests of a device.
     private func isRefused(_ entry: StoredDescriptor) -> Bool {
-        refusal != nil && worker == nil && entry.name.hasPrefix("device-")
+        worker == nil && entry.name.hasPrefix("device-") && refusal?.answers(entry.descriptor) == true
     }
 
     /// Answers the requests of a device, and notes what the next worker has to count in the file `missed-N`.
@@ -256,9 +256,10 @@ package struct Keeper: ~Copyable {
             missed = made
         }
         if let missed, refusal?.answer(device.descriptor, missed: missed) == true { return }
-        // The requests wait for the next worker.
-        Log.write("the requests of '\(device.name)' cannot be answered: error \(errno)")
-        refusal = nil
+        Log.write(
+            "the requests of '\(device.name)' wait for the next worker, because they cannot be answered: error \(errno)"
+        )
+        refusal?.giveUp(device.descriptor)
     }
 
     private mutating func handleSignals() {

@@ -7,6 +7,12 @@ struct RequestRefusal {
     private var buffer = [UInt8](repeating: 0, count: 2 << 20)
     /// Other events are handled in between.
     private static let batch = 256
+    /// The devices whose requests wait for the next worker, as that of a mount that ends meanwhile.
+    private var givenUp: Set<Int32> = []
+
+    func answers(_ device: Int32) -> Bool { !givenUp.contains(device) }
+
+    mutating func giveUp(_ device: Int32) { givenUp.insert(device) }
 
     /// Answers the requests that wait on a device.
     ///

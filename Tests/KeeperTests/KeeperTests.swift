@@ -209,3 +209,35 @@ import Testing
         #expect(request(42)?.missed == [] && KernelRequest([1, 2, 3]) == nil)
     }
 }
+
+@Suite struct RequestRefusals {
+    @Test("TAKEOVER-8: a device that cannot be answered does not keep the requests of others waiting")
+    func brokenDevice() throws {
+        let missed = try #require(RequestRefusal.makeMissed())
+        var (broken, whole): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
+        let kind = Int32(SOCK_SEQPACKET.rawValue)
+        let made = [socketpair(AF_UNIX, kind, 0, &broken), socketpair(AF_UNIX, kind, 0, &whole)]
+        try #require(made == [0, 0])
+        defer { for descriptor in broken + whole + [missed] { close(descriptor) } }
+        var refusal = RequestRefusal()
+
+        let garbage: [UInt8] = [1, 2, 3]
+        #expect(write(broken[1], garbage, garbage.count) == 3)
+        let isAnswered = refusal.answer(broken[0], missed: missed)
+        #expect(!isAnswered)
+        refusal.giveUp(broken[0])
+        #expect(!refusal.answers(broken[0]) && refusal.answers(whole[0]))
+
+        // GETATTR
+        let request =
+            [UInt8](word: 40, length: 4) + [UInt8](word: 3, length: 4) + [UInt8](word: 7)
+            + [UInt8](repeating: 0, count: 24)
+        #expect(write(whole[1], request, request.count) == 40)
+        let others = refusal.answer(whole[0], missed: missed)
+        #expect(others)
+        var response = [UInt8](repeating: 0, count: 64)
+        let length = read(whole[1], &response, 64)
+        #expect(length == 16)
+        #expect(Array(response.prefix(16)) == [16, 0, 0, 0, 0xFB, 0xFF, 0xFF, 0xFF, 7, 0, 0, 0, 0, 0, 0, 0])
+    }
+}
