@@ -84,6 +84,23 @@ import Testing
                 == "FDSTORE=1 FDNAME=control FDPOLL=0 1\nREADY=1 STATUS=two mounts 0\nBARRIER=1 1\n")
     }
 
+    @Test("no descriptor is sent when the service manager has ended: another process may have got its address")
+    func endedManager() async throws {
+        let directory = try TemporaryDirectory()
+        defer { directory.remove() }
+        let path = directory["notify"].string
+        let receiver = try await Self.receive(at: path)
+        defer { receiver.kill() }
+        let manager = ServiceManager(environment: ["NOTIFY_SOCKET": path], parent: -1)
+        #expect(throws: Errno.connectionRefused) { try manager.store(FileDescriptor(rawValue: 0), as: "control") }
+        manager.waitUntilHandled()
+        manager.ready("alone")
+        let isAlone = await eventually {
+            (try? String(contentsOfFile: path + ".log", encoding: .utf8)) == "READY=1 STATUS=alone 0\n"
+        }
+        #expect(isAlone)
+    }
+
     /// Starts a service manager that writes what it receives to the file `PATH.log`, a line for each message: the text, and the number
     /// of descriptors.
     fileprivate static func receive(at path: String) async throws -> BackgroundProgram {

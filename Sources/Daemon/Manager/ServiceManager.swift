@@ -19,10 +19,12 @@ package final class ServiceManager: Sendable {
 
     /// Takes the descriptors that this process has inherited. Must be called once, before the process opens
     /// descriptors of its own.
-    package init(environment: [String: String]) {
+    ///
+    /// - Parameter parent: the process that has started this one.
+    package init(environment: [String: String], parent: Int32 = Machine.parentProcess) {
         let process = ProcessInfo.processInfo.processIdentifier
         socket = environment["NOTIFY_SOCKET"].map(ServiceSocket.init(at:))
-        parent = Machine.parentProcess
+        self.parent = parent
         restarts = socket == nil ? 0 : environment["YONDER_RESTARTS"].flatMap { Int($0) } ?? 0
         watchdog = Self.watchdog(environment: environment, process: process)
         inherited = Mutex(InheritedDescriptor.take(environment: environment))
@@ -75,15 +77,17 @@ package final class ServiceManager: Sendable {
     /// The next process finds out that a mount has ended.
     ///
     /// - Parameter name: up to 255 printable ASCII characters without a colon.
-    /// - Throws: errors of `sendmsg`.
+    /// - Throws: errors of `sendmsg`; ECONNREFUSED when the service manager has ended: its address may be that of another user's process.
     package func store(_ descriptor: FileDescriptor, as name: String) throws(Errno) {
-        try socket?.send(["FDSTORE=1", "FDNAME=\(name)", "FDPOLL=0"], descriptors: [descriptor])
+        guard let socket else { return }
+        guard keeper != nil else { throw .connectionRefused }
+        try socket.send(["FDSTORE=1", "FDNAME=\(name)", "FDPOLL=0"], descriptors: [descriptor])
     }
 
     package func remove(_ name: String) { send(["FDSTOREREMOVE=1", "FDNAME=\(name)"]) }
 
     /// Returns when all earlier messages have been handled, or after 5 seconds. Blocks.
-    package func waitUntilHandled() { _ = try? socket?.waitUntilHandled() }
+    package func waitUntilHandled() { if keeper != nil { _ = try? socket?.waitUntilHandled() } }
 
     /// The inherited descriptor with a name, which the caller owns from now on.
     package func takeInherited(_ name: String) -> FileDescriptor? {
