@@ -218,11 +218,14 @@ package final class OpenFiles: OpenInodes, @unchecked Sendable {
         return file
     }
 
-    /// Whether a file has more writers than `closed` contains of it.
-    func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber]) -> Bool {
+    /// Whether a file has more writers than `closed` contains of it, besides those that have closed it.
+    ///
+    /// - Parameter areNoted: whether those of `closed` are among the writers that have closed it (``noteClosing(_:request:)``).
+    func hasOtherWriters(_ number: InodeNumber, than closed: [InodeNumber], areNoted: Bool) -> Bool {
         lock.withLock {
-            imports.contains(number)
-                || Int(table.entry(of: number.key)?.writers ?? 0) > closed.count { $0 == number }
+            let entry = table.entry(of: number.key) ?? HandleTable.Entry()
+            let known = closed.count { $0 == number } + (areNoted ? 0 : Int(entry.closing))
+            return imports.contains(number) || Int(entry.writers) > known
         }
     }
 

@@ -37,7 +37,7 @@ extension Volume {
     package func closeWritten(_ nodes: [UInt64], registry: (any PassthroughRegistry)?) -> [UInt64] {
         let closed = nodes.map { InodeNumber($0) }
         var failed: Set<InodeNumber> = []
-        if let error = record(closed) {
+        if let error = record(closed, areNoted: true) {
             failed = Set(closed)
             // On a full disk none can be recorded; otherwise a single file does not hold the others up.
             if error != .refused(.noSpace), failed.count > 1 { recordSingly(closed, &failed) }
@@ -56,7 +56,8 @@ extension Volume {
     private func recordSingly(_ closed: [InodeNumber], _ failed: inout Set<InodeNumber>) {
         let end = ContinuousClock.now + Self.longestSingly
         for number in failed.shuffled() where ContinuousClock.now < end {
-            if record(closed.filter { $0 == number }, failuresAt: .debug) == nil { failed.remove(number) }
+            let ofOne = closed.filter { $0 == number }
+            if record(ofOne, areNoted: true, failuresAt: .debug) == nil { failed.remove(number) }
         }
     }
 
@@ -73,15 +74,19 @@ extension Volume {
 
     /// Records what was written to files with handles that are being closed.
     ///
+    /// - Parameter areNoted: whether ``noteClosing(_:request:)`` preceded. Otherwise handles whose close waits to be recorded do not count: each
+    ///   of the two would take the other one for a writer.
     /// - Returns: why it cannot be recorded now; nil if it is.
-    private func record(_ closed: [InodeNumber], failuresAt level: Logger.Level = .error) -> VolumeError? {
+    private func record(
+        _ closed: [InodeNumber], areNoted: Bool = false, failuresAt level: Logger.Level = .error
+    ) -> VolumeError? {
         // A mount that is read-only now may have had writers.
         guard !isReadOnly else { return nil }
         do throws(VolumeError) {
             try change(changingNames: false, failuresAt: level) { changes in
                 // The files still count as open, so that no remote change is applied in between. A file with other
                 // writers is compared when they have closed it.
-                for number in Set(closed) where !files.hasOtherWriters(number, than: closed) {
+                for number in Set(closed) where !files.hasOtherWriters(number, than: closed, areNoted: areNoted) {
                     try changes.contents.endWriting(number)
                 }
             }

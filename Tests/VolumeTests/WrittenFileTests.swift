@@ -244,6 +244,19 @@ import Testing
         #expect(try item(broken).inode.content == .dataless)
     }
 
+    @Test("an open for writing that is undone while another writer's close waits leaves no mark")
+    func undoneBeforeAClose() async throws {
+        let (number, _) = try await writtenFiles()
+        #expect(volume.noteClosing(node(number)))
+        try open(number, for: writing)
+        volume.undoOpen(node(number), wasWriting: true, registry: nil, request: nil)
+        let written = try item(number)
+        #expect(written.inode.size == 3 && written.inode.contentStamp == nil)
+        #expect(volume.openInodes.isOpen(number))
+        #expect(volume.closeWritten([node(number)], registry: nil) == [])
+        #expect(!volume.openInodes.isOpen(number))
+    }
+
     @Test("a closed file that cannot be recorded waits, and the others are recorded")
     func closedAndRefused() async throws {
         let (broken, whole) = try await writtenFiles()
