@@ -358,6 +358,22 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a deletion that waits keeps its version while the remote has other content")
+        func deletionOfOtherContent() async throws {
+            try await Machine.run(
+                options: .with(\.contentVersionsMayRepeat, true), fill: ScriptRun.fill
+            ) { machine async throws in
+                let old = try await machine.item("a").base.version
+                try await machine.remove("a")
+                machine.provider.change { $0.write(RemoteContent("other"), to: "a") }
+                try await machine.ingest()
+                machine.provider.change { $0.rename("a", to: "renamed") }
+                try await machine.ingest()
+                let deletion = try #require(try machine.replica.database.pendingDeletions().first)
+                #expect(deletion.name == "renamed" && deletion.version == old)
+            }
+        }
+
         @Test("FOLDER-17: while the remote cannot be asked, the base stays, and the comparison is made later")
         func failing() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in

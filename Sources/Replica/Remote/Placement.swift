@@ -287,12 +287,12 @@ package struct Placement: RemotePart {
         // A request that was sent before the removal, and not answered, is not newer than the removal.
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
         // It may have been written in place: the provider has to find that it is not what was removed here. A new name shows why it has
-        // another metadata version.
+        // another metadata version; that of other content says nothing of what was removed here.
         let isInPlace = parent == item.parentItemIdentifier.rawValue && name.utf8.elementsEqual(item.filename.utf8)
         let mayBeWritten =
-            transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && !isOwn && isInPlace
-            && version == item.itemVersion.contentVersion
-        if !mayBeWritten { try db.updateDeletion(item) }
+            transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && !isOwn
+            && (isInPlace || version != item.itemVersion.contentVersion)
+        try db.updateDeletion(item, keepsVersion: mayBeWritten)
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
             let isEarlier = try db.hastenDeletion(id, until: now.advanced(by: Self.pauseBeforeDeleting))

@@ -185,12 +185,17 @@ extension Database {
     }
 
     /// The remote has something that is to be deleted at this place, with this metadata.
-    func updateDeletion(_ item: FileProviderItem) throws {
+    ///
+    /// - Parameter keepsVersion: whether the deletion stays one of the metadata version that was removed here.
+    func updateDeletion(_ item: FileProviderItem, keepsVersion: Bool) throws {
         try run(
-            "UPDATE deletion SET baseParent = ?, baseName = ?, baseMetadataVersion = ? WHERE identifier = ?",
+            """
+            UPDATE deletion SET baseParent = ?, baseName = ?, baseMetadataVersion = COALESCE(?, baseMetadataVersion)
+            WHERE identifier = ?
+            """,
             [
-                item.parentItemIdentifier.rawValue, item.filename, Data(item.itemVersion.metadataVersion),
-                item.itemIdentifier.rawValue,
+                item.parentItemIdentifier.rawValue, item.filename,
+                keepsVersion ? nil : Data(item.itemVersion.metadataVersion), item.itemIdentifier.rawValue,
             ])
     }
 
