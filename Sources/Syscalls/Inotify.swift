@@ -27,6 +27,9 @@ package final class Inotify: Sendable {
         package var kind: Kind
         /// Encoded by ``FileNameText``; nil for the directory itself.
         package var name: String?
+        /// Whether the file was written or resized, got another modification time alone, or was closed by a process that might write it.
+        /// A change of mode, owner, links or extended attributes is none of these.
+        package var isWrite = false
     }
 
     private let descriptor: FileDescriptor
@@ -136,6 +139,9 @@ package final class Inotify: Sendable {
         if name.isEmpty { return Event(watch: header.wd, kind: .directoryChanged, name: nil) }
         let kind: Event.Kind =
             mask & UInt32(IN_MOVED_FROM) != 0 ? .movedAway : mask & UInt32(IN_DELETE) != 0 ? .removed : .changed
-        return Event(watch: header.wd, kind: kind, name: FileNameText.text(of: name))
+        return Event(
+            watch: header.wd, kind: kind, name: FileNameText.text(of: name),
+            // The kernel sends the one without the other for a mapping, and at truncate(2).
+            isWrite: mask & (UInt32(IN_MODIFY) | UInt32(IN_CLOSE_WRITE)) != 0)
     }
 }

@@ -110,6 +110,61 @@ import Testing
         }
     }
 
+    @Test(
+        "FOLDER-17: a file whose attributes alone were changed there is deleted, also one that was written just before it was listed",
+        arguments: [true, false])
+    func deletionAfterAttributes(isOlder: Bool) async throws {
+        try await FolderRemote.run { remote, session in
+            if isOlder { try await remote.write([1, 2], to: "file") }
+            _ = try await session.list()
+            let anchor = try await session.anchor()
+            if !isOlder { try await remote.write([1, 2], to: "file") }
+            var batch = try await session.changes(from: anchor)
+            let file = try await session.find("file")
+            try await Command.run("chmod", "600", remote["file"]).expectSuccess()
+            // The second round says that the first was taken in.
+            for _ in 0..<2 { batch = try await session.changes(from: batch.anchor) }
+            try await session.delete(file)
+            #expect(!FileManager.default.fileExists(atPath: remote["file"]))
+        }
+    }
+
+    @Test("FOLDER-17: a file that was written in place, and got another mode afterwards, is not deleted")
+    func deletionOfRewrittenWithAttributes() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            let file = try await session.find("file")
+            var batch = try await session.changes(from: session.anchor())
+            // The clock of change times is a slow one.
+            try await Task.sleep(for: .milliseconds(20))
+            try rewrite("file", [3, 4], in: remote)
+            for _ in 0..<2 { batch = try await session.changes(from: batch.anchor) }
+            try await Command.run("chmod", "600", remote["file"]).expectSuccess()
+            let code = await failureCode { try await session.delete(file) }
+            #expect(code == .deletionRejected)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+        }
+    }
+
+    @Test("FOLDER-17: after a loss of events any file may have been written before")
+    func lostEvents() throws {
+        let log = ChangeLog()
+        let place = ChangeLog.Place("file", in: "d")
+        let (before, seen) = (FileTimestamp(seconds: 1), FileTimestamp(seconds: 2, nanoseconds: 1))
+        #expect(!log.isWritten(place, since: before))
+        log.append([place], written: [place])
+        #expect(log.isWritten(place, since: before))
+        let write = try #require(log.lastWrite(at: place))
+        log.noteSeen(place, changedAt: seen, after: write)
+        log.expire()
+        #expect(log.isWritten(place, since: before))
+        #expect(!log.isWritten(place, since: seen))
+        log.reset()
+        #expect(log.isWritten(place, since: seen))
+        let after = FileTimestamp(nanosecondsSince1970: .max)
+        #expect(!log.isWritten(place, since: after))
+    }
+
     @Test("FOLDER-17: what the system has noticed is heeded, whatever explains it now, and without an entry in the log")
     func noticed() async throws {
         try await FolderRemote.run { remote, session in

@@ -56,6 +56,24 @@ extension RealMount {
             }
         }
 
+        @Test("FOLDER-17: while a deletion waits, another mode does not bring the file back, and a write does")
+        func deletionsThatWait() async throws {
+            try await Installation.mounted(["a": "alpha", "b": "beta"]) { yonder async throws in
+                #expect(try await text(yonder, "a") == "alpha")
+                #expect(try await text(yonder, "b") == "beta")
+                #expect(try await yonder.yonder("pause", "mount").status == 0)
+                try await yonder.shell("rm a b")
+                try await yonder.expectDone("chmod 600 \"$1/a\"", yonder.source.string)
+                try await rewrite(yonder, "b", "BETA")
+                #expect(try await yonder.yonder("resume", "mount").status == 0)
+                #expect(try await yonder.yonder("wait", "mount", "--timeout", "20").status == 0)
+                #expect(yonder.sourceText("a") == nil)
+                #expect(yonder.sourceText("b") == "BETA")
+                #expect(try await eventually { try await text(yonder, "b") == "BETA" })
+                #expect(!FileManager.default.fileExists(atPath: yonder["a"]))
+            }
+        }
+
         @Test(
             "FOLDER-17: an edit of the old bytes does not replace the new ones",
             arguments: ["printf o | dd of=a bs=1 conv=notrunc", "printf olpha > new && mv new a"])

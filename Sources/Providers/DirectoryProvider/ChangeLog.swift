@@ -18,17 +18,15 @@ final class ChangeLog: Sendable {
         var name: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
     }
 
-    private struct Entry {
-        var place: Place
-        /// When it was logged, which is after the change.
-        var time: FileTimestamp
-    }
-
     private struct State {
         /// Identifies this instance: an anchor of another instance has expired.
         var life = UInt64.random(in: 1 ... .max)
         var first = 0
-        var entries: [Entry] = []
+        var entries: [Place] = []
+        /// Paths at which a file was written, each with a time that is not before the change time that the last write gave the file.
+        var written: [Place: FileTimestamp] = [:]
+        /// When events were lost: any file may have been written before.
+        var lostAt: FileTimestamp?
         /// Paths from which a file was moved, until they have been examined.
         var movedAway: Set<Place> = []
         /// Paths whose move was examined, until the system knows the result.
@@ -41,6 +39,18 @@ final class ChangeLog: Sendable {
         var told = 0
         /// Paths that could not be examined in the round of changes under way.
         var postponed: Set<Place> = []
+
+        /// All anchors expire. What was written stays known.
+        mutating func expire() { self = State(written: written, lostAt: lostAt) }
+
+        mutating func noteWritten(_ places: Set<Place>, before now: FileTimestamp) {
+            // The clock may have been set back.
+            for place in places { written[place] = max(now, written[place] ?? now) }
+            guard written.count > ChangeLog.capacity else { return }
+            let times = written.values.sorted()
+            let oldest = times[times.count - ChangeLog.capacity / 2]
+            written = written.filter { $0.value >= oldest }
+        }
     }
 
     private let state = Mutex(State())
@@ -52,10 +62,11 @@ final class ChangeLog: Sendable {
         state.withLock { Self.anchor($0, at: $0.first + $0.entries.count) }
     }
 
-    func append(_ places: [Place]) {
+    /// - Parameter written: the paths at which a file was written.
+    func append(_ places: [Place], written: Set<Place> = []) {
         state.withLock { state in
-            let now = FileTimestamp.now
-            state.entries += places.map { Entry(place: $0, time: now) }
+            state.entries += places
+            state.noteWritten(written, before: .now)
             if state.entries.count > Self.capacity {
                 let excess = state.entries.count - Self.capacity / 2
                 state.entries.removeFirst(excess)
@@ -113,13 +124,11 @@ final class ChangeLog: Sendable {
             state.unfound.subtract(found)
             state.unfound.formUnion(lost)
             // Instead of all of them the whole folder is examined.
-            if state.unfound.count > Self.capacity { state = State() }
+            if state.unfound.count > Self.capacity { state.expire() }
             guard !found.isEmpty, let position = Self.position(of: changes.anchor, in: state) else {
                 return changes.anchor
             }
-            let now = FileTimestamp.now
-            let entries = found.map { Entry(place: $0, time: now) }
-            state.entries.insert(contentsOf: entries, at: position - state.first)
+            state.entries.insert(contentsOf: found, at: position - state.first)
             state.told = max(state.told, position + found.count)
             return Self.anchor(state, at: position + found.count)
         }
@@ -133,17 +142,31 @@ final class ChangeLog: Sendable {
         catchUpNow()
         return state.withLock { state in
             let unknown = state.entries.dropFirst(max(0, state.known - state.first))
-            return isInPlace(place, state) && (state.unfound.contains(place) || unknown.contains { $0.place == place })
+            return isInPlace(place, state) && (state.unfound.contains(place) || unknown.contains(place))
         }
     }
 
-    /// Whether a change of a path was logged at a time or later, also one that the system knows, and no file was moved away from it.
-    func isChanged(_ place: Place, since time: FileTimestamp) -> Bool {
+    /// A time that is not before the change time that the last known write gave the file at a path.
+    func lastWrite(at place: Place) -> FileTimestamp? { state.withLock { $0.written[place] } }
+
+    /// The file at a path was looked at: its last write is not later than the change time that it had then.
+    ///
+    /// - Parameter write: ``lastWrite(at:)`` from before the look.
+    func noteSeen(_ place: Place, changedAt time: FileTimestamp, after write: FileTimestamp) {
+        // Where change times are whole seconds, two writes may have one.
+        guard time.nanoseconds != 0 else { return }
+        state.withLock { state in
+            // It may have been written since.
+            if state.written[place] == write { state.written[place] = min(write, time) }
+        }
+    }
+
+    /// Whether the file at a path may have been written since it had a change time, also if the system knows that, and no file was moved
+    /// away from the path.
+    func isWritten(_ place: Place, since time: FileTimestamp) -> Bool {
         catchUpNow()
         return state.withLock { state in
-            isInPlace(place, state)
-                && (state.unfound.contains(place)
-                    || state.entries.contains { $0.time >= time && $0.place == place })
+            isInPlace(place, state) && max(state.written[place] ?? time, state.lostAt ?? time) > time
         }
     }
 
@@ -154,9 +177,14 @@ final class ChangeLog: Sendable {
     /// Whether there is a path from which a file was moved and that has not been examined.
     var hasMovedAway: Bool { state.withLock { !$0.movedAway.isEmpty } }
 
+    /// The whole folder is to be compared: all anchors expire.
+    func expire() {
+        state.withLock { $0.expire() }
+    }
+
     /// Events were lost: all anchors expire.
     func reset() {
-        state.withLock { $0 = State() }
+        state.withLock { $0 = State(lostAt: .now) }
     }
 
     struct Changes {
@@ -185,7 +213,7 @@ final class ChangeLog: Sendable {
             let end = state.first + state.entries.count
             let stop = min(end, position + limit)
             var seen: Set<Place> = []
-            var places = state.entries[position - state.first..<stop - state.first].map(\.place)
+            var places = state.entries[position - state.first..<stop - state.first]
                 .filter { seen.insert($0).inserted }
             if stop == end { places += state.unfound.subtracting(seen) }
             state.told = stop

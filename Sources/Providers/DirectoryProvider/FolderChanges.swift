@@ -146,8 +146,12 @@ struct FolderChanges: FileProviderEnumerator {
             let known = folder.manager.identifier(ofChildNamed: name, in: place.directory)
             let directory = try folder.openDirectory(place.directory)
             defer { try? directory.close() }
+            let write = log.lastWrite(at: place)
             let item = try folder.item(named: name, in: directory, parent: place.directory)
             if let item {
+                if let write, let changed = FolderItems.changeTime(of: item.itemVersion) {
+                    log.noteSeen(place, changedAt: changed, after: write)
+                }
                 batch.updated.removeAll { $0.itemIdentifier == item.itemIdentifier }
                 batch.updated.append(item)
                 folder.noteMoved(item)

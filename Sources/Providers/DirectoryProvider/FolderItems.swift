@@ -106,6 +106,15 @@ struct FolderItems: Sendable {
     /// Whether the system has a version as one whose content is to be compared (``ProviderFeatures/contentVersionsMayRepeat``).
     static func isDoubted(_ version: ItemVersion) -> Bool { version.metadataVersion.first == UInt8(ascii: "?") }
 
+    /// The change time that a file had with a version; nil if the system has marked the version.
+    static func changeTime(of version: ItemVersion) -> FileTimestamp? {
+        let parts = version.metadataVersion.split(separator: UInt8(ascii: "."))
+        guard parts.count > 1, let seconds = Int64(String(decoding: parts[0], as: UTF8.self)),
+            let nanoseconds = Int64(String(decoding: parts[1], as: UTF8.self))
+        else { return nil }
+        return FileTimestamp(seconds: seconds, nanoseconds: nanoseconds)
+    }
+
     /// The number of hard links of a file when it had a version, which may begin with a mark of the system's.
     static func linkCount(of version: ItemVersion) -> UInt32 {
         let parts = version.metadataVersion.split(separator: UInt8(ascii: "."))

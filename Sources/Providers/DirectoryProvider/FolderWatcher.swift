@@ -113,7 +113,7 @@ final class FolderWatcher: Sendable {
             // Also while programs change watched directories all the time.
             if timeout != nil, .now - comparedAt >= pause {
                 comparedAt = .now
-                log.reset()
+                log.expire()
                 manager.signalEnumerator()
             }
             guard isReady else { continue }
@@ -173,6 +173,7 @@ final class FolderWatcher: Sendable {
     private func take(_ events: [Inotify.Event]) {
         var places: [ChangeLog.Place] = []
         var seen: Set<ChangeLog.Place> = []
+        var written: Set<ChangeLog.Place> = []
         func add(_ place: ChangeLog.Place) {
             if seen.insert(place).inserted { places.append(place) }
         }
@@ -189,12 +190,13 @@ final class FolderWatcher: Sendable {
                 if let name = event.name {
                     let place = ChangeLog.Place(name, in: directory)
                     if event.kind == .movedAway { log.noteMovedAway(place) }
+                    if event.isWrite { written.insert(place) }
                     add(place)
                 }
                 add(ChangeLog.Place(in: directory))
             case .overflow: break
             }
         }
-        if isIncomplete { log.reset() } else { log.append(places) }
+        if isIncomplete { log.reset() } else { log.append(places, written: written) }
     }
 }

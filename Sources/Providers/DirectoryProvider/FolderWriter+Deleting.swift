@@ -43,7 +43,7 @@ extension FolderWriter {
         guard isBase(place.status, base) else { throw rejection(of: name, place) }
         if mayBeRewritten(place, since: base) {
             throw FileProviderError(
-                .deletionRejected, "its change time on the source says that it may have been written since",
+                .deletionRejected, "it may have been written on the source since",
                 itemIdentifier: place.identifier, item: folder.item(at: place))
         }
         let aside = HiddenName.make()
@@ -69,10 +69,10 @@ extension FolderWriter {
         status.kind != .regular || FolderItems.version(of: status).contentVersion == base.contentVersion
     }
 
-    /// Whether a file may have been written in place and given its old time: something was changed under its name at its change time. The
-    /// change time alone does not show it: a change by this provider before the daemon was killed, or a hard link that was made and removed
-    /// elsewhere, must not bring the file back. The system may know the change, and not have compared the content yet. A file that is not
-    /// where the system knows it was renamed.
+    /// Whether a file may have been written in place and given its old time. Another change time alone does not show that: a change of its
+    /// mode or owner, a change by this provider before the daemon was killed, or a hard link that was made and removed elsewhere must not
+    /// bring the file back. The system may know the write, and not have compared the content yet. A file that is not where the system knows
+    /// it was renamed.
     private func mayBeRewritten(_ place: borrowing Folder.Place, since base: ItemVersion) -> Bool {
         guard mayBeRewritten(place.status, since: base, in: place.directory), let name = place.name else {
             return false
@@ -80,8 +80,8 @@ extension FolderWriter {
         let here = ChangeLog.Place(name, in: place.parent)
         guard folder.knownPlace(of: place.identifier) == here else { return false }
         // What the system has noticed itself the log may have forgotten.
-        return FolderItems.isDoubted(base)
-            || folder.log.isChanged(here, since: FileTimestamp(place.status.changed))
+        guard let known = FolderItems.changeTime(of: base) else { return true }
+        return folder.log.isWritten(here, since: known)
     }
 
     private func rejection(of name: String, _ place: borrowing Folder.Place) -> any Error {
