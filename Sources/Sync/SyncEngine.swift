@@ -273,8 +273,11 @@ package final class SyncEngine: SyncPart {
         budget.wasClosed()
         downloads.fileWasClosed(number)
         closedFiles.note(number)
-        doubts.fileWasClosed(number)
+        doubts.useMayHaveEnded(of: number)
     }
+
+    /// The last process that could write a file has closed it, and others read it. Returns at once; from any thread.
+    package func writingHasEnded(_ number: InodeNumber) { doubts.useMayHaveEnded(of: number) }
 
     /// All content files were compared with their rows: content is synced again. Returns at once; from any thread.
     package func contentFilesWereCompared() { contentSyncer.wake() }

@@ -18,7 +18,8 @@ extension Volume {
     ) {
         let number = InodeNumber(node)
         if wasWriting { _ = record([number]) }
-        finish(files.release(number, forWriting: wasWriting, request: request), registry: registry)
+        let file = files.release(number, forWriting: wasWriting, request: request)
+        finish(file, number, wasWriting: wasWriting, registry: registry)
     }
 
     /// Closes a handle that the kernel has not received, because the request failed or was given up.
@@ -27,7 +28,8 @@ extension Volume {
     ) {
         let number = InodeNumber(node)
         if wasWriting { _ = record([number]) }
-        finish(files.release(number, forWriting: wasWriting, undoing: request), registry: registry)
+        let file = files.release(number, forWriting: wasWriting, undoing: request)
+        finish(file, number, wasWriting: wasWriting, registry: registry)
     }
 
     /// Closes one handle for writing of each file and records the changes.
@@ -47,7 +49,8 @@ extension Volume {
             }
         }
         for number in closed where !failed.contains(number) {
-            finish(files.release(number, forWriting: true, wasNoted: true), registry: registry)
+            let file = files.release(number, forWriting: true, wasNoted: true)
+            finish(file, number, wasWriting: true, registry: registry)
         }
         return nodes.filter { failed.contains(InodeNumber($0)) }
     }
@@ -98,12 +101,19 @@ extension Volume {
     }
 
     /// Releases what the handles of a file used, after the last of them was closed.
-    private func finish(_ file: OpenFile?, registry: (any PassthroughRegistry)?) {
-        guard let file else { return }
+    ///
+    /// - Parameter file: nil after another handle.
+    private func finish(
+        _ file: OpenFile?, _ number: InodeNumber, wasWriting: Bool, registry: (any PassthroughRegistry)?
+    ) {
+        guard let file else {
+            if wasWriting, !files.isOpenForWriting(number) { observer.didEndWriting(number) }
+            return
+        }
         file.withState { state in
             if let backing = state.backing { registry?.unregister(backing) }
             state = OpenFile.State()
         }
-        observer.didCloseInode(file.number)
+        observer.didCloseInode(number)
     }
 }

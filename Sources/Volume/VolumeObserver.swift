@@ -9,6 +9,8 @@ package protocol VolumeObserver: Sendable {
     func didOpenFile(_ number: InodeNumber)
     /// The last handle of an inode was closed, or the kernel has forgotten an inode that has no name.
     func didCloseInode(_ number: InodeNumber)
+    /// The last handle for writing of a file was closed, and what was written is recorded. Others have it open for reading.
+    func didEndWriting(_ number: InodeNumber)
     /// A process opened a directory whose listing is here.
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?)
     /// A lookup missed in a listed directory.

@@ -224,7 +224,10 @@ extension EngineTests {
             }
         }
 
-        @Test("FOLDER-17: a file that was open for writing is compared when it is closed") func closed() async throws {
+        @Test(
+            "FOLDER-17: a file that was open for writing is compared when its last writer has closed it",
+            arguments: [true, false])
+        func closed(isRead: Bool) async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in
                 #expect(try await eventually { try fixture.inode("f").content == .materialized })
                 let item = try #require(try fixture.replica.database.item("f"))
@@ -242,8 +245,12 @@ extension EngineTests {
                 #expect(await eventually { await fixture.engine.doubts.attempts(ofItem: row) >= 8 })
                 #expect(try base(fixture) != present(fixture))
                 _ = try fixture.replica.change(open: fixture.open) { try $0.contents.endWriting(number) }
-                fixture.open.remove(number)
-                fixture.engine.inodeWasClosed(number)
+                if isRead {
+                    fixture.engine.writingHasEnded(number)
+                } else {
+                    fixture.open.remove(number)
+                    fixture.engine.inodeWasClosed(number)
+                }
                 #expect(try await eventually(within: .seconds(20)) { try base(fixture) == present(fixture) })
             }
         }

@@ -4,14 +4,22 @@ import Replica
 import Synchronization
 import Volume
 
-/// Records the inodes whose last handle was closed, and ignores all other events.
+/// Records the inodes whose last handle was closed, or whose last one for writing, and ignores all other events.
 final class ClosedInodes: VolumeObserver {
     private let state = Mutex<[InodeNumber]>([])
+    private let readers = Mutex<[InodeNumber]>([])
 
     var numbers: [InodeNumber] { state.withLock { $0 } }
 
+    /// Those that were still open for reading then.
+    var leftToReaders: [InodeNumber] { readers.withLock { $0 } }
+
     func didCloseInode(_ number: InodeNumber) {
         state.withLock { $0.append(number) }
+    }
+
+    func didEndWriting(_ number: InodeNumber) {
+        readers.withLock { $0.append(number) }
     }
 
     func volumeDidChange(_ effects: ReplicaEffects) {}

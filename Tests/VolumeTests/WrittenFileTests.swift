@@ -230,6 +230,23 @@ import Testing
         return (one, other)
     }
 
+    @Test("FOLDER-17: the close of the last writer is told of while a process reads the file") func lastWriter()
+        async throws
+    {
+        let a = try await replica.list(.file("a"), open: fixture.open)
+        try await replica.fill(a)
+        try open(a, for: .reading)
+        for _ in 0..<2 { try open(a, for: writing) }
+        #expect(volume.noteClosing(node(a)))
+        #expect(volume.closeWritten([node(a)], registry: nil) == [])
+        #expect(closed.leftToReaders.isEmpty)
+        close(a)
+        #expect(closed.leftToReaders == [a])
+        #expect(try item(a).inode.contentStamp == nil)
+        close(a, wasWriting: false)
+        #expect(closed.leftToReaders == [a] && closed.numbers == [a])
+    }
+
     @Test("a closed file whose content file is missing does not hold up the recording of others")
     func closedWithoutContent() async throws {
         let (broken, whole) = try await writtenFiles()

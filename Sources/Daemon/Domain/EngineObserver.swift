@@ -16,6 +16,8 @@ struct EngineObserver: VolumeObserver {
 
     func didCloseInode(_ number: InodeNumber) { engine.inodeWasClosed(number) }
 
+    func didEndWriting(_ number: InodeNumber) { engine.writingHasEnded(number) }
+
     func didOpenDirectory(_ number: InodeNumber, caller: Requester?) {
         // The policy reads /proc, which must not happen on a thread that serves the kernel.
         Task {

@@ -81,7 +81,7 @@ actor ContentDoubts: SyncPart {
             }
         }
 
-        /// A file is compared, unless it is in use: then it waits for its close.
+        /// A file is compared, unless it is in use: then it waits for the end of that.
         func noteInUse(_ file: DoubtfulContent) {
             state.withLock { _ = $0.inUse[file.inode, default: []].insert(file.row) }
         }
@@ -90,7 +90,7 @@ actor ContentDoubts: SyncPart {
         func forgetInUse(_ file: DoubtfulContent) { state.withLock { $0.endUse(of: file) } }
 
         /// What waited for a file is compared now. Returns at once; from any thread.
-        func fileWasClosed(_ number: InodeNumber) {
+        func useMayHaveEnded(of number: InodeNumber) {
             let isAny = state.withLock { state in
                 guard let rows = state.inUse[number] else { return false }
                 for row in rows { state.insert(DoubtfulContent(row: row, inode: number)) }
@@ -135,8 +135,9 @@ actor ContentDoubts: SyncPart {
     /// A process has opened a file: it is compared before those that no process reads. Returns at once; from any thread.
     nonisolated func fileWasOpened(_ number: InodeNumber) { queue.fileWasOpened(number) }
 
-    /// The last handle of a file was closed: a comparison that waited for that is made now. Returns at once; from any thread.
-    nonisolated func fileWasClosed(_ number: InodeNumber) { queue.fileWasClosed(number) }
+    /// No process has a file open any more, or none for writing: a comparison that waited for that is made now. Returns at once; from any
+    /// thread.
+    nonisolated func useMayHaveEnded(of number: InodeNumber) { queue.useMayHaveEnded(of: number) }
 
     /// For tests. How often in a row the content of an item could not be compared.
     func attempts(ofItem row: Int64) -> Int { retries[row]?.attempts ?? 0 }
