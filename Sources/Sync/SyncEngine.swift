@@ -153,7 +153,8 @@ package final class SyncEngine: SyncPart {
         self.feed = feed
         let absence = AbsenceCheck(context, feed: feed)
         let downloads = Downloads(
-            context, budget: budget, syncer: contentSyncer, offers: offers, absence: absence, accounting: accounting)
+            context, budget: budget, syncer: contentSyncer, offers: offers, absence: absence, accounting: accounting,
+            onMaterialization: { doubtful.useMayHaveEnded(of: $0) })
         self.downloads = downloads
         // Background calls have three quarters of the places.
         let ahead = max(1, provider.features.concurrentCalls * 3 / 4)

@@ -15,7 +15,7 @@ actor ContentDoubts: SyncPart {
             var rows: [InodeNumber: Set<Int64>] = [:]
             /// The rows of files that a process has open, or had.
             var opened: Set<Int64> = []
-            /// The rows of files that could not be compared because they were in use.
+            /// The rows of files that could not be compared because they were open for writing, or not whole here.
             var inUse: [InodeNumber: Set<Int64>] = [:]
 
             mutating func insert(_ file: DoubtfulContent) {
@@ -81,7 +81,7 @@ actor ContentDoubts: SyncPart {
             }
         }
 
-        /// A file is compared, unless it is in use: then it waits for the end of that.
+        /// A file is compared, unless it is open for writing or not whole here: then it waits for the end of that.
         func noteInUse(_ file: DoubtfulContent) {
             state.withLock { _ = $0.inUse[file.inode, default: []].insert(file.row) }
         }
@@ -148,7 +148,7 @@ actor ContentDoubts: SyncPart {
             retries.filter { $0.value.next <= now }.map { DoubtfulContent(row: $0.key, inode: $0.value.inode) })
         while !Task.isCancelled, connection.state == .online, let file = queue.take() {
             let row = file.row
-            // Noted before it is looked at: it may be closed just after that.
+            // Noted before it is looked at: it may be closed, or become whole, just after that.
             queue.noteInUse(file)
             do {
                 if try await compare(row) {

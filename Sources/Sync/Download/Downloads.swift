@@ -11,6 +11,7 @@ actor Downloads: ContentEvictor, SyncPart {
     private let accounting: (any FetchAccounting)?
     private let offers: OfferQueue
     private let absence: AbsenceCheck
+    private let onMaterialization: @Sendable (InodeNumber) -> Void
     /// Generations of content that was begun and never arrived, of files that are open.
     private nonisolated let leftBehind = Mutex<[InodeNumber: Int64]>([:])
     /// The effects for files that are open: they are published when the last handle is closed.
@@ -24,10 +25,12 @@ actor Downloads: ContentEvictor, SyncPart {
     private var refreshes: [InodeNumber: Task<Void, Never>] = [:]
     private var isStopped = false
 
-    /// - Parameter offers: waits until the provider has recognized an item whose identifier was given up.
+    /// - Parameters:
+    ///   - offers: waits until the provider has recognized an item whose identifier was given up.
+    ///   - onMaterialization: called when all of a file has come and is recorded; returns at once.
     init(
         _ context: SyncContext, budget: CacheBudget, syncer: ContentSyncer, offers: OfferQueue, absence: AbsenceCheck,
-        accounting: (any FetchAccounting)?
+        accounting: (any FetchAccounting)?, onMaterialization: @escaping @Sendable (InodeNumber) -> Void
     ) {
         self.context = context
         self.absence = absence
@@ -35,6 +38,7 @@ actor Downloads: ContentEvictor, SyncPart {
         self.syncer = syncer
         self.offers = offers
         self.accounting = accounting
+        self.onMaterialization = onMaterialization
     }
 
     /// Waits until a range of a file is on the local disk, of the version that the reader opened.
@@ -286,6 +290,7 @@ actor Downloads: ContentEvictor, SyncPart {
                         cause: download.cause)
                 else { return budget.wake() }
                 publish(effects, of: download.number)
+                if ranges.contains(0..<download.size) { onMaterialization(download.number) }
                 budget.wake()
                 syncer.wake()
                 guard !download.isRunning else { return }
