@@ -308,6 +308,23 @@ extension EngineTests {
             }
         }
 
+        @Test("FOLDER-17: a process that opens and closes a file does not have a comparison made again that has failed")
+        func closedAfterFailure() async throws {
+            try await run(reading: 0..<Self.old.size) { fixture async throws in
+                #expect(try await eventually { try fixture.inode("f").content == .materialized })
+                fixture.provider.faults.add(.fail(FileProviderError(.cannotSynchronize)), to: .fetch)
+                let fetches = fixture.provider.log.calls(of: .fetch).count
+                fixture.provider.change { $0.writeSameVersion(Self.old, to: "f") }
+                #expect(await eventually { fixture.provider.log.calls(of: .fetch).count > fetches })
+                let number = try fixture.number("f")
+                for _ in 0..<20 {
+                    fixture.engine.inodeWasClosed(number)
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                #expect(fixture.provider.log.calls(of: .fetch).count <= fetches + 4)
+            }
+        }
+
         @Test("FOLDER-17: while the remote cannot be asked, the base stays, and the comparison is made later")
         func failing() async throws {
             try await run(reading: 0..<Self.old.size) { fixture async throws in

@@ -86,7 +86,7 @@ actor ContentDoubts: SyncPart {
             state.withLock { _ = $0.inUse[file.inode, default: []].insert(file.row) }
         }
 
-        /// A file was compared.
+        /// A file was compared, or waits for another reason.
         func forgetInUse(_ file: DoubtfulContent) { state.withLock { $0.endUse(of: file) } }
 
         /// What waited for a file is compared now. Returns at once; from any thread.
@@ -157,7 +157,9 @@ actor ContentDoubts: SyncPart {
                     continue
                 }
             } catch {
-                // It is compared again after a pause, also if it is not there: it may be one that is just being renamed.
+                // It is compared again after a pause, also if it is not there: it may be one that is just being renamed. A process that
+                // opens and closes it all the time must not have it fetched each time.
+                queue.forgetInUse(file)
             }
             let attempts = (retries[row]?.attempts ?? 0) + 1
             retries[row] = Retry(
