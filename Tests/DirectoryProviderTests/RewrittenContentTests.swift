@@ -61,17 +61,22 @@ import Testing
         }
     }
 
-    @Test("FOLDER-17: content that is written in place while other content is copied over is not replaced")
-    func rewrittenDuringAnUpload() async throws {
+    @Test(
+        "FOLDER-17: content that is written in place while other content is copied over is not replaced",
+        arguments: ["file", "other"])
+    func rewrittenDuringAnUpload(newName: String) async throws {
         try await FolderRemote.run { remote, session in
             try await remote.write([1, 2], to: "file")
-            let file = try await session.find("file")
+            var file = try await session.find("file")
+            let fields: ItemFields = newName == file.filename ? .contents : [.contents, .filename]
+            file.filename = newName
+            let changed = file
             let path = remote.root.appending("file")
             let content = try FileDescriptor.open(remote.directory.makeFile("content", [5, 6]), .readOnly)
             // It is confirmed once all of it is copied.
             let source = ContentSource(
                 descriptor: content, size: 2, confirm: { try Self.rewrite(path, [3, 4]) })
-            let code = await failureCode { _ = try await session.modify(file, .contents, source: source) }
+            let code = await failureCode { _ = try await session.modify(changed, fields, source: source) }
             #expect(code == .localVersionConflictingWithServer)
             #expect(remote.text("file") == "\u{3}\u{4}")
         }

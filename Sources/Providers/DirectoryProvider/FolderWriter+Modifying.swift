@@ -197,7 +197,15 @@ extension FolderWriter {
         let pending = try FolderAttributes.apply(fields, of: item, to: upload.file)
         try finish(upload, contents)
         let stored = try contentVersion(of: upload.file)
-        if moves { try move(item.itemIdentifier, from: old, to: new, status) }
+        if moves {
+            // To copy the content may have taken long, and a move gives the file another change time.
+            if let now = try self.status(of: old, isFresh: true), now.isSameFile(as: status),
+                isRewritten(now, since: status, at: old)
+            {
+                throw conflict(at: old)
+            }
+            try move(item.itemIdentifier, from: old, to: new, status)
+        }
         do {
             if status.linkCount > 1, let path = folder.path(of: new.parent) {
                 var written: (pending: ItemFields, stored: [UInt8])?
@@ -210,7 +218,7 @@ extension FolderWriter {
                 if isWritten, let written { return written }
             }
             func replace() throws -> Upload.Exchange {
-                // To copy the content may have taken long. A move has given the file another change time.
+                // Likewise.
                 if !moves, let now = try self.status(of: new, isFresh: true), isRewritten(now, since: status, at: new) {
                     return .conflict
                 }
