@@ -99,7 +99,7 @@ struct ProtocolSchemaTests {
         async throws
     {
         let document = Self.documents.appending("Protocol.md")
-        #expect(try await validate(document) == ["74"])
+        #expect(try await validate(document) == ["76"])
         let scratch = try TemporaryDirectory()
         defer { scratch.remove() }
         let text = try String(contentsOfFile: document.string, encoding: .utf8)
@@ -107,6 +107,7 @@ struct ProtocolSchemaTests {
             ("\"limit\":2", "\"limits\":2"), ("\"kind\":\"symlink\"", "\"kind\":\"link\""),
             ("\"documentSize\":5", "\"documentSize\":-5"), ("\"width\":256", "\"width\":0"),
             ("\"result\":{\"size\":5}", "\"result\":{\"size\":4194305}"),
+            ("\"sent\":2", "\"sent\":-2"),
             ("\"code\":\"noSuchItem\"", "\"code\":\"missing\""), ("\"anchor\":\"4\"", "\"anchor\":4"),
         ] {
             let changed = try scratch.makeFile("wrong", Array(text.replacing(right, with: wrong).utf8))

@@ -112,7 +112,11 @@ import Testing
         }
         var new = template(1, "b.txt", .file, size: 5)
         new.contentModificationDate = FileTimestamp(nanosecondsSince1970: 1_700_000_001_500_000_000)
-        let made = try await withContent(Array("world".utf8)) { try await create(new, $0, .mayAlreadyExist) }
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let sent = SentSteps()
+        let made = try await create(new, sent.contents(Array("world".utf8), in: scratch), .mayAlreadyExist)
+        #expect(sent.all == [2, 3])
         guard case .applied(var item, .contentModificationDate, false) = made else {
             Issue.record("\(made)")
             return
@@ -174,11 +178,13 @@ import Testing
         #expect(try await remote.thumbnail(of: docs.appending("b.txt"), size: Self.size) == nil)
         let file = docs.appending("b.txt")
         let date = FileTimestamp(seconds: 1_700_000_001, nanoseconds: 500_000_000)
-        let written = try await withContent(Array("world".utf8)) {
-            try await remote.write(
-                $0, to: file, attributes: RemoteAttributes(contentModificationDate: date), if: .absent)
-        }
-        #expect(written.size == 5 && written.isTagStrong)
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let sent = SentSteps()
+        let written = try await remote.write(
+            sent.contents(Array("world".utf8), in: scratch), to: file,
+            attributes: RemoteAttributes(contentModificationDate: date), if: .absent)
+        #expect(written.size == 5 && written.isTagStrong && sent.all == [2, 3])
         await #expect(throws: RemoteConditionFailure.self) {
             try await withContent(Array("world".utf8)) {
                 try await remote.write(

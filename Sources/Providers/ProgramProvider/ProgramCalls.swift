@@ -22,15 +22,17 @@ struct ProgramCalls: Sendable {
 
     /// Makes a call, and again after the time that the program asks for.
     ///
+    /// - Parameter onSent: as of ``ProgramSession/call(_:_:returning:onSent:)``. A call that is made again begins to count anew.
     /// - Throws: ``ProgramFailure`` for a condition that did not hold; `FileProviderError`.
     func change<Value: Decodable & Sendable>(
-        _ method: String, _ parameters: some Encodable & Sendable
+        _ method: String, _ parameters: some Encodable & Sendable,
+        onSent: @escaping @Sendable (Int64) -> Void = { _ in }
     ) async throws -> Value {
         var attempt = 1
         while true {
             let session = try await host.running()
             do {
-                return try await session.call(method, parameters)
+                return try await session.call(method, parameters, onSent: onSent)
             } catch let failure as ProgramFailure {
                 if failure.isCondition { throw failure }
                 guard let wait = failure.data?.retryAfter, wait > 0, attempt < Self.attempts else {

@@ -15,6 +15,8 @@ struct ProgramFeatures: Codable, Hashable, Sendable {
     /// A tag depends on the bytes alone.
     var contentTags: Bool?
     var thumbnails: Bool?
+    /// `progress` of an upload says how much was sent.
+    var uploadProgress: Bool?
     var quota: Bool?
     /// The best number of concurrent calls.
     var calls: Int?

@@ -169,20 +169,24 @@ final class ProgramItemProvider: FileProviderReplicatedExtension, RetryingProvid
         _ method: String, _ parameters: ItemChangeParameters, of item: FileProviderItem, _ contents: ContentSource?
     ) async throws -> ItemChange {
         guard let contents else { return try await change(method, parameters, of: item, size: nil) }
-        return try await files.withCopy(of: contents) { [self] from in
+        let sent = known().uploadProgress == true ? SentBytes(of: contents) : nil
+        return try await files.withCopy(of: contents, countsAsSent: sent == nil) { [self] from in
             var parameters = parameters
             parameters.from = from
             parameters.item.documentSize = contents.size
-            return try await change(method, parameters, of: item, size: contents.size)
+            let made = try await change(method, parameters, of: item, size: contents.size) { sent?.note($0) }
+            sent?.noteAll()
+            return made
         }
     }
 
     private func change(
-        _ method: String, _ parameters: ItemChangeParameters, of sent: FileProviderItem, size: Int64?
+        _ method: String, _ parameters: ItemChangeParameters, of sent: FileProviderItem, size: Int64?,
+        onSent: @escaping @Sendable (Int64) -> Void = { _ in }
     ) async throws -> ItemChange {
         let result: ItemChangeResult
         do {
-            result = try await calls.change(method, parameters)
+            result = try await calls.change(method, parameters, onSent: onSent)
         } catch let failure as ProgramFailure {
             throw failure.itemError(known())
         }

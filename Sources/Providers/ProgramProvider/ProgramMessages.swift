@@ -14,6 +14,8 @@ struct ProgramHeader: Decodable {
     struct Parameters: Decodable {
         /// The call, of `progress`.
         var id: Int?
+        /// The bytes of an upload that were sent so far, of `progress`. A number that no integer can be does not end the program.
+        var sent: Double?
         /// The error, of `resolved`.
         var code: String?
     }

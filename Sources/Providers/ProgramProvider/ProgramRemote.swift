@@ -94,16 +94,18 @@ final class ProgramRemote: ThumbnailRemote, RetryingProvider {
     func write(
         _ contents: ContentSource, to path: RemotePath, attributes: RemoteAttributes, if condition: RemoteCondition
     ) async throws -> RemoteEntry {
-        try await files.withCopy(of: contents) { [self] from in
+        let sent = features().uploadProgress == true ? SentBytes(of: contents) : nil
+        return try await files.withCopy(of: contents, countsAsSent: sent == nil) { [self] from in
             var change = ChangeParameters(path: path)
             (change.from, change.size) = (from, contents.size)
             change.take(attributes)
-            let entry = try await changing("write", change, path, if: condition)
+            let entry = try await changing("write", change, path, if: condition) { sent?.note($0) }
             guard entry.kind == .file, entry.size == contents.size else {
                 throw FileProviderError(
                     .malformedResponse,
                     "the program has written '\(path.text)' with \(entry.size ?? 0) bytes instead of \(contents.size)")
             }
+            sent?.noteAll()
             return entry
         }
     }
@@ -175,12 +177,13 @@ final class ProgramRemote: ThumbnailRemote, RetryingProvider {
 
     /// Makes a change, and looks before it where the program does not check conditions.
     private func changing(
-        _ method: String, _ change: ChangeParameters, _ path: RemotePath, if condition: RemoteCondition
+        _ method: String, _ change: ChangeParameters, _ path: RemotePath, if condition: RemoteCondition,
+        onSent: @escaping @Sendable (Int64) -> Void = { _ in }
     ) async throws -> RemoteEntry {
         var change = change
         _ = try await holds(condition, at: path, passingTo: &change)
         do {
-            let result: EntryResult = try await calls.change(method, change)
+            let result: EntryResult = try await calls.change(method, change, onSent: onSent)
             return try result.entry.entry(name: path.name ?? "", features())
         } catch let failure as ProgramFailure where failure.isCondition {
             throw try await conditionFailure(failure, at: path)

@@ -9,6 +9,7 @@ final class ProgramSession: Sendable {
         let continuation: CheckedContinuation<[UInt8], any Error>
         /// The call of the system that waits for this one. The reader's thread has none of its own.
         let context: CallContext?
+        let onSent: @Sendable (Int64) -> Void
         var deadline: ContinuousClock.Instant
     }
 
@@ -78,10 +79,13 @@ final class ProgramSession: Sendable {
 
     /// Calls a method and waits for its response.
     ///
+    /// - Parameter onSent: called with the bytes that the program says it has sent of the call's file, of which there may be fewer. Not
+    ///   called after the response.
     /// - Throws: ``ProgramFailure`` for an error response; `providerDomainTemporarilyUnavailable` if the program ended before it
     ///   answered; `malformedResponse`; `timedOut`; `userCancelled`.
     func call<Value: Decodable & Sendable>(
-        _ method: String, _ parameters: some Encodable & Sendable, returning: Value.Type = Value.self
+        _ method: String, _ parameters: some Encodable & Sendable, returning: Value.Type = Value.self,
+        onSent: @escaping @Sendable (Int64) -> Void = { _ in }
     ) async throws -> Value {
         let id = state.withLock { state in
             state.lastID += 1
@@ -95,7 +99,8 @@ final class ProgramSession: Sendable {
                     if state.cancelled.remove(id) != nil { return (FileProviderError(.userCancelled), nil) }
                     if let end = state.end { return (end, nil) }
                     state.pending[id] = PendingCall(
-                        continuation: continuation, context: CallContext.current, deadline: .now + inactivityLimit)
+                        continuation: continuation, context: CallContext.current, onSent: onSent,
+                        deadline: .now + inactivityLimit)
                     return (nil, state.process)
                 }
                 if let failure { return continuation.resume(throwing: failure) }
@@ -157,11 +162,14 @@ final class ProgramSession: Sendable {
             }
         case ("progress", nil):
             guard let id = header.params?.id else { return }
-            let context = state.withLock { state -> CallContext? in
+            let call = state.withLock { state -> PendingCall? in
                 state.pending[id]?.deadline = .now + inactivityLimit
-                return state.pending[id]?.context
+                return state.pending[id]
             }
-            context?.noteAnswer()
+            call?.context?.noteAnswer()
+            if let sent = header.params?.sent {
+                call?.onSent(Int64(min(max(0, sent), Double(FileProviderItem.maximumDocumentSize))))
+            }
         case (_?, nil): break
         case (nil, let id?):
             let (call, isKnown) = state.withLock { state in

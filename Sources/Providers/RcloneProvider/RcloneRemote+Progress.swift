@@ -1,4 +1,5 @@
 import FileProvider
+import ProgramProvider
 
 extension RcloneRemote {
     /// How often rclone is asked how much of an upload it has sent.
@@ -11,21 +12,15 @@ extension RcloneRemote {
         _ contents: ContentSource, sentIn group: String, _ body: () async throws -> Void
     ) async throws {
         let session = try await host.running()
+        let sent = SentBytes(of: contents)
         let report = Task {
-            var sent: Int64 = 0
             while (try? await Task.sleep(for: Self.reportInterval)) != nil {
                 guard let bytes = await session.transferredBytes(ofGroup: group), !Task.isCancelled else { continue }
-                // What rclone sends again it counts again.
-                let now = max(sent, min(bytes, contents.size))
-                contents.advance(by: now - sent)
-                sent = now
+                sent.note(bytes)
             }
-            return sent
         }
         defer { report.cancel() }
         try await body()
-        report.cancel()
-        let sent = await report.value
-        contents.advance(by: contents.size - sent)
+        sent.noteAll()
     }
 }

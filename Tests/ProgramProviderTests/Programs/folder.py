@@ -6,6 +6,7 @@ Option `fault`: what is wrong with this program, see FAULTS.
 import json, os, shutil, stat, sys, time
 
 root, options, faults = "", {}, set()
+current = 0  # The id of the present call.
 
 
 class Failure(Exception):
@@ -92,7 +93,7 @@ def initialize(params):
     features = dict(
         writing="readonly" not in faults, ranges="whole" not in faults, conditions="unconditional" not in faults,
         symbolicLinks=True, modified=True, permissions=True, strongTags=True, thumbnails="no-thumbnails" not in faults,
-        quota=True, calls=8)
+        uploadProgress=bool({"tells-sent", "lies-about-sent"} & faults), quota=True, calls=8)
     return {"version": 1, "level": "paths", "features": features}
 
 
@@ -167,8 +168,19 @@ def thumbnail(params):
     return {"size": str(size) if "tells-text" in faults else -size if "tells-negative" in faults else size}
 
 
+def tell_sent(call, *numbers):
+    for sent in numbers:
+        print(json.dumps({"jsonrpc": "2.0", "method": "progress", "params": {"id": call, "sent": sent}}), flush=True)
+
+
 def write(params):
     path = params["path"]
+    if "tells-sent" in faults or "not-announced" in faults:
+        tell_sent(current, params["size"] // 4, params["size"] // 2)
+    if "lies-about-sent" in faults:
+        tell_sent(4711, params["size"])
+        tell_sent(current - 1, params["size"])
+        tell_sent(current, -5, 3, 1, 3.5, 1 << 70, -(1 << 70), 2)
     require(params, path)
     hidden = os.path.join(os.path.dirname(place(path)), f".yonder-partial-{os.getpid()}-{time.monotonic_ns():x}")
     shutil.copyfile(params["from"], hidden)
@@ -274,7 +286,8 @@ for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request or misbehave(request):
         continue
-    answer = {"jsonrpc": "2.0", "id": request["id"]}
+    current = request["id"]
+    answer = {"jsonrpc": "2.0", "id": current}
     try:
         answer["result"] = METHODS[request["method"]](request["params"])
     except Failure as failure:
