@@ -63,6 +63,32 @@ import Testing
         }
     }
 
+    @Test("RCLONE-12: that the backend cannot be reached is no progress of a listing") func unreachableBackend()
+        async throws
+    {
+        let server = try await ScriptedServer(program: "Support/Programs/unsized_files.py", ["6", "reset"])
+        defer { server.stop() }
+        let folder = try await RcloneFolder()
+        let source = "rclone::http,url='http://127.0.0.1:\(server.port)/':"
+        let remote = try Self.remote(in: folder, source: source, checkInterval: .milliseconds(500)) { _ in }
+        let answers = Answers()
+        let context = CallContext(
+            urgency: CallUrgency(true), wait: { _ in }, answered: { answers.count.withLock { $0 += 1 } })
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            _ = try await remote.features()
+            let listing = try await CallContext.$current.withValue(context) {
+                try await remote.entries(in: .root, from: nil, limit: 10)
+            }
+            #expect(listing.entries.map(\.name) == ["sized"])
+            // That of the listing, and one while rclone asks for the sizes.
+            let seen = answers.count.withLock { $0 }
+            #expect((1...2).contains(seen))
+        }
+    }
+
     @Test("RCLONE-12: an upload and the removal of a directory are not given up because rclone tells of no progress")
     func changes() async throws {
         let waits = Waits()
@@ -97,17 +123,25 @@ import Testing
             await folder.dispose()
         }) {
             let size = 6 << 20
-            let steps = Mutex<[Int64]>([])
+            // Nil for an answer.
+            let events = Mutex<[Int64?]>([])
+            let context = CallContext(
+                urgency: CallUrgency(true), wait: { _ in }, answered: { events.withLock { $0.append(nil) } })
             let file = try folder.directory.makeFile("content", [UInt8](repeating: 7, count: size))
             let contents = ContentSource(
                 descriptor: try FileDescriptor.open(file, .readOnly, options: .closeOnExec), size: Int64(size),
-                progress: { count in steps.withLock { if count > 0 { $0.append(count) } } })
-            let made = try await remote.write(
-                contents, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+                progress: { count in events.withLock { if count > 0 { $0.append(count) } } })
+            let made = try await CallContext.$current.withValue(context) {
+                try await remote.write(
+                    contents, to: RemotePath(["file"]), attributes: RemoteAttributes(), if: .absent)
+            }
             #expect(made.size == Int64(size))
-            let seen = steps.withLock { $0 }
-            #expect(seen.reduce(0, +) == Int64(size))
-            #expect(seen.count > 2, "\(seen)")
+            let seen = events.withLock { $0 }
+            #expect(seen.compactMap { $0 }.reduce(0, +) == Int64(size))
+            let steps = seen.indices.filter { seen[$0] != nil }
+            try #require(steps.count > 2, "\(seen)")
+            // What rclone answers to the question in between is no progress.
+            #expect(steps[1] == steps[0] + 1, "\(seen)")
         }
     }
 

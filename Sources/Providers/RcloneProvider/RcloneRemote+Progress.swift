@@ -13,7 +13,8 @@ extension RcloneRemote {
     ) async throws {
         let session = try await host.running()
         let sent = SentBytes(of: contents)
-        let report = Task {
+        // Detached: that rclone answers is no progress of the call.
+        let report = Task.detached {
             while (try? await Task.sleep(for: Self.reportInterval)) != nil {
                 guard let bytes = await session.transferredBytes(ofGroup: group), !Task.isCancelled else { continue }
                 sent.note(bytes)

@@ -215,13 +215,25 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     }
 
     /// Looks one name up from time to time until the task is cancelled. rclone answers with a whole directory at once: meanwhile only
-    /// such answers tell a large directory from a backend that has stopped answering. They are progress of the call.
+    /// such answers tell a large directory from a backend that has stopped answering. They are progress of the call, unless rclone itself
+    /// answers that the backend cannot be reached.
     private func checkBackend(in path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession) async {
         let parameters = RcloneCall(
             fs: source.root, remote: RcloneName.text(path.appending(Self.marker)),
             opt: options(features, isFile: true))
+        let context = CallContext.current
         while (try? await Task.sleep(for: checkInterval)) != nil {
-            _ = try? await session.call("operations/stat", parameters, returning: RcloneNothing.self)
+            let isAnswer = await CallContext.$current.withValue(nil) { () async -> Bool in
+                do {
+                    _ = try await session.call("operations/stat", parameters, returning: RcloneNothing.self)
+                    return true
+                } catch let failure as RcloneFailure {
+                    return failure.error(host.remote).code != .serverUnreachable
+                } catch {
+                    return false
+                }
+            }
+            if isAnswer { context?.noteAnswer() }
         }
     }
 
