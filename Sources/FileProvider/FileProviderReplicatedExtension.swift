@@ -44,6 +44,9 @@ public struct ProviderFeatures: Hashable, Sendable {
     /// Until then it gives the old metadata version, after a `?`, as the base of changes; an empty one with content that goes with
     /// attributes or a place which may have been stored already by a call without an answer.
     public var contentVersionsMayRepeat = false
+    /// While a call stands still, the system asks for the root from time to time: the provider's own means repeat what gets no answer
+    /// for minutes, and answer for the root beside any other call. A remote that does not is shown as unreachable.
+    package var isAskedBesideCalls = false
 
     /// A provider with the given features; by default one that can only be read, completely and without a change feed.
     public init(

@@ -145,6 +145,15 @@ import Testing
         }
     }
 
+    @Test("RCLONE-14: the root is asked for beside a call that stands still") func isAsked() async throws {
+        let folder = try await RcloneFolder()
+        let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)
+        let provider = try await folder.makeProvider(for: manager)
+        #expect(provider.features.isAskedBesideCalls)
+        await provider.invalidate()
+        await folder.dispose()
+    }
+
     private static func send(_ bytes: [UInt8], to path: RemotePath, on remote: RcloneRemote) async throws -> RemoteEntry
     {
         try await withContent(bytes) {

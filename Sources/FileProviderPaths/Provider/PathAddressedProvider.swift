@@ -56,6 +56,7 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
         features.attributesComeWithContents = traits.attributesComeWithContents
         features.datesMakeVersions = traits.datesMakeTags
         features.keepsModificationDates = traits.storesModificationDates
+        features.isAskedBesideCalls = traits.isAskedBesideCalls
         features.thumbnails = (remote as? any ThumbnailRemote)?.hasThumbnails == true
         return features
     }

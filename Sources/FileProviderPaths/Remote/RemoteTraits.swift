@@ -32,6 +32,8 @@ public struct RemoteTraits: Hashable, Sendable {
     public var attributesComeWithContents = false
     /// The remote keeps deleted items in a trash, from which they can be restored: a ``TrashingRemote``.
     package var hasTrash = false
+    /// As ``ProviderFeatures/isAskedBesideCalls``. Read once, when the provider is made.
+    package var isAskedBesideCalls = false
     /// The best number of concurrent calls. Read once, when the provider is made.
     public var concurrentCalls = 16
     /// The longest name, in bytes; nil for the limit of Linux, 255.

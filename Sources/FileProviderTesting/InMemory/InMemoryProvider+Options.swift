@@ -45,6 +45,8 @@ extension InMemoryProvider {
         public var directoryVersionsCoverTrees = false
         /// Whether two contents of a file may have one content version, as ``RemoteTree/writeSameVersion(_:to:)`` gives them.
         public var contentVersionsMayRepeat = false
+        /// Whether the root is asked for while a call stands still.
+        package var isAskedBesideCalls = false
         /// The thumbnails of files; nil for a provider that has none.
         public var thumbnails: [ItemIdentifier: [UInt8]]?
         /// The quota that the remote reports; nil if it reports none.

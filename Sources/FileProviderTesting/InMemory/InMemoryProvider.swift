@@ -81,6 +81,7 @@ public final class InMemoryProvider: FileProviderReplicatedExtension {
             directoryVersionsCoverTrees: options.directoryVersionsCoverTrees,
             concurrentCalls: options.concurrentCalls)
         features.contentVersionsMayRepeat = options.contentVersionsMayRepeat
+        features.isAskedBesideCalls = options.isAskedBesideCalls
         features.thumbnails = options.thumbnails != nil
         features.keepsModificationDates = options.holds.contains(.contentModificationDate)
         return features

@@ -43,6 +43,8 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         var traits = RemoteTraits()
         traits.checksEmptiness = true
         traits.concurrentCalls = RcloneSession.concurrentCalls
+        // rclone waits five minutes for a connection on which nothing comes.
+        traits.isAskedBesideCalls = true
         traits.storesModificationDates = features.precision != nil
         traits.datesMakeTags = features.precision != nil && features.hash == nil
         traits.peculiarities = [

@@ -9,6 +9,7 @@ package final class ContentTraffic: Sendable {
 
     package var received: Int64 { receivedBytes.load(ordering: .relaxed) }
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
+    var total: Int64 { received &+ sent }
 
     func receive(_ bytes: Int64) {
         receivedBytes.wrappingAdd(bytes, ordering: .relaxed)

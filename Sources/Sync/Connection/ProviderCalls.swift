@@ -16,12 +16,15 @@ final class ProviderCalls: Sendable {
     private let onRecovery: @Sendable () -> Void
     private let watchdog: Watchdog
     private let root: RootProbe
+    private let probe: StandstillProbe?
     private static let attempts = 3
+    /// Before the root is asked for beside a call that stands still. A listing of rclone's that goes on has an answer every ten seconds.
+    static let usualPauses = Backoff(first: .seconds(15), longest: .seconds(60))
 
     init(
         provider: any FileProviderReplicatedExtension, isReadOnly: Bool = false, connection: Connection,
-        patience: Duration, metrics: CallMetrics, onLatch: @escaping @Sendable () -> Void,
-        onRecovery: @escaping @Sendable () -> Void
+        patience: Duration, pausesBeforeQuestions: Backoff = ProviderCalls.usualPauses, metrics: CallMetrics,
+        onLatch: @escaping @Sendable () -> Void, onRecovery: @escaping @Sendable () -> Void
     ) {
         self.provider = provider
         self.isReadOnly = isReadOnly
@@ -30,8 +33,27 @@ final class ProviderCalls: Sendable {
         self.onLatch = onLatch
         self.onRecovery = onRecovery
         watchdog = Watchdog(patience: patience)
-        root = RootProbe(provider: provider, patience: patience)
+        let root = RootProbe(provider: provider, patience: patience)
+        self.root = root
         lanes = CallLanes(limit: provider.features.concurrentCalls)
+        if provider.features.isAskedBesideCalls {
+            probe = StandstillProbe(
+                pauses: pausesBeforeQuestions,
+                ask: { [traffic] in
+                    switch connection.state {
+                    case .paused: return nil
+                    case .offline, .unauthenticated: return connection.failure
+                    case .online: break
+                    }
+                    let moved = traffic.total
+                    // A transfer that moves is an answer, however long the root takes beside it.
+                    guard let failure = await root.silence(), traffic.total == moved else { return nil }
+                    return failure
+                },
+                onSilence: { if connection.failure == nil, connection.failed(with: $0) { onLatch() } })
+        } else {
+            probe = nil
+        }
     }
 
     /// What a change says that is not sent.
@@ -67,7 +89,7 @@ final class ProviderCalls: Sendable {
                     do {
                         if isReadOnly, call.isChange, !recognizesOnly { throw Self.readOnlyRefusal }
                         let value = try await CallContext.$current.withValue(context) {
-                            try await watchdog.run(progress) { [provider] in try await body(provider) }
+                            try await watchdog.run(progress, probe: probe) { [provider] in try await body(provider) }
                         }
                         metrics.record(call, took: .now - start, error: nil)
                         return value
@@ -113,8 +135,7 @@ final class ProviderCalls: Sendable {
         if failure.code.reaction == .latchDomain { return await root.answers() ? failure.ofItemAlone : failure }
         guard failure.code == .timedOut, !Task.isCancelled else { return error }
         guard await !root.answers() else { return failure }
-        return FileProviderError(
-            .serverUnreachable, "the remote has stopped answering (\(failure.message))", underlyingErrors: [failure])
+        return RootProbe.silence(after: failure)
     }
 
     /// Whether a process waits for what is requested.

@@ -36,6 +36,19 @@ actor RootProbe {
         }
     }
 
+    /// Why the remote as a whole does not answer; nil if it does, also if it refuses.
+    func silence() async -> FileProviderError? {
+        guard case .fails(let error as FileProviderError) = await ask() else { return nil }
+        if error.code.reaction == .latchDomain { return error }
+        return error.code == .timedOut ? Self.silence(after: error) : nil
+    }
+
+    /// The error of a call that has got no answer, where the remote does not answer either.
+    static func silence(after failure: FileProviderError) -> FileProviderError {
+        FileProviderError(
+            .serverUnreachable, "the remote has stopped answering (\(failure.message))", underlyingErrors: [failure])
+    }
+
     private func ask() async -> Answer {
         if let running { return await running.value }
         let task = Task { [provider, request, watchdog] () -> Answer in
