@@ -71,12 +71,13 @@ import Testing
         }
     }
 
-    /// Passes the messages of SFTP on to a server and back, answers requests by the extensions that it is given with "unsupported", and
-    /// writes their names to a file.
+    /// Passes the messages of SFTP on to a server and back, answers requests by the extensions that it is given with "unsupported", or with
+    /// the status after an equals sign, and writes their names to a file.
     private static let filter = """
         import os, struct, subprocess, sys, threading
         server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         lock = threading.Lock()
+        refused = dict(word.partition("=")[::2] for word in sys.argv[3:])
         def message(stream):
             head = stream.read(4)
             return head + stream.read(struct.unpack(">I", head)[0]) if len(head) == 4 else b""
@@ -91,11 +92,11 @@ import Testing
         threading.Thread(target=answer, daemon=True).start()
         while data := message(sys.stdin.buffer):
             name = data[13:13 + struct.unpack(">I", data[9:13])[0]].decode() if data[4] == 200 else ""
-            if name in sys.argv[3:]:
+            if name in refused:
                 with open(sys.argv[2], "a") as log:
                     print(name, file=log)
                 with lock:
-                    send(struct.pack(">IB4sIII", 17, 101, data[5:9], 8, 0, 0), sys.stdout.buffer)
+                    send(struct.pack(">IB4sIII", 17, 101, data[5:9], int(refused[name] or 8), 0, 0), sys.stdout.buffer)
             else:
                 send(data, server.stdin)
         server.stdin.close()
@@ -140,6 +141,26 @@ import Testing
             #expect((entry.attributes.contentModificationDate?.seconds == 1_500_000_000) == refused.isEmpty)
             let new = try await remote.makeSymbolicLink(at: RemotePath(["new"]), to: "nowhere", attributes: date)
             #expect((new.attributes.contentModificationDate?.seconds == 1_500_000_000) == refused.isEmpty)
+        }
+    }
+
+    @Test(
+        "SFTP-10: a link is made where the server does not store its date",
+        arguments: [SFTPStatus.permissionDenied, SFTPStatus.failure])
+    func linksWithoutDates(_ status: UInt32) async throws {
+        let notes = try TemporaryDirectory()
+        defer { notes.remove() }
+        let program = try notes.makeFile("filter.py", Self.filter.utf8)
+        let folder = try SFTPFolder(
+            "python3 \(program) \(SFTPFolder.program) \(notes["log"]) lsetstat@openssh.com=\(status)")
+        try await folder.withRemote { remote in
+            let date = RemoteAttributes(contentModificationDate: FileTimestamp(seconds: 1_500_000_000))
+            let link = RemotePath(["link"])
+            let made = try await remote.makeSymbolicLink(at: link, to: "nowhere", attributes: date)
+            #expect(made.kind == .symbolicLink)
+            guard status == SFTPStatus.failure else { return }
+            let (_, notStored) = try await remote.set(date, of: link, kind: .symbolicLink)
+            #expect(notStored.contains(.contentModificationDate))
         }
     }
 

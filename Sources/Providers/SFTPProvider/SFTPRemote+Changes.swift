@@ -27,9 +27,9 @@ extension SFTPRemote {
         guard attributes.contentModificationDate != nil else { return made }
         do {
             return try await set(attributes, of: path, kind: .symbolicLink).entry
-        } catch let error as SFTPStatus {
+        } catch let error as FileProviderError {
             // The link is there, and its date is stored later.
-            guard error.code != SFTPStatus.noSuchFile else { throw error }
+            guard error.code != .noSuchItem else { throw error }
             return made
         }
     }
@@ -146,6 +146,9 @@ extension SFTPRemote {
                     }
                 } catch let status as SFTPStatus where status.code == SFTPStatus.unsupported {
                     session.forgetExtension("lsetstat@openssh.com")
+                    canStore = false
+                } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
+                    // The file system has no times of links: OpenSSH has no other status for EOPNOTSUPP.
                     canStore = false
                 }
                 return try await present(path, session)
