@@ -1,3 +1,4 @@
+import FileProvider
 import ProgramProvider
 import TestSupport
 import Testing
@@ -25,5 +26,22 @@ import Testing
 
     @Test("RCLONE-6: a directory that is missing is no error of rclone's") func answers() {
         #expect(Self.output(Self.start, Self.missing).end == Self.start)
+    }
+
+    @Test(
+        "RCLONE-6: words in the names of files say nothing of the reason",
+        arguments: ["quota report", "object not found", "Forbidden", "no such host"])
+    func wordsInNames(_ name: String) {
+        func failure(_ text: String) -> RcloneFailure {
+            let body = #"{"error": "\#(text)", "input": {"fs": "test:", "remote": "\#(name)/x", "opt": {"x": true}}}"#
+            return RcloneFailure(status: 500, body: Array(body.utf8))
+        }
+        let address = name.replacing(" ", with: "%20")
+        for text in ["open /folder/\(name)/x: something else", "Put http://host/\(address)/x: something else"] {
+            let other = failure(text)
+            #expect(!other.isMissing)
+            #expect(other.error("test:").code == .providerDomainTemporarilyUnavailable)
+        }
+        #expect(failure("open /folder/\(name)/x: permission denied").error("test:").code == .fileReadNoPermission)
     }
 }

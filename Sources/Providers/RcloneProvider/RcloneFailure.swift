@@ -1,21 +1,40 @@
 import FileProvider
 import Foundation
+import HTTPTransport
 
 /// Why rclone refused a call.
 struct RcloneFailure: Error, Sendable {
     /// What rclone says; a word of a backend may be in it.
     var text: String
     var status: Int
+    /// The names in the paths of the call. They are in the text, and say nothing of the reason.
+    private let names: [String]
 
-    private struct Body: Decodable { var error: String? }
+    /// A response with an error repeats the parameters of the call.
+    private struct Body: Decodable {
+        struct Parameter: Decodable {
+            var text: String?
 
-    init(status: Int, text: String) {
-        (self.status, self.text) = (status, text)
+            init(from decoder: any Decoder) { text = try? decoder.singleValueContainer().decode(String.self) }
+        }
+
+        var error: String?
+        var input: [String: Parameter]?
+    }
+
+    private static let paths = ["fs", "remote", "srcFs", "srcRemote", "dstFs", "dstRemote"]
+
+    init(status: Int, text: String, names: [String] = []) {
+        (self.status, self.text, self.names) = (status, text, names)
     }
 
     init(status: Int, body: [UInt8]) {
-        let said = (try? JSONDecoder().decode(Body.self, from: Data(body)))?.error
-        self.init(status: status, text: said ?? String(decoding: body.prefix(500), as: UTF8.self))
+        let said = try? JSONDecoder().decode(Body.self, from: Data(body))
+        let names = Self.paths.compactMap { said?.input?[$0]?.text }.flatMap { path in
+            path.split { $0 == "/" || $0 == ":" }.map(String.init)
+        }
+        self.init(
+            status: status, text: said?.error ?? String(decoding: body.prefix(500), as: UTF8.self), names: names)
     }
 
     /// Whether there is no item of the name.
@@ -71,5 +90,13 @@ struct RcloneFailure: Error, Sendable {
         return FileProviderError(.providerDomainTemporarilyUnavailable, words)
     }
 
-    private func has(_ part: String) -> Bool { text.range(of: part, options: .caseInsensitive) != nil }
+    private func has(_ part: String) -> Bool {
+        func isPart(of text: String) -> Bool { text.range(of: part, options: .caseInsensitive) != nil }
+        guard isPart(of: text) else { return false }
+        var rest = text
+        for name in names where isPart(of: name) {
+            for form in [name, PercentEncoding.encode(name)] { rest = rest.replacing(form, with: "") }
+        }
+        return isPart(of: rest)
+    }
 }

@@ -247,7 +247,9 @@ extension RcloneRemote {
             RcloneCall(
                 opt: ["timestamp": .text(Self.text(of: date))], command: "touch",
                 arg: ["--no-create", source.directory(path)]), returning: RcloneCommandResult.self)
-        if result.error == true { throw RcloneFailure(status: 500, text: result.result ?? "touch fails") }
+        guard result.error == true else { return }
+        throw RcloneFailure(
+            status: 500, text: result.result ?? "touch fails", names: path.names.map(RcloneName.encode))
     }
 
     /// A time in UTC as `rclone touch` takes it.
