@@ -133,6 +133,26 @@ import Testing
         #expect(failure?.code == .serverUnreachable && !session.isOpen, "\(String(describing: failure))")
     }
 
+    @Test("SFTP-4: a program that does not end when its session does is killed") func stubbornProgram() async throws {
+        let notes = try TemporaryDirectory()
+        defer { notes.remove() }
+        let server = """
+            import os, signal, struct, sys, time
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            with open(sys.argv[1], "w") as file:
+                file.write(str(os.getpid()))
+            os.read(0, 9)
+            os.write(1, struct.pack(">IBI", 5, 2, 3))
+            time.sleep(600)
+            """
+        let session = try await SFTPSession.open(
+            ["/usr/bin/env", "python3", "-c", server, notes["process"].string], environment: [:], host: "server")
+        let process = try String(contentsOfFile: notes["process"].string, encoding: .utf8)
+        #expect(FileManager.default.fileExists(atPath: "/proc/\(process)"))
+        session.close()
+        #expect(await eventually(within: .seconds(30)) { !FileManager.default.fileExists(atPath: "/proc/\(process)") })
+    }
+
     /// Reads and writes the messages of SFTP, in Python.
     private static let messages = """
         import os, struct, sys

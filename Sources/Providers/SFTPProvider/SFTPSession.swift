@@ -33,6 +33,8 @@ final class SFTPSession: Sendable {
     /// How long a server may be silent, all answers to requests being late. ssh notices a dead line; a program that hangs on the
     /// server, as on a disk that does not answer, is noticed here.
     static let usualPatience = Duration.seconds(60)
+    /// How long the program may take to end.
+    private static let timeToEnd = Duration.seconds(5)
     /// Flushing a large file to a slow disk takes time.
     private static let timesWhileFlushing = 10
 
@@ -249,12 +251,18 @@ final class SFTPSession: Sendable {
     }
 
     private func end(_ error: FileProviderError) {
-        let waiting = state.withLock { state in
+        let (waiting, isFirst) = state.withLock { state in
+            let isFirst = state.end == nil
             state.end = state.end ?? error
             defer { state.waiting = [:] }
-            return state.waiting.values
+            return (state.waiting.values, isFirst)
         }
         for request in waiting { request.answer(.failure(error)) }
         process.send(signal: SIGTERM)
+        guard isFirst else { return }
+        // One that is stopped or does not heed the signal would be left behind, and the threads that read from it.
+        Task { [process] in
+            if await process.end(within: Self.timeToEnd) == nil { process.killGroup() }
+        }
     }
 }
