@@ -173,6 +173,13 @@ package final class ChildProcess: Sendable {
         guard isRunning else { return }
         if kill(-processIdentifier, SIGKILL) != 0 { _ = kill(processIdentifier, SIGKILL) }
     }
+
+    /// Ends those that it has started and that have outlived it, but for those in another process group. No other process gets the number
+    /// of a group that is left; one that has it nevertheless shows that none is left.
+    package func killRestOfGroup() {
+        guard !isRunning, kill(processIdentifier, 0) != 0, errno == ESRCH else { return }
+        _ = kill(-processIdentifier, SIGKILL)
+    }
 }
 
 /// The ends on this side of the pipes to a program. The caller of ``ChildProcess/startWithPipes(_:)`` closes them.

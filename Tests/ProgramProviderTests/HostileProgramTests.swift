@@ -143,6 +143,24 @@ import Testing
         #expect(closing.isRunning)
     }
 
+    @Test("PROGRAM-2: what a program leaves in its process group ends with it") func leftProcesses() async throws {
+        let (lines, ends) = (OneShot<String>(), OneShot<String>())
+        let process = try await ProgramProcess.start(
+            "/bin/sh", arguments: ["-c", "sleep 600 & echo $!; exit 3"],
+            environment: ProcessInfo.processInfo.environment, logger: Logger(label: "test"),
+            onLine: { lines.give(.success(String(decoding: $0, as: UTF8.self))) },
+            onEnd: { end in if case .exited(let status) = end { ends.give(.success(status)) } })
+        defer { process.kill() }
+        let left = try await lines.value {}
+        // In a container no process may reap it.
+        let isGone = await eventually {
+            let status = try? String(contentsOfFile: "/proc/\(left)/status", encoding: .utf8)
+            return status?.contains("State:\tZ") ?? true
+        }
+        #expect(isGone)
+        #expect(try await ends.value {} == "exit status 3")
+    }
+
     @Test("PROGRAM-2: a program that crashes is started again, and a call that changes nothing is repeated")
     func crashes() async throws {
         #expect(try await failure("crash") == nil)

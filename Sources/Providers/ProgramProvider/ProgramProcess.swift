@@ -38,7 +38,9 @@ package final class ProgramProcess: Sendable {
             ChildProcess.Launch(program, arguments, environment: environment))
         Task {
             let end = await process.waitForEnd()
-            // A process that the program has left behind may keep the output open.
+            // What it has left behind could make a change after newer ones.
+            process.killRestOfGroup()
+            // In another process group it may keep the output open.
             try? await Task.sleep(for: .seconds(1))
             onEnd(.exited("\(end)"))
         }
