@@ -9,7 +9,7 @@ import Testing
 
 @testable import ProgramProvider
 
-/// What is shown of uploads to programs.
+/// What is shown of uploads to programs, and that they are given up.
 @Suite(.tags(.server)) struct ProgramProgressTests {
     private static let size = 1 << 20
 
@@ -53,17 +53,40 @@ import Testing
             #expect(try await steps(fault) == [Int64(Self.size)], "\(fault)")
         }
     }
+
+    @Test("an upload that is not wanted any more is not copied on") func cancelled() async throws {
+        let scratch = try TemporaryDirectory()
+        defer { scratch.remove() }
+        let files = TransferFiles(in: try scratch.makeDirectory("transfer"))
+        let copied = SentSteps(pause: 0.02)
+        let contents = try copied.contents([UInt8](repeating: 7, count: 64 << 20), in: scratch)
+        let upload = Task { try await files.withCopy(of: contents) { _ in Issue.record("it was copied") } }
+        #expect(await eventually { !copied.all.isEmpty })
+        upload.cancel()
+        await #expect(throws: CancellationError.self) { try await upload.value }
+        #expect(copied.all.reduce(0, +) < contents.size)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: files.directory.string) == [])
+    }
 }
 
 /// The steps in which bytes of an upload counted as sent.
 final class SentSteps: Sendable {
     private let steps = Mutex<[Int64]>([])
+    private let pause: TimeInterval
     var all: [Int64] { steps.withLock { $0 } }
+
+    /// - Parameter pause: in seconds, after each step.
+    init(pause: TimeInterval = 0) {
+        self.pause = pause
+    }
 
     func contents(_ bytes: [UInt8], in directory: TemporaryDirectory) throws -> ContentSource {
         let file = try directory.makeFile("content", bytes)
         return ContentSource(
             descriptor: try FileDescriptor.open(file, .readOnly, options: .closeOnExec), size: Int64(bytes.count),
-            progress: { [self] count in steps.withLock { if count > 0 { $0.append(count) } } })
+            progress: { [self] count in
+                steps.withLock { if count > 0 { $0.append(count) } }
+                Thread.sleep(forTimeInterval: pause)
+            })
     }
 }

@@ -7,6 +7,7 @@ import SystemPackage
 package final class TransferFiles: Sendable {
     package let directory: FilePath
     private let count = Mutex(0)
+    private static let copiedAtOnce = 1 << 20
 
     /// - Parameter directory: exists. Files of an earlier daemon are replaced.
     package init(in directory: FilePath) {
@@ -43,25 +44,25 @@ package final class TransferFiles: Sendable {
         of contents: ContentSource, countsAsSent: Bool = true, _ body: (_ path: String) async throws -> Value
     ) async throws -> Value {
         try await with { path, file in
-            try await BlockingWork.run {
-                let source = countsAsSent ? contents : ContentSource(reading: contents)
-                var offset: Int64 = 0
-                while offset < contents.size {
+            let source = countsAsSent ? contents : ContentSource(reading: contents)
+            for start in stride(from: 0, to: contents.size, by: Self.copiedAtOnce) {
+                // A large content that is not wanted any more is not copied on.
+                try Task.checkCancellation()
+                try await BlockingWork.run {
                     let bytes: [UInt8]
-                    do { bytes = try source.read(at: offset, count: 1 << 20) } catch {
+                    do { bytes = try source.read(at: start, count: Self.copiedAtOnce) } catch {
                         // That it was written meanwhile is more precise.
                         try contents.confirm()
                         throw error
                     }
-                    do { try file.writeAll(toAbsoluteOffset: offset, bytes) } catch let error as Errno {
+                    do { try file.writeAll(toAbsoluteOffset: start, bytes) } catch let error as Errno {
                         throw FileProviderError.posix(error)
                     }
-                    offset += Int64(bytes.count)
                     // The call makes progress.
                     if !countsAsSent { contents.advance(by: 0) }
                 }
-                try contents.confirm()
             }
+            try await BlockingWork.run { try contents.confirm() }
             // The program sends it as fast as it likes: on average that is the rate that is allowed.
             try await contents.pace(contents.size)
             return try await body(path)
