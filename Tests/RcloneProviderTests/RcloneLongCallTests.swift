@@ -18,6 +18,11 @@ import Testing
     private final class Waits: Sendable {
         let count = Mutex(0)
         var all: Int { count.withLock { $0 } }
+        /// One whose waits are counted.
+        var context: CallContext {
+            CallContext(
+                urgency: CallUrgency(true), wait: { [self] isWaiting in count.withLock { $0 += isWaiting ? 1 : 0 } })
+        }
     }
 
     /// A remote whose rclone is started as the test wants it.
@@ -92,8 +97,7 @@ import Testing
     @Test("RCLONE-12: an upload and the removal of a directory are not given up because rclone tells of no progress")
     func changes() async throws {
         let waits = Waits()
-        let context = CallContext(
-            urgency: CallUrgency(true), wait: { isWaiting in waits.count.withLock { $0 += isWaiting ? 1 : 0 } })
+        let context = waits.context
         try await RcloneFolder.withRemote { _, remote in
             let directory = RemotePath(["directory"])
             _ = try await remote.makeDirectory(at: directory, attributes: RemoteAttributes())
@@ -142,6 +146,33 @@ import Testing
             try #require(steps.count > 2, "\(seen)")
             // What rclone answers to the question in between is no progress.
             #expect(steps[1] == steps[0] + 1, "\(seen)")
+        }
+    }
+
+    @Test("RCLONE-14: the question for the root does not wait behind calls without an answer") func questionsGoFirst()
+        async throws
+    {
+        let server = try await ScriptedServer(program: "Support/Programs/unsized_files.py", ["8"])
+        defer { server.stop() }
+        let folder = try await RcloneFolder()
+        let source = "rclone::http,url='http://127.0.0.1:\(server.port)/':"
+        let remote = try Self.remote(in: folder, source: source) { _ in }
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            _ = try await remote.features()
+            let waits = Waits()
+            let calls = (0..<40).map { _ in
+                Task { try await CallContext.$current.withValue(waits.context) { try await remote.list(.root) } }
+            }
+            defer { for call in calls { call.cancel() } }
+            #expect(await eventually { waits.all > 0 })
+            let waitsOfQuestion = Waits()
+            let root = try await CallContext.$current.withValue(waitsOfQuestion.context) {
+                try await remote.entry(at: .root)
+            }
+            #expect(root.kind == .directory && waitsOfQuestion.all == 0)
         }
     }
 

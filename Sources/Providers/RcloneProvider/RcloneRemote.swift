@@ -125,8 +125,8 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         try await host.reading { session in
             let features = try await features(session)
             guard let name = path.name else {
-                // rclone's stat makes the root up.
-                _ = try await listing(of: path, features, session)
+                // rclone's stat makes the root up. It is looked up to find out whether the backend answers.
+                _ = try await listing(of: path, features, session, isProbe: true)
                 return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
             }
             do {
@@ -195,17 +195,18 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     }
 
     private func listing(
-        of path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession
+        of path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession, isProbe: Bool = false
     ) async throws -> [RcloneItem] {
         let parameters = RcloneCall(fs: source.root, remote: RcloneName.text(path), opt: options(features))
         return try await withThrowingTaskGroup(of: [RcloneItem]?.self) { group in
             group.addTask {
                 let listing = try await session.call(
-                    "operations/list", parameters, returning: RcloneListing.self, patience: Self.patience)
+                    "operations/list", parameters, returning: RcloneListing.self, patience: Self.patience,
+                    isProbe: isProbe)
                 return listing.list ?? []
             }
             group.addTask {
-                await self.checkBackend(in: path, features, session)
+                await self.checkBackend(in: path, features, session, isProbe: isProbe)
                 return nil
             }
             defer { group.cancelAll() }
@@ -219,7 +220,9 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
     /// Looks one name up from time to time until the task is cancelled. rclone answers with a whole directory at once: meanwhile only
     /// such answers tell a large directory from a backend that has stopped answering. They are progress of the call, unless rclone itself
     /// answers that the backend cannot be reached.
-    private func checkBackend(in path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession) async {
+    private func checkBackend(
+        in path: RemotePath, _ features: RcloneFeatures, _ session: RcloneSession, isProbe: Bool
+    ) async {
         let parameters = RcloneCall(
             fs: source.root, remote: RcloneName.text(path.appending(Self.marker)),
             opt: options(features, isFile: true))
@@ -227,7 +230,8 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         while (try? await Task.sleep(for: checkInterval)) != nil {
             let isAnswer = await CallContext.$current.withValue(nil) { () async -> Bool in
                 do {
-                    _ = try await session.call("operations/stat", parameters, returning: RcloneNothing.self)
+                    _ = try await session.call(
+                        "operations/stat", parameters, returning: RcloneNothing.self, isProbe: isProbe)
                     return true
                 } catch let failure as RcloneFailure {
                     return failure.error(host.remote).code != .serverUnreachable

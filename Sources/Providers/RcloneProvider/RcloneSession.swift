@@ -51,7 +51,7 @@ final class RcloneSession: Sendable {
         """
 
     let transport: HTTPTransport
-    /// For the probes: calls without an answer may have taken all the requests that the other one admits.
+    /// For the probes of rclone and of the backend: calls without an answer may have taken all the requests that the other one admits.
     private let probeTransport: HTTPTransport
     private let liveness = Mutex(Liveness())
     private let isAskedForBytes = Mutex(false)
@@ -183,14 +183,18 @@ final class RcloneSession: Sendable {
 
     /// Calls a function of the remote control.
     ///
-    /// - Parameter patience: the time without a response.
+    /// - Parameters:
+    ///   - patience: the time without a response.
+    ///   - isProbe: whether it is sent also where calls without an answer let no other through.
     /// - Throws: ``RcloneFailure``; the errors of ``HTTPTransport``.
     func call<Result: Decodable & Sendable>(
-        _ method: String, _ parameters: RcloneCall, returning type: Result.Type, patience: Duration? = nil
+        _ method: String, _ parameters: RcloneCall, returning type: Result.Type, patience: Duration? = nil,
+        isProbe: Bool = false
     ) async throws -> Result {
         let request = try request(method, parameters, patience: patience)
+        let sender = isProbe ? probeTransport : transport
         let response = try await whileRunning {
-            try await transport.send(request, bodyLimit: Self.largestResponse)
+            try await sender.send(request, bodyLimit: Self.largestResponse)
         }
         guard response.head.isSuccess else { throw RcloneFailure(status: response.status, body: response.body) }
         do {
