@@ -176,6 +176,19 @@ import Testing
         }
     }
 
+    @Test("RCLONE-6: a program that hangs when it starts is ended, and the error says so", .timeLimit(.minutes(1)))
+    func hangingStart() async throws {
+        let folder = try await RcloneFolder(program: "exec sleep 600")
+        let remote = try Self.remote(in: folder, source: folder.domain.source) { $0.longestStart = .seconds(1) }
+        try await withCleanUp({
+            await remote.close()
+            await folder.dispose()
+        }) {
+            let error = await failure { _ = try await remote.entry(at: .root) }
+            #expect(error?.code == .serverUnreachable && error?.message.contains("it says nothing") == true)
+        }
+    }
+
     @Test("RCLONE-14: the root is asked for beside a call that stands still") func isAsked() async throws {
         let folder = try await RcloneFolder()
         let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)

@@ -24,6 +24,8 @@ final class RcloneSession: Sendable {
         var probeInterval: Duration = .seconds(20)
         /// How long it may take to answer, twice: when the machine wakes up from a suspension, the first time is over at once.
         var probePatience: Duration = .seconds(60)
+        /// How long it may take to start.
+        var longestStart: Duration = .seconds(30)
     }
 
     private struct Liveness {
@@ -42,7 +44,6 @@ final class RcloneSession: Sendable {
     private static let firstWithSockets = [1, 61]
     /// The kernel's limit for `sun_path`.
     private static let longestSocketPath = 107
-    private static let longestStart: Duration = .seconds(30)
     /// Ends the group of processes when the standard input ends. The group cannot be another's: this process is in it.
     private static let script = """
         exec 3<&0
@@ -110,7 +111,7 @@ final class RcloneSession: Sendable {
                 base = HTTPURL(isSecure: false, host: "rclone")
                 base.socketPath = socket
             } else {
-                let port = try await output.port.value { process.kill() }
+                let port = try await inTime(process, launch) { try await output.port.value { process.kill() } }
                 base = HTTPURL(isSecure: false, host: "127.0.0.1", port: port)
             }
             let session = RcloneSession(
@@ -142,14 +143,14 @@ final class RcloneSession: Sendable {
     private static func version(of launch: Launch, _ environment: [String: String]) async throws -> [Int] {
         let output = RcloneOutput(logger: nil)
         let process = try await start(launch, ["version"], environment, output)
-        let text = try await output.text.value { process.kill() }
+        let text = try await inTime(process, launch) { try await output.text.value { process.kill() } }
         process.kill()
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("rclone v") }) else {
             throw FileProviderError(
                 .serverUnreachable,
                 text.contains("not found")
                     ? "rclone is not installed: install version 1.60 or newer (https://rclone.org/install)"
-                    : "'\(launch.program) version' fails: \(text.prefix(200))")
+                    : "'\(launch.program) version' fails: \(text.isEmpty ? "it says nothing" : text.prefix(200))")
         }
         let numbers = line.dropFirst("rclone v".count).split { !$0.isNumber }.compactMap { Int($0) }
         guard !numbers.lexicographicallyPrecedes(oldest) else {
@@ -158,6 +159,18 @@ final class RcloneSession: Sendable {
                 "this rclone is too old (\(line.dropFirst("rclone ".count))): install version 1.60 or newer")
         }
         return numbers
+    }
+
+    /// Ends a process that does not say what is waited for: nothing else ends that, because no caller has the task that starts rclone.
+    private static func inTime<Value: Sendable>(
+        _ process: ProgramProcess, _ launch: Launch, _ wait: () async throws -> Value
+    ) async throws -> Value {
+        let late = Task {
+            try await Task.sleep(for: launch.longestStart)
+            process.kill()
+        }
+        defer { late.cancel() }
+        return try await wait()
     }
 
     private static func secret() -> String {
@@ -173,7 +186,7 @@ final class RcloneSession: Sendable {
                 _ = try await call("core/version", RcloneCall(), returning: RcloneVersion.self)
                 return
             } catch let error as FileProviderError where error.code == .serverUnreachable {
-                guard failure == nil, start.duration(to: .now) < Self.longestStart else { throw error }
+                guard failure == nil, start.duration(to: .now) < launch.longestStart else { throw error }
                 try await Task.sleep(for: .milliseconds(20))
             }
         }
