@@ -189,6 +189,23 @@ import Testing
         }
     }
 
+    @Test("RCLONE-5: a process that has ended leaves no socket behind") func sockets() async throws {
+        // As version 1.61 begins.
+        let program = """
+            [ $1 = version ] && { echo rclone v1.61.0; exit; }
+            case $4 in unix://*) ;; *) exit 1 ;; esac
+            touch "${4#unix://}"
+            touch "$(dirname "${4#unix://}")/started"
+            exit 1
+            """
+        try await RcloneFolder.withRemote(program: program) { folder, remote in
+            let error = await failure { _ = try await remote.entry(at: .root) }
+            #expect(error?.code == .serverUnreachable)
+            let directory = folder.directory["remote"].string
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["started"])
+        }
+    }
+
     @Test("RCLONE-14: the root is asked for beside a call that stands still") func isAsked() async throws {
         let folder = try await RcloneFolder()
         let manager = TestManager(domain: folder.domain, stateDirectory: folder.stateDirectory)

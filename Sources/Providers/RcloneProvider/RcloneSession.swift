@@ -4,6 +4,8 @@ import HTTPTransport
 import Logging
 import ProgramProvider
 import Synchronization
+import Syscalls
+import SystemPackage
 
 /// A running `rclone rcd`, with an address and credentials of its own.
 ///
@@ -120,6 +122,7 @@ final class RcloneSession: Sendable {
             return session
         } catch {
             process.kill()
+            try? FilePath(socket).unlinkIfPresent()
             if let end = output.end {
                 throw RcloneFailure(status: 0, text: end).startError(launch.remote)
             }
@@ -292,6 +295,8 @@ final class RcloneSession: Sendable {
 
     private func end() async {
         process.kill()
+        // A process that is killed leaves its socket behind.
+        if let socket = base.socketPath { try? FilePath(socket).unlinkIfPresent() }
         await transport.close()
         await probeTransport.close()
     }
