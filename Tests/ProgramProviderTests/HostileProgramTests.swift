@@ -45,6 +45,7 @@ import Testing
             ("wrong-type", "a response to 'list' that is not as the protocol has it: 'result.entries' must be"),
             ("text-id", "'id' must be a number"), ("bad-code", "oops"), ("long-line", "more than 8 MB"),
             ("cancelled", "'userCancelled', which is no code for this call"),
+            ("late-code", "'filenameCollision', which is no code for this call"),
         ])
     func nonsense(fault: String, words: String) async throws {
         let error = try await failure(fault)

@@ -12,9 +12,11 @@ struct ProgramCalls: Sendable {
         _ method: String, _ parameters: some Encodable & Sendable
     ) async throws -> Value {
         do {
-            return try await change(method, parameters)
-        } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
-            return try await change(method, parameters)
+            do {
+                return try await change(method, parameters)
+            } catch let error as FileProviderError where error.code == .providerDomainTemporarilyUnavailable {
+                return try await change(method, parameters)
+            }
         } catch let failure as ProgramFailure {
             throw failure.error()
         }

@@ -266,6 +266,12 @@ def misbehave(request):
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
                               "error": {"code": 1, "message": "oops", "data": {"code": "posix"}}}), flush=True)
             return True
+        elif fault == "late-code":
+            code = "filenameCollision" if os.path.exists(root + ".late") else "providerDomainTemporarilyUnavailable"
+            open(root + ".late", "w").close()
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
+                              "error": {"code": 1, "message": "oops", "data": {"code": code}}}), flush=True)
+            return True
         elif fault == "cancelled":
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"],
                               "error": {"code": 1, "message": "given up", "data": {"code": "userCancelled"}}}), flush=True)
