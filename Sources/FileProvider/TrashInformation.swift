@@ -50,9 +50,7 @@ package enum TrashInformation {
         var seconds = time_t(time.seconds)
         var parts = tm()
         localtime_r(&seconds, &parts)
-        let day = [(parts.tm_year + 1900).padded(to: 4), (parts.tm_mon + 1).padded(to: 2), parts.tm_mday.padded(to: 2)]
-        let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0.padded(to: 2) }
-        return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
+        return parts.iso8601
     }
 
     /// The inverse of ``localTime(_:)``.
@@ -67,5 +65,14 @@ package enum TrashInformation {
         let time = FileTimestamp(seconds: Int64(mktime(&parts)))
         // There is no 30 February.
         return text.utf8.starts(with: localTime(time).utf8) ? time : nil
+    }
+}
+
+extension tm {
+    /// The date and the time as ISO 8601 has them, without a zone: `2009-10-12T17:50:30`.
+    package var iso8601: String {
+        let day = [(tm_year + 1900).padded(to: 4), (tm_mon + 1).padded(to: 2), tm_mday.padded(to: 2)]
+        let clock = [tm_hour, tm_min, tm_sec].map { $0.padded(to: 2) }
+        return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
     }
 }

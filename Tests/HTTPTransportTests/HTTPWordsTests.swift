@@ -64,6 +64,8 @@ import Testing
         #expect(HTTPDate.seconds(from: "yesterday") == nil)
         #expect(HTTPDate.compact(784_111_777) == "19941106T084937Z")
         #expect(HTTPDate.compact(1_709_210_096) == "20240229T123456Z")
+        #expect(HTTPDate.compact(-1) == "19691231T235959Z")
+        #expect(HTTPDate.text(784_111_777) == "Sun, 06 Nov 1994 08:49:37 GMT")
     }
 
     @Test func contentRangesAreRead() {

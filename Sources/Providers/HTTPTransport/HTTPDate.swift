@@ -1,4 +1,5 @@
 import FileProvider
+import Foundation
 
 /// The dates of HTTP and S3, parsed without a formatter, because listings have a hundred thousand of them.
 package enum HTTPDate {
@@ -76,11 +77,7 @@ package enum HTTPDate {
 
     /// A time as `YYYY-MM-DDThh:mm:ssZ`.
     package static func iso8601(_ seconds: Int64) -> String {
-        let (days, rest) = seconds.flooredDivision(by: 86_400)
-        let (year, month, day) = civil(days)
-        let date = [year.padded(to: 4), month.padded(to: 2), day.padded(to: 2)].joined(separator: "-")
-        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { $0.padded(to: 2) }.joined(separator: ":")
-        return "\(date)T\(time)Z"
+        parts(of: seconds).iso8601 + "Z"
     }
 
     /// A time as `YYYYMMDDThhmmssZ`, the short form of ISO 8601.
@@ -90,12 +87,10 @@ package enum HTTPDate {
 
     /// A time in the preferred form of RFC 9110.
     package static func text(_ seconds: Int64) -> String {
-        let (days, rest) = seconds.flooredDivision(by: 86_400)
-        let (year, month, day) = civil(days)
-        let (_, weekday) = (days + 4).flooredDivision(by: 7)
-        let date = [day.padded(to: 2), String(decoding: months[Int(month) - 1], as: UTF8.self), year.padded(to: 4)]
-        let time = [rest / 3600, rest / 60 % 60, rest % 60].map { $0.padded(to: 2) }
-        return "\(weekdays[Int(weekday)]), \(date.joined(separator: " ")) \(time.joined(separator: ":")) GMT"
+        let parts = parts(of: seconds)
+        let month = String(decoding: months[Int(parts.tm_mon)], as: UTF8.self)
+        let date = [parts.tm_mday.padded(to: 2), month, (parts.tm_year + 1900).padded(to: 4)]
+        return "\(weekdays[Int(parts.tm_wday)]), \(date.joined(separator: " ")) \(parts.iso8601.suffix(8)) GMT"
     }
 
     private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
@@ -119,25 +114,18 @@ package enum HTTPDate {
 
     /// Days since 1970 in the Gregorian calendar, counted in eras of 400 years that begin in March.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        // timegm(3) takes a lock that all threads share.
         let y = month <= 2 ? year - 1 : year
-        let (era, yearOfEra) = y.flooredDivision(by: 400)
+        let era = (y < 0 ? y - 399 : y) / 400
+        let yearOfEra = y - era * 400
         let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let (era, day) = (days + 719_468).flooredDivision(by: 146_097)
-        let yearOfEra = (day - day / 1460 + day / 36_524 - day / 146_096) / 365
-        let dayOfYear = day - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shifted = (5 * dayOfYear + 2) / 153
-        let month = shifted < 10 ? shifted + 3 : shifted - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
-    }
-}
-
-extension Int64 {
-    fileprivate func flooredDivision(by divisor: Int64) -> (Int64, Int64) {
-        let rest = self % divisor
-        return rest < 0 ? (self / divisor - 1, rest + divisor) : (self / divisor, rest)
+    /// The parts of a time in UTC.
+    private static func parts(of seconds: Int64) -> tm {
+        var (time, parts) = (time_t(seconds), tm())
+        gmtime_r(&time, &parts)
+        return parts
     }
 }
