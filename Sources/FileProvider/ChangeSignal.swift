@@ -19,9 +19,7 @@ package final class ChangeSignal: Sendable {
     package func notify() {
         let waiters = state.withLock { state in
             state.count += 1
-            guard !state.waiters.isEmpty else { return [UInt64: OneShot<Bool>]() }
-            defer { state.waiters = [:] }
-            return state.waiters
+            return exchange(&state.waiters, with: [:])
         }
         for waiter in waiters.values { waiter.give(.success(true)) }
     }

@@ -52,8 +52,7 @@ final class HTTPClients: Sendable {
     func close() async {
         let clients = state.withLock { state in
             state.isClosed = true
-            defer { state.clients = [:] }
-            return Array(state.clients.values)
+            return Array(exchange(&state.clients, with: [:]).values)
         }
         for client in clients { try? await client.shutdown() }
     }

@@ -83,11 +83,7 @@ package final class ProgramProcess: Sendable {
     /// Closes the program's standard input, on which it ends.
     package func close() {
         writing.async { [self] in
-            let wasClosed = isClosed.withLock { isClosed in
-                defer { isClosed = true }
-                return isClosed
-            }
-            if !wasClosed { try? input.close() }
+            if !isClosed.withLock({ exchange(&$0, with: true) }) { try? input.close() }
         }
     }
 
@@ -160,10 +156,7 @@ package final class LogRate: Sendable {
 
     /// Logs how many lines were left out since the last report, if any.
     func report(in logger: Logger) {
-        let leftOut = state.withLock { state in
-            defer { state.leftOut = 0 }
-            return state.leftOut
-        }
+        let leftOut = state.withLock { exchange(&$0.leftOut, with: 0) }
         guard leftOut > 0 else { return }
         logger.notice("lines of the program left out here, because only \(Self.limit) a minute are logged: \(leftOut)")
     }

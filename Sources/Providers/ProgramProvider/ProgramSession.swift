@@ -215,8 +215,7 @@ final class ProgramSession: Sendable {
         let (calls, process) = state.withLock { state -> ([PendingCall], ProgramProcess?) in
             guard state.end == nil else { return ([], nil) }
             state.end = error
-            defer { state.pending = [:] }
-            return (Array(state.pending.values), state.process)
+            return (Array(exchange(&state.pending, with: [:]).values), state.process)
         }
         for call in calls { call.continuation.resume(throwing: error) }
         process?.kill()

@@ -6,7 +6,7 @@ import SystemPackage
 /// Files through which contents go to a program and come from it, in a directory that only this user can access.
 package final class TransferFiles: Sendable {
     package let directory: FilePath
-    private let count = Mutex(0)
+    private let count = Atomic<Int>(0)
     private static let copiedAtOnce = 1 << 20
 
     /// - Parameter directory: exists. Files of an earlier daemon are replaced.
@@ -18,10 +18,7 @@ package final class TransferFiles: Sendable {
     package func with<Value: Sendable>(
         _ body: (_ path: String, FileDescriptor) async throws -> Value
     ) async throws -> Value {
-        let number = count.withLock { count in
-            count += 1
-            return count
-        }
+        let number = count.add(1, ordering: .relaxed).newValue
         let path = directory.appending("\(number)")
         let file: FileDescriptor
         do {

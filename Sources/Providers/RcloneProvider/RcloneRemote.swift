@@ -68,12 +68,9 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
         let information = try await session.call(
             "operations/fsinfo", RcloneCall(fs: source.root), returning: FilesystemInformation.self)
         let features = RcloneFeatures(information)
-        let isNew = known.withLock { known in
-            defer { known = features }
-            return known != features
-        }
+        let before = known.withLock { exchange(&$0, with: features) }
         asked.withLock { $0 = identity }
-        if isNew { onFeatures(features) }
+        if features != before { onFeatures(features) }
         return features
     }
 

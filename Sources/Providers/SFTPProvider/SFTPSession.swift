@@ -157,8 +157,7 @@ final class SFTPSession: Sendable {
             if state.waiting.isEmpty { state.heardAt = .now }
             state.waiting[identifier] = request
             state.window.begin(request.contentLength)
-            defer { state.isWatched = true }
-            return (nil, !state.isWatched)
+            return (nil, !exchange(&state.isWatched, with: true))
         }
         if mustWatch { watch() }
         if let end {
@@ -254,8 +253,7 @@ final class SFTPSession: Sendable {
         let (waiting, isFirst) = state.withLock { state in
             let isFirst = state.end == nil
             state.end = state.end ?? error
-            defer { state.waiting = [:] }
-            return (state.waiting.values, isFirst)
+            return (exchange(&state.waiting, with: [:]).values, isFirst)
         }
         for request in waiting { request.answer(.failure(error)) }
         process.send(signal: SIGTERM)

@@ -253,14 +253,9 @@ final class S3Client: Sendable {
 
     /// How often a request was sent.
     private final class Attempts: Sendable {
-        private let count = Mutex(0)
+        private let count = Atomic<Int>(0)
 
-        func next() -> Int {
-            count.withLock { count in
-                count += 1
-                return count
-            }
-        }
+        func next() -> Int { count.add(1, ordering: .relaxed).newValue }
     }
 
     private struct Signer: RequestAuthorizer {

@@ -283,21 +283,17 @@ struct CapabilityProbe: Sendable {
     private func showsOnlyWhole(_ path: RemotePath) async throws -> Bool {
         struct Aborted: Error {}
         let isSeen = Mutex(false)
-        let count = Mutex(0)
+        let count = Atomic<Int>(0)
         // The second piece is requested when the first one was passed to the kernel, the third when both were.
         let piece = [UInt8](repeating: 0x78, count: 96 << 10)
         let answer = try? await client.send(
             "PUT", client.root.url(of: path),
             body: .pieces(count: Int64(4 * piece.count)) {
-                let number = count.withLock { count in
-                    count += 1
-                    return count
-                }
-                if number < 3 { return piece }
+                if count.add(1, ordering: .relaxed).newValue < 3 { return piece }
                 if try await appears(path) { isSeen.withLock { $0 = true } }
                 throw Aborted()
             })
-        guard answer == nil, count.withLock({ $0 }) == 3, !isSeen.withLock({ $0 }) else { return false }
+        guard answer == nil, count.load(ordering: .relaxed) == 3, !isSeen.withLock({ $0 }) else { return false }
         return try await !appears(path)
     }
 

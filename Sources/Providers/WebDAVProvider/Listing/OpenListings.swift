@@ -51,11 +51,8 @@ final class OpenListings: Sendable {
     }
 
     func endAll() {
-        let all = listings.withLock { listings in
-            defer { listings.all = [:] }
-            return listings.all.values.map(\.stream)
-        }
-        for stream in all { stream.cancel() }
+        let all = listings.withLock { exchange(&$0.all, with: [:]) }
+        for listing in all.values { listing.stream.cancel() }
     }
 
     private static func token(_ number: Int, _ part: Int) -> [UInt8] { Array("\(number).\(part)".utf8) }
