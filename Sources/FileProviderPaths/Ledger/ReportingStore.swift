@@ -41,6 +41,23 @@ package struct ReportingStore: Sendable {
         attempt { try $0.list(in: namespace, prefix: prefix, onUnreadable: fail) } ?? []
     }
 
+    /// Stores records, and removes those that are nil, in one transaction.
+    package func apply<Record>(
+        _ changes: [(key: ProviderStoreKey, record: Record?)], in namespace: ProviderStoreNamespace<Record>
+    ) {
+        attempt { store in
+            try store.write(.committed) { transaction in
+                for (key, record) in changes {
+                    if let record {
+                        try transaction.put(record, at: key, in: namespace)
+                    } else {
+                        try transaction.remove(key, in: namespace)
+                    }
+                }
+            }
+        }
+    }
+
     private func fail(_ error: any Error) {
         report((error as? FileProviderError)?.message ?? "\(error)")
     }

@@ -47,17 +47,7 @@ package final class SurvivingRecords<Record: Codable & Sendable>: Sendable {
         if changes.isEmpty { return }
         records.withLock { records in
             for (name, record) in changes { records[name] = record }
-            store.attempt { store in
-                try store.write(.committed) { transaction in
-                    for (name, record) in changes {
-                        if let record {
-                            try transaction.put(record, at: ProviderStoreKey(name), in: namespace)
-                        } else {
-                            try transaction.remove(ProviderStoreKey(name), in: namespace)
-                        }
-                    }
-                }
-            }
+            store.apply(changes.map { (ProviderStoreKey($0.name), $0.record) }, in: namespace)
         }
     }
 

@@ -96,17 +96,7 @@ final class TrashRecords: Sendable {
         state.withLock { state in
             let value = body(&state)
             if state.changes.isEmpty { return value }
-            store.attempt { store in
-                try store.write(.committed) { transaction in
-                    for (key, record) in state.changes {
-                        if let record {
-                            try transaction.put(record, at: ProviderStoreKey(key), in: Self.namespace)
-                        } else {
-                            try transaction.remove(ProviderStoreKey(key), in: Self.namespace)
-                        }
-                    }
-                }
-            }
+            store.apply(state.changes.map { (ProviderStoreKey($0.key), $0.value) }, in: Self.namespace)
             state.changes = [:]
             return value
         }

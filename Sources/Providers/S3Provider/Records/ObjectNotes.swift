@@ -33,7 +33,7 @@ final class ObjectNotes<Note: Codable & Sendable>: Sendable {
     /// as the process.
     func note(_ changes: [(key: String, note: Note?)]) {
         pages.withLock { pages in
-            var stored: [(ProviderStoreKey, Note?)] = []
+            var stored: [(key: ProviderStoreKey, record: Note?)] = []
             for (key, note) in changes {
                 let (directory, name) = Self.split(key)
                 load(directory, &pages)
@@ -43,17 +43,7 @@ final class ObjectNotes<Note: Codable & Sendable>: Sendable {
                 stored.append((ProviderStoreKey(directory.bytes + [0] + name.bytes), note))
             }
             guard !stored.isEmpty else { return }
-            store.attempt { store in
-                try store.write(.committed) { transaction in
-                    for (key, note) in stored {
-                        if let note {
-                            try transaction.put(note, at: key, in: namespace)
-                        } else {
-                            try transaction.remove(key, in: namespace)
-                        }
-                    }
-                }
-            }
+            store.apply(stored, in: namespace)
         }
     }
 
