@@ -68,6 +68,15 @@ import Testing
         #expect(HTTPDate.text(784_111_777) == "Sun, 06 Nov 1994 08:49:37 GMT")
     }
 
+    @Test("text is escaped for XML, also where a combining mark follows")
+    func textIsEscaped() {
+        for (text, escaped) in [
+            ("a&b<c>&\u{301}", "a&amp;b&lt;c&gt;&amp;\u{301}"), ("<\u{FE0F}>\"", "&lt;\u{FE0F}&gt;&quot;"),
+        ] {
+            #expect(text.escapedForXML.utf8.elementsEqual(escaped.utf8))
+        }
+    }
+
     @Test func contentRangesAreRead() {
         #expect(ContentRange("bytes 0-99/200")?.range == 0..<100)
         #expect(ContentRange("bytes 5-5/*")?.total == nil)

@@ -58,6 +58,21 @@ extension XMLName {
     }
 }
 
+extension String {
+    /// The text as character data. Unicode scalars are compared, because "&" and a combining mark after it are one `Character`.
+    package var escapedForXML: String {
+        unicodeScalars.reduce(into: "") { text, scalar in
+            switch scalar {
+            case "&": text += "&amp;"
+            case "<": text += "&lt;"
+            case ">": text += "&gt;"
+            case "\"": text += "&quot;"
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+    }
+}
+
 extension UInt8 {
     var isXMLSpace: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
 }

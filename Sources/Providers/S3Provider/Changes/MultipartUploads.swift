@@ -103,7 +103,7 @@ struct MultipartUploads: Sendable {
         recheck: (@Sendable () async throws -> Void)? = nil
     ) async throws -> String {
         let listed = parts.map { part in
-            "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(S3Client.escaped(part.tag))</ETag></Part>"
+            "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(part.tag.escapedForXML)</ETag></Part>"
         }
         let body = Array(
             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\(listed.joined())</CompleteMultipartUpload>"

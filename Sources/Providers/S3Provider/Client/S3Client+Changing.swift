@@ -82,9 +82,9 @@ extension S3Client {
     ) async throws -> [String]? {
         let listed = deletions.map { deletion in
             let tag = spelling.flatMap { spelling in
-                deletion.tag.map { "<ETag>\(Self.escaped(spelling.value($0)))</ETag>" }
+                deletion.tag.map { "<ETag>\(spelling.value($0).escapedForXML)</ETag>" }
             }
-            return "<Object><Key>\(Self.escaped(deletion.key))</Key>\(tag ?? "")</Object>"
+            return "<Object><Key>\(deletion.key.escapedForXML)</Key>\(tag ?? "")</Object>"
         }
         let body = Array(
             "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>\(listed.joined())</Delete>"
@@ -131,21 +131,6 @@ extension S3Client {
             .providerDomainTemporarilyUnavailable
         default: .cannotSynchronize
         }
-    }
-
-    /// Text as XML's character data. Unicode scalars are compared, because "&" and a combining mark after it are one `Character`.
-    static func escaped(_ text: String) -> String {
-        var escaped = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": escaped.append(contentsOf: "&amp;".unicodeScalars)
-            case "<": escaped.append(contentsOf: "&lt;".unicodeScalars)
-            case ">": escaped.append(contentsOf: "&gt;".unicodeScalars)
-            case "\"": escaped.append(contentsOf: "&quot;".unicodeScalars)
-            default: escaped.append(scalar)
-            }
-        }
-        return String(escaped)
     }
 }
 

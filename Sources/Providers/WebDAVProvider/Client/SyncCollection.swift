@@ -58,22 +58,10 @@ struct SyncCollection: Sendable {
     let level: Level
     let token: String
 
-    /// A token in XML. By scalars: `&` with a combining mark is one character.
-    static func escaped(_ token: String) -> String {
-        token.unicodeScalars.reduce(into: "") { text, scalar in
-            switch scalar {
-            case "&": text += "&amp;"
-            case "<": text += "&lt;"
-            case ">": text += "&gt;"
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-    }
-
     private var body: [UInt8] {
         Array(
             (#"<?xml version="1.0" encoding="utf-8"?><D:sync-collection xmlns:D="DAV:"><D:sync-token>"#
-                + Self.escaped(token) + "</D:sync-token><D:sync-level>\(level.rawValue)</D:sync-level>"
+                + token.escapedForXML + "</D:sync-token><D:sync-level>\(level.rawValue)</D:sync-level>"
                 + "<D:prop><D:getetag/></D:prop></D:sync-collection>").utf8)
     }
 
