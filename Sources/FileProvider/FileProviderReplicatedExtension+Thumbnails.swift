@@ -8,25 +8,18 @@ extension FileProviderReplicatedExtension {
         perThumbnailCompletionHandler: @escaping @Sendable (ItemIdentifier, Result<[UInt8]?, any Error>) -> Void,
         fetch: @escaping @Sendable (ItemIdentifier) async throws -> [UInt8]?
     ) async throws {
-        let mostAtOnce = max(1, min(6, features.concurrentCalls))
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for (index, identifier) in identifiers.enumerated() {
-                if index >= mostAtOnce { try await group.next() }
-                group.addTask {
-                    let result: Result<[UInt8]?, any Error>
-                    do {
-                        result = .success(try await fetch(identifier))
-                    } catch let error as FileProviderError where error.code.reaction == .latchDomain {
-                        throw error
-                    } catch {
-                        // Another one has ended the call: this says nothing of the file.
-                        try Task.checkCancellation()
-                        result = .failure(error)
-                    }
-                    perThumbnailCompletionHandler(identifier, result)
-                }
+        try await inParallel(identifiers, width: max(1, min(6, features.concurrentCalls))) { identifier in
+            let result: Result<[UInt8]?, any Error>
+            do {
+                result = .success(try await fetch(identifier))
+            } catch let error as FileProviderError where error.code.reaction == .latchDomain {
+                throw error
+            } catch {
+                // Another one has ended the call: this says nothing of the file.
+                try Task.checkCancellation()
+                result = .failure(error)
             }
-            try await group.waitForAll()
+            perThumbnailCompletionHandler(identifier, result)
         }
     }
 }

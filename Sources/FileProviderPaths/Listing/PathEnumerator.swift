@@ -200,16 +200,12 @@ final class PathEnumerator: FileProviderEnumerator {
         let doubtful = entries.indices.filter {
             changed.contains(.init(directory: container, name: entries[$0].name))
         }
-        var result = entries.map(Optional.some)
-        try await withThrowingTaskGroup(of: (Int, RemoteEntry?).self) { [tree] group in
-            for (count, index) in doubtful.enumerated() {
-                if count >= Self.looksAtOnce, let (index, entry) = try await group.next() { result[index] = entry }
-                let place = path.appending(entries[index].name)
-                group.addTask { (index, try await tree.entry(at: place)) }
-            }
-            for try await (index, entry) in group { result[index] = entry }
+        let result = Mutex(entries.map(Optional.some))
+        try await inParallel(doubtful, width: Self.looksAtOnce) { [tree] index in
+            let entry = try await tree.entry(at: path.appending(entries[index].name))
+            result.withLock { $0[index] = entry }
         }
-        return result.compactMap { $0 }
+        return result.withLock { $0.compactMap { $0 } }
     }
 
     /// The entries that can be shown, and a text for each of the others. An item that an interrupted change left behind is removed.
