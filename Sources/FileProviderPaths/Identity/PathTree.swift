@@ -139,11 +139,7 @@ final class PathTree: Sendable {
 
     /// - Returns: nil when nothing is there.
     func entry(at path: RemotePath) async throws -> RemoteEntry? {
-        do {
-            return try await remote.entry(at: path)
-        } catch let error as FileProviderError where error.code == .noSuchItem {
-            return nil
-        }
+        try await ifExists { try await remote.entry(at: path) }
     }
 
     /// An entry as the item that is known to be there.

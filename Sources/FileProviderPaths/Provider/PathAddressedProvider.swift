@@ -238,12 +238,8 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
             return try await trash.contents.delete(identifier, base: baseVersion, options)
         }
         if options.contains(.onlyFromTrash) {
-            let restored: FileProviderItem
-            do {
-                restored = try await item(for: identifier, request: request)
-            } catch let error as FileProviderError where error.code == .noSuchItem {
-                return
-            }
+            let found = try await ifExists { try await item(for: identifier, request: request) }
+            guard let restored = found else { return }
             guard restored.isTrashed, let trash else {
                 throw FileProviderError.wasRestored(identifier, item: restored)
             }

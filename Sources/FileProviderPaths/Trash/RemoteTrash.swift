@@ -182,13 +182,9 @@ final class RemoteTrash: Sendable {
             else { throw FileProviderError.deletionRejected(of: item) }
         case .directory:
             if !options.contains(.recursive) {
-                do {
-                    guard try await remote.trashedEntries(in: found).isEmpty else {
-                        throw FileProviderError(.directoryNotEmpty, item: item)
-                    }
-                } catch let error as FileProviderError where error.code == .noSuchItem {
-                    return
-                }
+                let below = try await ifExists { try await remote.trashedEntries(in: found) }
+                guard let below else { return }
+                guard below.isEmpty else { throw FileProviderError(.directoryNotEmpty, item: item) }
             }
         case .symbolicLink: break
         }

@@ -206,12 +206,7 @@ final class ProgramRemote: ThumbnailRemote, RetryingProvider {
         if features().conditions == true, change.ifAbsent != nil || change.ifTag != nil || change.ifEmpty != nil {
             return true
         }
-        let present: RemoteEntry?
-        do {
-            present = try await entry(at: path)
-        } catch let error as FileProviderError where error.code == .noSuchItem {
-            present = nil
-        }
+        let present = try await ifExists { try await entry(at: path) }
         switch condition {
         case .absent: if present != nil { throw RemoteConditionFailure(present: present) }
         case .unchanged(let tag):
@@ -238,11 +233,7 @@ final class ProgramRemote: ThumbnailRemote, RetryingProvider {
         if let entry = failure.data?.entry {
             return RemoteConditionFailure(present: try entry.entry(name: path.name ?? "", features()))
         }
-        do {
-            return RemoteConditionFailure(present: try await entry(at: path))
-        } catch let error as FileProviderError where error.code == .noSuchItem {
-            return RemoteConditionFailure(present: nil)
-        }
+        return RemoteConditionFailure(present: try await ifExists { try await entry(at: path) })
     }
 }
 

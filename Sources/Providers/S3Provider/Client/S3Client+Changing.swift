@@ -63,11 +63,7 @@ extension S3Client {
 
     /// The mark of the rename that made an object; empty where none did, and nil where there is no object.
     func renameMark(of key: String) async throws -> String? {
-        do {
-            return try await head(key).fields[ObjectMetadata.rename] ?? ""
-        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-            return nil
-        }
+        try await ifExists { try await head(key).fields[ObjectMetadata.rename] ?? "" }
     }
 
     /// Deletes many objects with one request.

@@ -108,13 +108,8 @@ extension S3Client {
     /// the objects: then the dates decide.
     func isOutdated(_ key: String, listedAs tag: String) async throws -> Bool {
         if listsOtherTags { return false }
-        let fields: HTTPFields
-        do {
-            fields = try await head(key).fields
-        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-            return false
-        }
-        guard let present = fields["ETag"].map(S3Object.quoted), present != tag,
+        guard let fields = try await ifExists({ try await head(key).fields }),
+            let present = fields["ETag"].map(S3Object.quoted), present != tag,
             let date = fields["Last-Modified"].flatMap({ HTTPDate.seconds(from: $0) }),
             let shown = try await listed(key), shown.tag == tag, let modified = shown.modified
         else { return false }

@@ -52,12 +52,7 @@ extension S3Client {
     ///
     /// - Throws: `malformedResponse` also for an object of which nothing tells the ETag or the size: it is there.
     func object(_ key: String) async throws -> S3Object? {
-        let head: HTTPResponseHead
-        do {
-            head = try await self.head(key)
-        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-            return nil
-        }
+        guard let head = try await ifExists({ try await self.head(key) }) else { return nil }
         if let object = S3Object(key: key, head: head) { return object }
         // A proxy that compresses may drop the length and the ETag.
         let listing = try await list(prefix: key, isFlat: true, limit: 1, isRaw: true)

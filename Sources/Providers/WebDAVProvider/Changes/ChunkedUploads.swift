@@ -195,7 +195,7 @@ final class ChunkedUploads: Sendable {
 
     /// The lengths of the chunks that the server has; nil when it has deleted the upload.
     private func chunks(of record: ChunkRecord, in uploads: CollectionAddress) async throws -> [Int: Int64]? {
-        try await client.ifExists {
+        try await ifExists {
             let members = try await client.members(
                 of: RemotePath([record.folder]), in: uploads, .usual, what: record.folder)
             return members.reduce(into: [Int: Int64]()) { chunks, member in

@@ -68,14 +68,14 @@ struct TrashRestoration: Sendable {
         var directories: [RemotePath] = [.root]
         if let location {
             let old = bin.files.url(of: RemotePath(location), isDirectory: kind == .directory)
-            let there = try await client.ifExists {
+            let there = try await ifExists {
                 try await client.resource(at: old, properties, what: what).resource
             }
             if let there, there.isDescribed, there.fileIdentifier == identifier { return old }
             if location.count > 1 { directories.insert(RemotePath(location).parent, at: 0) }
         }
         for directory in directories {
-            let found = try await client.ifExists {
+            let found = try await ifExists {
                 try await client.members(of: directory, in: bin.files, properties, what: what)
                     .first { $0.resource.fileIdentifier == identifier }
             }

@@ -74,15 +74,6 @@ final class WebDAVClient: Sendable {
         }
     }
 
-    /// - Returns: nil when the request fails because there is no such item.
-    func ifExists<Value>(_ body: () async throws -> Value?) async throws -> Value? {
-        do {
-            return try await body()
-        } catch let error as FileProviderError where error.code == .noSuchItem {
-            return nil
-        }
-    }
-
     private static let shortestPause = Duration.milliseconds(30)
     private static let longestPause = Duration.seconds(3)
 

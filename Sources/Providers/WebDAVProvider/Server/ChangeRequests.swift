@@ -75,7 +75,7 @@ struct ChangeRequests: Sendable {
 
     /// - Throws: ``RemoteConditionFailure`` for a directory that holds anything but hidden names.
     private func requireEmpty(_ path: RemotePath) async throws {
-        let members = try await client.ifExists {
+        let members = try await ifExists {
             try await client.members(of: path, in: client.root, .usual, what: path.name ?? "/")
         }
         guard let members, members.contains(where: { !HiddenName.isOne($0.path.name ?? "") }) else { return }

@@ -239,7 +239,7 @@ final class HiddenFiles: Sendable {
         let parent = record.path.parent
         if parent != .root {
             do {
-                let there = try await client.ifExists {
+                let there = try await ifExists {
                     try await client.resource(
                         at: client.root.url(of: parent, isDirectory: true), .usual, what: parent.name ?? "/")
                 }

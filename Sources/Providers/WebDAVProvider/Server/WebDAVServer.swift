@@ -150,7 +150,7 @@ final class WebDAVServer: Sendable {
     /// - Throws: also the error for an item that the server names and does not describe.
     func lookUp(_ path: RemotePath, isDirectory: Bool = false) async throws -> Found? {
         try await connect()
-        let answer = try await client.ifExists {
+        let answer = try await ifExists {
             try await client.resource(
                 at: client.root.url(of: path, isDirectory: isDirectory), properties, what: path.name ?? "/")
         }

@@ -49,7 +49,7 @@ struct TrashContents: Sendable {
     }
 
     private func exists(_ bin: TrashBin) async throws -> Bool {
-        let answer = try await client.ifExists {
+        let answer = try await ifExists {
             try await client.resource(at: bin.items.url, .trash, what: "the trash bin")
         }
         guard let (own, head) = answer else { return false }
@@ -107,7 +107,7 @@ struct TrashContents: Sendable {
         ifThere place: [String], of bin: TrashBin
     ) async throws -> [(place: [String], resource: DAVResource)] {
         if place.isEmpty { return try await members(of: place, of: bin) }
-        return try await client.ifExists { try await members(of: place, of: bin) } ?? []
+        return try await ifExists { try await members(of: place, of: bin) } ?? []
     }
 
     /// Whether a name is like `NAME.d1700000000`.
@@ -170,7 +170,7 @@ struct TrashContents: Sendable {
         guard !top.place.isEmpty, names.allSatisfy(TrashBin.isName) else { return nil }
         if bin.kind == .ownCloud, !names.isEmpty {
             // There items are not called by their names.
-            return try await client.ifExists {
+            return try await ifExists {
                 var current = top
                 for name in names {
                     let next = try await entries(in: current).first { $0.entry.name.utf8.elementsEqual(name.utf8) }
@@ -181,7 +181,7 @@ struct TrashContents: Sendable {
             }
         }
         let place = RemotePath(top.place + names)
-        let answer = try await client.ifExists {
+        let answer = try await ifExists {
             try await client.resource(at: bin.items.url(of: place), .trash, what: top.entry.name)
         }
         guard let (resource, head) = answer, resource.isDescribed,
@@ -193,7 +193,7 @@ struct TrashContents: Sendable {
     /// The place among the user's files to which the server will restore an item. The listing need not have it.
     func location(of entry: TrashedEntry) async throws -> RemotePath? {
         let url = try bin().items.url(of: RemotePath(entry.place))
-        return try await client.ifExists {
+        return try await ifExists {
             try await client.resource(at: url, .trash, what: entry.entry.name)
                 .resource.trashedLocation.flatMap(TrashBin.location)
         }
