@@ -22,6 +22,11 @@ public struct RemotePath: Hashable, Sendable {
     /// The path of the directory that contains the item; the root's is the root.
     public var parent: RemotePath { RemotePath(names.dropLast()) }
 
+    /// Whether a path can have a name: an empty one would refer to the directory itself, and two dots to the one above.
+    package static func isName(_ name: String) -> Bool {
+        !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
+    }
+
     /// Returns the path of an item in this directory.
     public func appending(_ name: String) -> RemotePath { RemotePath(names + [name]) }
 

@@ -28,11 +28,7 @@ struct UploadStream: AsyncSequence, Sendable {
 
     struct Iterator: AsyncIteratorProtocol {
         fileprivate let stream: UploadStream
-        private var count: Int64 = 0
-
-        fileprivate init(stream: UploadStream) {
-            self.stream = stream
-        }
+        fileprivate var count: Int64 = 0
 
         mutating func next() async throws -> ByteBuffer? {
             // The client asks for a piece when the previous one was sent. The time to produce it is no stall.

@@ -77,9 +77,7 @@ struct PathClient: OtherClient {
 
     func deleteAll() async {
         // A name that is no component of a path would be that of another item, an empty one that of the root.
-        for name in (try? await names()) ?? [] where !["", ".", ".."].contains(name) && !name.utf8.contains(0x2F) {
-            try? await delete(name)
-        }
+        for name in (try? await names()) ?? [] where RemotePath.isName(name) { try? await delete(name) }
     }
 
     func close() async { await remote.close() }

@@ -96,11 +96,6 @@ struct ProgramEntry: Decodable, Hashable, Sendable {
         return entry
     }
 
-    /// Whether a directory can have a child with this name.
-    fileprivate var hasValidName: Bool {
-        !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
-    }
-
     static let kinds: [String: ItemKind] = ["file": .file, "directory": .directory, "symlink": .symbolicLink]
 
     static func name(of kind: ItemKind) -> String { kinds.first { $0.value == kind }?.key ?? "file" }
@@ -118,7 +113,7 @@ extension ListElement<ProgramEntry> {
     /// - Throws: `malformedResponse` for one that cannot be.
     func entry(_ features: ProgramFeatures) throws(FileProviderError) -> RemoteEntry {
         switch self {
-        case .usable(let entry) where entry.hasValidName: return try entry.entry(features)
+        case .usable(let entry) where RemotePath.isName(entry.name): return try entry.entry(features)
         case .usable(let entry):
             throw FileProviderError(.malformedResponse, "Linux does not allow the name '\(entry.name)'")
         case .unusable(let texts, let mistake):

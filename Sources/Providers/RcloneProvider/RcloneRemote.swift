@@ -179,7 +179,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
             }
             let entry = try entry(item, features, in: directory)
             // Some backends have several items of one name; a path leads to the first one.
-            guard isName(entry.name), names.insert(RemotePath([entry.name])).inserted else { continue }
+            guard RemotePath.isName(entry.name), names.insert(RemotePath([entry.name])).inserted else { continue }
             entries.append(entry)
         }
         return (entries, leavesOut)
@@ -257,11 +257,6 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
             part.leavesOut = leavesOut
             return part
         }
-    }
-
-    private func isName(_ name: String) -> Bool {
-        !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(UInt8(ascii: "/"))
-            && !name.utf8.contains(0)
     }
 
     func endListing(_ token: [UInt8]) { _ = listings.take(token) }

@@ -229,8 +229,6 @@ struct ObjectMover: Sendable {
     private struct MadeCopy: Equatable {
         var original: String
         var tag: String
-
-        init(of original: String, tag: String) { (self.original, self.tag) = (original, tag) }
     }
 
     /// An object and its copy, as both were listed.
@@ -251,7 +249,7 @@ struct ObjectMover: Sendable {
         let copied = Mutex<[KeyBytes: MadeCopy]>([:])
         @Sendable func isCopied(_ original: S3Object, as copy: S3Object) -> Bool {
             copy.tag == original.tag && records.hasMade(copy, record)
-                || copied.withLock { $0[KeyBytes(copy.key)] } == MadeCopy(of: original.tag, tag: copy.tag)
+                || copied.withLock { $0[KeyBytes(copy.key)] } == MadeCopy(original: original.tag, tag: copy.tag)
         }
         // Other clients may write meanwhile: until a listing shows nothing more to copy.
         for pass in 1...20 {
@@ -293,7 +291,7 @@ struct ObjectMover: Sendable {
                         return
                     }
                     if tag != original.tag || original.tag.contains("-") {
-                        copied.withLock { $0[KeyBytes(key)] = MadeCopy(of: original.tag, tag: tag) }
+                        copied.withLock { $0[KeyBytes(key)] = MadeCopy(original: original.tag, tag: tag) }
                     }
                     made.withLock { $0.append((original, key, tag)) }
                 }

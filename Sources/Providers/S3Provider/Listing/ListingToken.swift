@@ -8,13 +8,9 @@ struct ListingToken: Codable {
     var objects: [String]
     /// The directories that the last key lay in, in the listing of a tree.
     var open: [TreeWalker.Open]
+}
 
-    private init(next: String, objects: [String], open: [TreeWalker.Open]) {
-        self.next = next
-        self.objects = objects
-        self.open = open
-    }
-
+extension ListingToken {
     init(_ bytes: [UInt8]) throws {
         guard let token = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else {
             throw FileProviderError(.pageExpired)

@@ -16,7 +16,7 @@ struct TrashRestoration: Sendable {
         try await server.connect()
         let bin = try server.trash.bin()
         let (name, kind) = (path.name ?? "/", entry.entry.kind)
-        guard !entry.place.isEmpty, entry.place.allSatisfy(TrashBin.isName),
+        guard !entry.place.isEmpty, entry.place.allSatisfy(RemotePath.isName),
             let identifier = entry.entry.stableIdentifier
         else { throw FileProviderError(.noSuchItem, "\(client.host) has no '\(name)' in its trash bin") }
         try await items.requireName(of: path) { $0 == .kept }
@@ -79,7 +79,7 @@ struct TrashRestoration: Sendable {
                 try await client.members(of: directory, in: bin.files, properties, what: what)
                     .first { $0.resource.fileIdentifier == identifier }
             }
-            guard let found, found.path.names.allSatisfy(TrashBin.isName) else { continue }
+            guard let found, found.path.names.allSatisfy(RemotePath.isName) else { continue }
             return bin.files.url(of: found.path, isDirectory: kind == .directory)
         }
         return nil

@@ -120,7 +120,7 @@ final class WebDAVClient: Sendable {
                 let there = collection.path(of: resource.href, on: head.url)
                 if there == path { return found.withLock { $0.own = resource } }
                 // A server may list `.` and `..`, and what is deleted member by member must be below.
-                guard let there, there.parent == path, let name = there.name, TrashBin.isName(name), isWanted(there)
+                guard let there, there.parent == path, let name = there.name, RemotePath.isName(name), isWanted(there)
                 else { return noteIgnored(resource.href) }
                 // One that is not described is there as well: its directory is not empty.
                 if !resource.isMissing { found.withLock { $0.members.append((there, resource)) } }

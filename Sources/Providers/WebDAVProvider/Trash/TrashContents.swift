@@ -126,7 +126,7 @@ struct TrashContents: Sendable {
     ) async throws -> [(place: [String], resource: DAVResource)] {
         try await client.members(
             of: RemotePath(place), in: bin.items, .trash, what: "the trash bin",
-            where: { $0.names.allSatisfy(TrashBin.isName) },
+            where: { $0.names.allSatisfy(RemotePath.isName) },
             noteIgnored: { [client, report] href in
                 report("\(client.host) lists in its trash bin what is not in it: '\(href.prefix(200))'")
             }
@@ -167,7 +167,7 @@ struct TrashContents: Sendable {
     /// The item below a directory in the bin; nil when it is not there.
     func entry(_ top: TrashedEntry, below names: [String]) async throws -> TrashedEntry? {
         let bin = try bin()
-        guard !top.place.isEmpty, names.allSatisfy(TrashBin.isName) else { return nil }
+        guard !top.place.isEmpty, names.allSatisfy(RemotePath.isName) else { return nil }
         if bin.kind == .ownCloud, !names.isEmpty {
             // There items are not called by their names.
             return try await ifExists {
@@ -220,7 +220,7 @@ struct TrashContents: Sendable {
     func delete(_ entry: TrashedEntry) async throws {
         let bin = try bin()
         // An empty place would be the whole bin.
-        guard !entry.place.isEmpty, entry.place.allSatisfy(TrashBin.isName) else {
+        guard !entry.place.isEmpty, entry.place.allSatisfy(RemotePath.isName) else {
             throw FileProviderError(.cannotSynchronize, "that is the trash bin itself")
         }
         let response = try await client.send(

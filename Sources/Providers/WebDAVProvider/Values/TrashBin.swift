@@ -39,15 +39,9 @@ struct TrashBin: Hashable, Sendable {
     /// - Parameter location: nil where the server does not say.
     func wasMounted(_ location: RemotePath?) -> Bool { location?.isBelow(mounted) ?? mounted.names.isEmpty }
 
-    /// Whether a name can refer to one item of a bin, or of any collection: an empty name would refer to the whole collection, and two
-    /// dots to the one above.
-    static func isName(_ name: String) -> Bool {
-        !name.isEmpty && name != "." && name != ".." && !name.utf8.contains { $0 == 0x2F || $0 == 0 }
-    }
-
     /// The former path of an item, as servers write it; nil for an invalid one.
     static func location(_ text: String) -> RemotePath? {
         let names = text.split(separator: "/").map(String.init)
-        return !names.isEmpty && names.allSatisfy(isName) ? RemotePath(names) : nil
+        return !names.isEmpty && names.allSatisfy(RemotePath.isName) ? RemotePath(names) : nil
     }
 }
