@@ -22,8 +22,7 @@ final class SFTPRemote: PathRemote {
     /// Whether the server takes several READDIR of one directory at once. The draft lets it; not all programs may.
     private let takesReadAhead = Atomic(true)
     private let root: [UInt8]
-    private let listings = Mutex<(last: UInt64, open: [UInt64: OpenListing])>((0, [:]))
-    private static let mostListings = 64
+    private let listings = KeptListings<OpenListing>()
 
     /// The most READDIR of a directory that are in flight.
     private static let mostReadAhead = 16
@@ -120,7 +119,7 @@ final class SFTPRemote: PathRemote {
                 try await reading(in: path, session) { try await firstPart(of: path, limit, session) }
             }
         }
-        guard let listing = take(token) else { throw FileProviderError(.pageExpired) }
+        guard let listing = listings.take(token) else { throw FileProviderError(.pageExpired) }
         do {
             return try await SFTPStatus.translating { try await part(of: listing, path, limit) }
         } catch  where !listing.session.isOpen && !Task.isCancelled {
@@ -154,13 +153,8 @@ final class SFTPRemote: PathRemote {
     }
 
     func endListing(_ token: [UInt8]) {
-        guard let listing = take(token) else { return }
+        guard let listing = listings.take(token) else { return }
         listing.session.closeHandle(listing.handle)
-    }
-
-    private func take(_ token: [UInt8]) -> OpenListing? {
-        guard let number = UInt64(String(decoding: token, as: UTF8.self)) else { return nil }
-        return listings.withLock { $0.open.removeValue(forKey: number) }
     }
 
     private func part(
@@ -242,14 +236,9 @@ final class SFTPRemote: PathRemote {
     }
 
     private func keep(_ listing: OpenListing) -> [UInt8] {
-        let (number, oldest) = listings.withLock { listings in
-            listings.last += 1
-            listings.open[listings.last] = listing
-            let oldest = listings.open.count > Self.mostListings ? listings.open.keys.min() : nil
-            return (listings.last, oldest.flatMap { listings.open.removeValue(forKey: $0) })
-        }
+        let (token, oldest) = listings.keep(listing)
         if let oldest { oldest.session.closeHandle(oldest.handle) }
-        return Array(String(number).utf8)
+        return token
     }
 
     func quota() async throws -> RemoteQuota? {
