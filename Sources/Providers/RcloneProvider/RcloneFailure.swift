@@ -3,7 +3,7 @@ import Foundation
 import HTTPTransport
 
 /// Why rclone refused a call.
-struct RcloneFailure: Error, Sendable {
+struct RcloneFailure: MissingItemError, Sendable {
     /// What rclone says; a word of a backend may be in it.
     var text: String
     var status: Int

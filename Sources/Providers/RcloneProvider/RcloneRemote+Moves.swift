@@ -34,15 +34,13 @@ extension RcloneRemote: PartwiseRemote {
             var recursive = options(features)
             recursive["recurse"] = .flag(true)
             let parameters = RcloneCall(fs: source.directory(path), remote: "", opt: recursive)
-            do {
-                let listing = try await CallContext.waiting {
+            let listing = try await ifExists {
+                try await CallContext.waiting {
                     try await session.call(
                         "operations/list", parameters, returning: RcloneListing.self, patience: Self.patience)
                 }
-                return listing.list ?? []
-            } catch let failure as RcloneFailure where failure.isMissing {
-                return []
             }
+            return listing?.list ?? []
         }
     }
 

@@ -126,42 +126,34 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
                 _ = try await listing(of: path, features, session, isProbe: true)
                 return RemoteEntry(name: "", kind: .directory, tag: [], isTagStrong: false)
             }
-            do {
-                let stat = try await session.call(
+            let stat = try await ifExists {
+                try await session.call(
                     "operations/stat",
                     RcloneCall(
                         fs: source.root, remote: RcloneName.text(path), opt: options(features, isFile: isFile)),
                     returning: RcloneStat.self)
-                guard let item = stat.item else { return nil }
-                var entry = try entry(item, features, in: path.parent)
-                entry.name = name
-                return entry
-            } catch let failure as RcloneFailure where failure.isMissing {
-                return nil
             }
+            guard let item = stat?.item else { return nil }
+            var entry = try entry(item, features, in: path.parent)
+            entry.name = name
+            return entry
         }
     }
 
     func isDirectory(_ path: RemotePath) async throws -> Bool {
         try await host.reading { session in
             let features = try await features(session)
-            do {
-                // An object store has every directory, and most of them are empty.
-                return try await !listing(of: path, features, session).isEmpty || !features.isBucket
-            } catch let failure as RcloneFailure where failure.isMissing {
-                return false
-            }
+            let items = try await ifExists { try await listing(of: path, features, session) }
+            // An object store has every directory, and most of them are empty.
+            return items.map { !$0.isEmpty || !features.isBucket } ?? false
         }
     }
 
     func list(_ directory: RemotePath) async throws -> [RemoteEntry] {
         try await host.reading { session in
             let features = try await features(session)
-            do {
-                return try entries(try await listing(of: directory, features, session), features, in: directory).found
-            } catch let failure as RcloneFailure where failure.isMissing {
-                return []
-            }
+            let items = try await ifExists { try await listing(of: directory, features, session) }
+            return try entries(items ?? [], features, in: directory).found
         }
     }
 

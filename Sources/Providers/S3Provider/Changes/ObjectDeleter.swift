@@ -141,7 +141,7 @@ struct ObjectDeleter: Sendable {
                 return true
             } catch is Changed {
                 continue
-            } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
+            } catch let failure as S3Failure where failure.isMissing {
                 return true
             } catch let failure as S3Failure where failure.isUnmetCondition || failure.isRace && attempt >= 3 {
                 return false

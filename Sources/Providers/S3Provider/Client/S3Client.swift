@@ -80,17 +80,6 @@ final class S3Client: Sendable {
         return try await send { self.request("HEAD", key, fields: ["Connection": "close"]) }.head
     }
 
-    /// Runs a body that asks for an object.
-    ///
-    /// - Returns: nil where there is none.
-    func ifExists<Value>(_ body: () async throws -> Value) async throws -> Value? {
-        do {
-            return try await body()
-        } catch let failure as S3Failure where failure.status == 404 && failure.code != "NoSuchBucket" {
-            return nil
-        }
-    }
-
     /// What a response says of the server. Called with every response: a process sends HEADs right after its first listing.
     func noteServer(_ head: HTTPResponseHead) {
         if head.fields["X-Openstack-Request-Id"] != nil { state.withLock { $0.isSwift = true } }

@@ -3,7 +3,7 @@ import FileProviderPaths
 import HTTPTransport
 
 /// A response that is no success.
-struct S3Failure: Error {
+struct S3Failure: MissingItemError {
     var status: Int
     /// As S3 names it; empty when the server did not say.
     var code: String
@@ -40,6 +40,8 @@ struct S3Failure: Error {
         }
     }
 
+    /// There is no object of this key, and there is the bucket.
+    var isMissing: Bool { status == 404 && code != "NoSuchBucket" }
     /// The clocks of client and server differ.
     var isAboutTime: Bool { code == "RequestTimeTooSkewed" }
     /// New credentials may help.
