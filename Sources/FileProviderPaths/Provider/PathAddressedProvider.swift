@@ -93,12 +93,13 @@ public final class PathAddressedProvider: FileProviderReplicatedExtension {
         switch container {
         case .trashContainer:
             guard let trash else { throw RemoteTrash.none }
-            return TrashEnumerator(
-                container: container, trash: trash.contents, mayBeOlder: request.reason == .synchronization)
+            // Where nothing seems to have changed, a comparison may get an earlier listing.
+            let mayBeOlder = request.reason == .synchronization
+            return ReadOnceEnumerator { try await trash.contents.items(in: container, mayBeOlder: mayBeOlder) }
         case .workingSet: throw FileProviderError(.featureUnsupported, "this remote does not tell of changes")
         default:
             if let trash, tree.manager.remoteTrashPath(of: container) != nil {
-                return TrashEnumerator(container: container, trash: trash.contents, mayBeOlder: false)
+                return ReadOnceEnumerator { try await trash.contents.items(in: container, mayBeOlder: false) }
             }
             // Only for a walk: a comparison, or a reader, wants the present listing.
             let mayBeOlder = [.listing, .lookAhead].contains(request.reason) && remote.traits.listsTrees

@@ -66,7 +66,7 @@ package final class DirectoryProvider: FileProviderReplicatedExtension {
             return FolderChanges(folder: folder, watcher: watcher)
         case .trashContainer:
             guard features.trash else { throw FileProviderError(.featureUnsupported, "a source that is not written") }
-            return FolderTrashEnumerator(folder: folder, watcher: watcher)
+            return trashEnumerator()
         default:
             return FolderEnumerator(container: container, folder: folder, watcher: watcher)
         }
