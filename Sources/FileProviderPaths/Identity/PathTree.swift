@@ -79,15 +79,11 @@ final class PathTree: Sendable {
     ///
     /// - Throws: `serverUnreachable` when it is not there; what the remote throws.
     private func checkRoot() async throws {
-        try await rootCheck { [remote, manager] in
-            do {
-                guard try await remote.entry(at: .root).kind == .directory else {
-                    throw Self.noDirectory(manager.domain.source)
-                }
-            } catch let error as FileProviderError where error.code == .noSuchItem {
-                throw FileProviderError(
-                    .serverUnreachable, "'\(manager.domain.source)' is not there on the remote")
+        try await rootCheck { [self] in
+            guard let root = try await entry(at: .root) else {
+                throw FileProviderError(.serverUnreachable, "'\(manager.domain.source)' is not there on the remote")
             }
+            guard root.kind == .directory else { throw Self.noDirectory(manager.domain.source) }
         }
     }
 

@@ -30,7 +30,8 @@ package struct ProgramProviderFactory: ProviderFactory {
         let kept = Self.start(in: records)
         let found = findings as? InitializeResult ?? kept
         if let found { try Self.keep(found, in: records) }
-        let known = SharedFeatures(found?.features)
+        // What the running program has declared.
+        let known = Mutex(found?.features ?? ProgramFeatures())
         let directory = manager.stateDirectory.appending("transfer")
         // Files of an earlier process are of no use.
         try? FileManager.default.removeItem(atPath: directory.string)
@@ -47,7 +48,7 @@ package struct ProgramProviderFactory: ProviderFactory {
         }
         let level = found?.level ?? ProgramProtocol.paths
         launch.onStart = { start in
-            known.value = start.features ?? ProgramFeatures()
+            known.withLock { $0 = start.features ?? ProgramFeatures() }
             try Self.keep(start, in: records)
             guard start.level == level else {
                 throw FileProviderError(
@@ -58,10 +59,10 @@ package struct ProgramProviderFactory: ProviderFactory {
         }
         let (host, files) = (ProgramHost(launch), TransferFiles(in: directory))
         if level == ProgramProtocol.items {
-            return ProgramItemProvider(host: host, files: files) { known.value }
+            return ProgramItemProvider(host: host, files: files) { known.withLock(\.self) }
         }
         let remote = ProgramRemote(
-            host: host, files: files, features: { known.value }, report: { manager.report($0) })
+            host: host, files: files, features: { known.withLock(\.self) }, report: { manager.report($0) })
         return PathAddressedProvider(remote: remote, manager: manager)
     }
 
@@ -140,19 +141,5 @@ package struct ProgramProviderFactory: ProviderFactory {
                     + "mount it again")
         }
         records.attempt { try $0.put(start, at: "start", in: starts) }
-    }
-}
-
-/// The features that the running program has declared.
-private final class SharedFeatures: Sendable {
-    private let features: Mutex<ProgramFeatures>
-
-    init(_ features: ProgramFeatures?) {
-        self.features = Mutex(features ?? ProgramFeatures())
-    }
-
-    var value: ProgramFeatures {
-        get { features.withLock { $0 } }
-        set { features.withLock { $0 = newValue } }
     }
 }
