@@ -85,8 +85,7 @@ extension ControlCommand {
     /// The command as it is sent again when so much time has passed: of its timeout, the rest is left.
     package func again(after time: Duration) -> ControlCommand {
         guard case .wait(let domain, let seconds?, let downloads) = self else { return self }
-        let passed = Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
-        return .wait(domain, seconds: max(0, seconds - passed), downloads: downloads)
+        return .wait(domain, seconds: max(0, seconds - time / .seconds(1)), downloads: downloads)
     }
 
     /// Whether the command may last until the daemon ends, which must not interrupt it: the client would send it again.

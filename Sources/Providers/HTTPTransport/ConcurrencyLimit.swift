@@ -69,7 +69,7 @@ struct ConcurrencyLimit: Sendable {
 
     mutating func note(_ answer: Answer) {
         if let changedAt, answer.startedAt < changedAt { return }
-        let took = (answer.answeredAt - answer.startedAt).wholeSeconds
+        let took = (answer.answeredAt - answer.startedAt) / .seconds(1)
         window.count += 1
         window.peak = max(window.peak, answer.running)
         let (count, sum, least) = window.times[answer.kind] ?? (0, 0, took)
@@ -154,8 +154,4 @@ struct ConcurrencyLimit: Sendable {
         }
         changedAt = now
     }
-}
-
-extension Duration {
-    fileprivate var wholeSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
