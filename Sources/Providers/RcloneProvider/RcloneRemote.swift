@@ -199,9 +199,7 @@ final class RcloneRemote: PathRemote, RcloneDirectoryReader {
                 return nil
             }
             defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let items = result { return items }
-            }
+            for try await case let items? in group { return items }
             throw CancellationError()
         }
     }

@@ -20,11 +20,9 @@ extension S3Client {
     /// - Returns: the ETag in the response, where it has one.
     /// - Throws: ``S3Failure``; `malformedResponse` for a response that is no result.
     func sendForResult(copying size: Int64? = nil, _ make: () -> HTTPRequest) async throws -> String? {
-        var isAgain = false
-        return try await again { () async throws -> String? in
+        try await again { (tries: Int) async throws -> String? in
             let request = make()
-            if isAgain { try await request.beforeRepetition?() }
-            isAgain = true
+            if tries > 0 { try await request.beforeRepetition?() }
             let answer = try await transport.longCopies.copying(size, to: request.url) { isLong in
                 var request = request
                 request.isLong = isLong

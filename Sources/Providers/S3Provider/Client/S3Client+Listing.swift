@@ -12,7 +12,7 @@ extension S3Client {
     func list(
         prefix: String, isFlat: Bool, from token: String? = nil, limit: Int = 1000, isRaw: Bool = false
     ) async throws -> S3Listing {
-        try await again { () async throws -> S3Listing in
+        try await again { (_: Int) async throws -> S3Listing in
             var query = [
                 ("list-type", "2"), ("prefix", prefix), ("encoding-type", "url"),
                 ("max-keys", String(max(1, min(limit, 1000)))),
@@ -82,7 +82,7 @@ extension S3Client {
         _ key: String, _ tag: String?, _ range: Range<Int64>? = nil, isConditional: Bool, into sink: any ContentSink
     ) async throws -> (S3Object, HTTPFields) {
         let bucket = location.bucket
-        return try await again { () async throws -> (S3Object, HTTPFields) in
+        return try await again { (_: Int) async throws -> (S3Object, HTTPFields) in
             var request = request("GET", key)
             if isConditional { request.fields["If-Match"] = tag }
             var download = HTTPDownload(request, range: range) { [self] answer in

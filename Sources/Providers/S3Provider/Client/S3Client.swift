@@ -184,11 +184,9 @@ final class S3Client: Sendable {
     ///
     /// - Throws: ``S3Failure`` for a response without success; ``FileProviderError``.
     func send(_ make: @Sendable () -> HTTPRequest) async throws -> HTTPResponse {
-        var isAgain = false
-        return try await again {
+        try await again { tries in
             let request = make()
-            if isAgain { try await request.beforeRepetition?() }
-            isAgain = true
+            if tries > 0 { try await request.beforeRepetition?() }
             let answer = try await self.attempt(request)
             guard answer.head.isSuccess else { throw self.failure(answer, of: request) }
             return answer
@@ -202,12 +200,14 @@ final class S3Client: Sendable {
     }
 
     /// Repeats a body with another clock, other credentials or another region where the first was wrong.
-    func again<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+    ///
+    /// - Parameter body: gets the number of tries before.
+    func again<Value: Sendable>(_ body: (_ tries: Int) async throws -> Value) async throws -> Value {
         var tries = 0
         while true {
             let start = ContinuousClock.now
             do {
-                return try await body()
+                return try await body(tries)
             } catch let failure as S3Failure {
                 tries += 1
                 guard tries <= 3, await adapt(to: failure, since: start) else { throw failure }
