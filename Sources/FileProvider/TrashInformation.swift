@@ -12,7 +12,8 @@ package enum TrashInformation {
 
     /// - Parameter path: where the item was, from the directory that the trash is in.
     package static func text(path: [String], date: FileTimestamp) -> [UInt8] {
-        Array("\(start)\(escaped(path))\n\(dateKey)\(localTime(date))\n".utf8)
+        let place = path.map { PercentEncoding.encode(bytes: FileNameText.bytes(of: $0)) }.joined(separator: "/")
+        return Array("\(start)\(place)\n\(dateKey)\(localTime(date))\n".utf8)
     }
 
     /// Whether a file holds what ``text(path:date:)`` returns.
@@ -26,23 +27,6 @@ package enum TrashInformation {
     package static func date(in bytes: [UInt8]) -> FileTimestamp? {
         let line = bytes.split(separator: UInt8(ascii: "\n")).first { $0.starts(with: dateKey.utf8) }
         return line.flatMap { time(ofLocal: String(decoding: $0.dropFirst(dateKey.utf8.count), as: UTF8.self)) }
-    }
-
-    /// Bytes that are not plain are percent-encoded.
-    private static func escaped(_ path: [String]) -> String {
-        path.map { name in
-            FileNameText.bytes(of: name).reduce(into: "") { text, byte in
-                let scalar = Unicode.Scalar(byte)
-                let isPlain =
-                    (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-                    || "-_.~".unicodeScalars.contains(scalar)
-                if isPlain {
-                    text.unicodeScalars.append(scalar)
-                } else {
-                    text += "%" + byte.padded(to: 2, radix: 16).uppercased()
-                }
-            }
-        }.joined(separator: "/")
     }
 
     /// Local time, to the second.

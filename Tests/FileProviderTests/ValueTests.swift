@@ -56,4 +56,13 @@ import Testing
             #expect(!FileProviderDomain.isValid(identifier: name), "\(name)")
         }
     }
+
+    @Test func percentEncodingIsExact() {
+        #expect(PercentEncoding.encode("a b/ä~-._+%") == "a%20b%2F%C3%A4~-._%2B%25")
+        #expect(PercentEncoding.encode("a/b:c", keeping: "/:") == "a/b:c")
+        // Also of a name that is no text.
+        #expect(PercentEncoding.encode(bytes: [0x41, 0x2F, 0xFF]) == "A%2F%FF")
+        #expect(PercentEncoding.decode("%41%c3%A4+") == Array("Aä+".utf8))
+        #expect(PercentEncoding.decode("%4") == nil && PercentEncoding.decode("%zz") == nil)
+    }
 }

@@ -31,13 +31,6 @@ import Testing
         #expect(base.resolving("http://user@other/") == nil || base.resolving("http://user@other/")?.host == "host")
     }
 
-    @Test func percentEncodingIsExact() {
-        #expect(PercentEncoding.encode("a b/ä~-._+%") == "a%20b%2F%C3%A4~-._%2B%25")
-        #expect(PercentEncoding.encode("a/b:c", keeping: "/:") == "a/b:c")
-        #expect(PercentEncoding.decode("%41%c3%A4+") == Array("Aä+".utf8))
-        #expect(PercentEncoding.decode("%4") == nil && PercentEncoding.decode("%zz") == nil)
-    }
-
     @Test func fieldsAreFoundInAnyCase() {
         var fields: HTTPFields = ["ETag": "1"]
         fields.add("allow", "GET, HEAD")

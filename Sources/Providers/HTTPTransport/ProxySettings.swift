@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import FileProvider
 
 /// The proxies in `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, interpreted as by curl.
 package struct ProxySettings: Sendable {

@@ -1,3 +1,4 @@
+import FileProvider
 import FileProviderPaths
 import HTTPTransport
 
