@@ -1,5 +1,6 @@
 import Crypto
 import FileNames
+import FileProvider
 import Foundation
 import Syscalls
 import SystemPackage
@@ -26,23 +27,11 @@ struct ThumbnailCache: Sendable {
         private static func escaped(_ file: FilePath) -> String {
             file.components.map { component in
                 let bytes = FileNameText.bytes(of: component.fileName)
-                return "/" + bytes.map { plain.contains($0) ? String(UnicodeScalar($0)) : escape($0) }.joined()
+                return "/" + PercentEncoding.encode(bytes: bytes, keeping: "!*'()&=:@+$,")
             }.joined()
         }
 
-        private static let plain = Set(
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!~*'()&=:@+$,".utf8)
-
-        private static func escape(_ byte: UInt8) -> String {
-            let digits = String(byte, radix: 16, uppercase: true)
-            return "%" + (digits.count == 1 ? "0" : "") + digits
-        }
-
-        fileprivate var fileName: String {
-            Insecure.MD5.hash(data: Data(uri.utf8)).map { byte in
-                (byte < 16 ? "0" : "") + String(byte, radix: 16)
-            }.joined() + ".png"
-        }
+        fileprivate var fileName: String { Insecure.MD5.hash(data: Data(uri.utf8)).hexadecimal + ".png" }
     }
 
     let directory: FilePath
