@@ -16,7 +16,7 @@ extension SFTPRemote {
                 return try await readRange(range, of: file, file.first.fstat(), into: resumed)
             }
             let look = lookup(path, session)
-            let lane = SFTPLane(session: session, handle: try await open(path, session))
+            let lane = SFTPLane(session: session, handle: try await open(path, 0x01, nil, session))
             // The bytes follow the attributes without a round trip; a small file is whole with them.
             let attributes = lane.fstat()
             let first = lane.readFirst(of: range)
@@ -75,14 +75,6 @@ extension SFTPRemote {
         return entry
     }
 
-    private func open(_ path: RemotePath, _ session: SFTPSession) async throws -> [UInt8] {
-        try await session.request(SFTPMessage.open) {
-            $0.append(bytes(path))
-            $0.append(UInt32(1))
-            $0.append(UInt32(0))
-        }.handle()
-    }
-
     private func opened(_ reply: SFTPReply, _ path: RemotePath) throws -> RemoteEntry {
         guard let entry = try RemoteEntry(answered: path.name ?? "", reply.attributes()) else {
             throw SFTPReader.Malformed()
@@ -100,7 +92,7 @@ extension SFTPRemote {
         }
         try await bulk.widen(lanes) { [self] session in
             if let handle = file.handle(in: session) { return SFTPLane(session: session, handle: handle) }
-            let lane = SFTPLane(session: session, handle: try await open(file.path, session))
+            let lane = SFTPLane(session: session, handle: try await open(file.path, 0x01, nil, session))
             do {
                 guard try opened(try await lane.fstat().reply(), file.path).tag == file.tag, file.keep(lane) else {
                     throw FileProviderError(.versionNoLongerAvailable)
