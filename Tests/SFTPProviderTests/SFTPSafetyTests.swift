@@ -120,12 +120,12 @@ import Testing
         let context = CallContext(
             urgency: CallUrgency(true), wait: { _ in }, answered: { answers.add(1, ordering: .relaxed) })
         let failure = try await CallContext.$current.withValue(context) {
-            _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
+            _ = try await session.request(SFTPMessage.remove, [Array("a".utf8)])
             // Longer than its patience, in which the program had to start.
             try await Task.sleep(for: .seconds(3))
             #expect(session.isOpen)
             return await #expect(throws: FileProviderError.self) {
-                _ = try await session.request(SFTPMessage.remove) { $0.append(Array("a".utf8)) }
+                _ = try await session.request(SFTPMessage.remove, [Array("a".utf8)])
             }
         }
         // An answer is progress of the call (PATH-20).
@@ -188,7 +188,7 @@ import Testing
         var closed: UInt64?
         // The first response comes after all handles, and the second one after what they have led to.
         for _ in 0..<2 {
-            closed = try await session.request(SFTPMessage.stat) { $0.append(Array("/".utf8)) }.attributes().size
+            closed = try await session.request(SFTPMessage.stat, [Array("/".utf8)]).attributes().size
         }
         #expect(closed == 0)
     }

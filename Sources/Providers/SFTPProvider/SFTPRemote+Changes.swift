@@ -7,8 +7,7 @@ extension SFTPRemote {
     func makeDirectory(at path: RemotePath, attributes: RemoteAttributes) async throws -> RemoteEntry {
         let stored = SFTPAttributes(attributes)
         return try await making(path, stored) { [self] session in
-            session.send(SFTPMessage.mkdir) {
-                $0.append(bytes(path))
+            session.send(SFTPMessage.mkdir, [bytes(path)]) {
                 SFTPAttributes(permissions: stored.permissions).write(to: &$0)
             }
         }
@@ -18,11 +17,8 @@ extension SFTPRemote {
         at path: RemotePath, to target: String, attributes: RemoteAttributes
     ) async throws -> RemoteEntry {
         let made = try await making(path, SFTPAttributes()) { [self] session in
-            session.send(SFTPMessage.symlink) {
-                // The draft has the two the other way round; OpenSSH and all after it have them so.
-                $0.append(FileNameText.bytes(of: target))
-                $0.append(bytes(path))
-            }
+            // The draft has the two the other way round; OpenSSH and all after it have them so.
+            session.send(SFTPMessage.symlink, [FileNameText.bytes(of: target), bytes(path)])
         }
         guard attributes.contentModificationDate != nil else { return made }
         do {
@@ -61,8 +57,7 @@ extension SFTPRemote {
     ) -> (stored: SFTPRequest?, look: SFTPRequest) {
         var stored: SFTPRequest?
         if attributes != SFTPAttributes() {
-            stored = session.send(SFTPMessage.setstat) {
-                $0.append(bytes(path))
+            stored = session.send(SFTPMessage.setstat, [bytes(path)]) {
                 readOnlyDirectories.storing(attributes, at: path).write(to: &$0)
             }
         }
@@ -138,11 +133,9 @@ extension SFTPRemote {
             let entry = try await writing(to: [path.parent], session) {
                 do {
                     if canStore {
-                        try await session.request(SFTPMessage.extended) {
-                            $0.append(Array("lsetstat@openssh.com".utf8))
-                            $0.append(bytes(path))
-                            times.write(to: &$0)
-                        }.checkStatus()
+                        let name = Array("lsetstat@openssh.com".utf8)
+                        try await session.request(SFTPMessage.extended, [name, bytes(path)]) { times.write(to: &$0) }
+                            .checkStatus()
                     }
                 } catch let status as SFTPStatus where status.code == SFTPStatus.unsupported {
                     session.forgetExtension("lsetstat@openssh.com")
@@ -181,7 +174,7 @@ extension SFTPRemote {
                 return
             }
             if case .unchanged(let tag) = condition { return try await removeUnchanged(path, tag, session) }
-            return try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
+            return try await session.request(SFTPMessage.remove, [bytes(path)]).checkStatus()
         }
         var below: [RemoteEntry] = []
         try await visitListing(of: path) { part in
@@ -211,7 +204,7 @@ extension SFTPRemote {
             }
         }
         do {
-            try await session.request(SFTPMessage.rmdir) { $0.append(bytes(path)) }.checkStatus()
+            try await session.request(SFTPMessage.rmdir, [bytes(path)]).checkStatus()
         } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
             var isEmpty = true
             try await visitListing(of: path) { part in

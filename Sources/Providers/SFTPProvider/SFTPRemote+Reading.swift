@@ -158,7 +158,7 @@ extension SFTPRemote {
 }
 
 extension SFTPLane {
-    func fstat() -> SFTPRequest { session.send(SFTPMessage.fstat) { $0.append(handle) } }
+    func fstat() -> SFTPRequest { session.send(SFTPMessage.fstat, [handle]) }
 
     /// Reads the beginning of a range, or of the file.
     func readFirst(of range: Range<Int64>?) -> SFTPRequest {
@@ -167,16 +167,14 @@ extension SFTPLane {
     }
 
     func read(_ start: Int64, _ count: Int64) -> SFTPRequest {
-        session.send(SFTPMessage.read, contentLength: count) {
-            $0.append(handle)
+        session.send(SFTPMessage.read, [handle], contentLength: count) {
             $0.append(UInt64(start))
             $0.append(UInt32(count))
         }
     }
 
     func write(_ bytes: [UInt8], _ start: Int64) -> SFTPRequest {
-        session.send(SFTPMessage.write, contentLength: Int64(bytes.count)) {
-            $0.append(handle)
+        session.send(SFTPMessage.write, [handle], contentLength: Int64(bytes.count)) {
             $0.append(UInt64(start))
             $0.append(bytes)
         }

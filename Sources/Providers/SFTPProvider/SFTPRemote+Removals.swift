@@ -19,7 +19,7 @@ extension SFTPRemote: HidingRemote {
                 if try await removeUnchanged(path, tag, as: short, session) { return }
             }
             // There is no renaming.
-            try await session.request(SFTPMessage.remove) { $0.append(bytes(path)) }.checkStatus()
+            try await session.request(SFTPMessage.remove, [bytes(path)]).checkStatus()
         }.value
     }
 
@@ -71,7 +71,7 @@ extension SFTPRemote: HidingRemote {
     ) async throws {
         var there = try await presentIfAny(hidden, look, session)
         if let there, there.kind == .file, there.tag == tag {
-            return try await session.request(SFTPMessage.remove) { $0.append(bytes(hidden)) }.checkStatus()
+            return try await session.request(SFTPMessage.remove, [bytes(hidden)]).checkStatus()
         }
         if there != nil {
             do {

@@ -91,9 +91,6 @@ extension SFTPRemote {
     }
 
     private func store(_ permissions: UInt32, at path: RemotePath, _ session: SFTPSession) -> SFTPRequest {
-        session.send(SFTPMessage.setstat) {
-            $0.append(bytes(path))
-            SFTPAttributes(permissions: permissions).write(to: &$0)
-        }
+        session.send(SFTPMessage.setstat, [bytes(path)]) { SFTPAttributes(permissions: permissions).write(to: &$0) }
     }
 }

@@ -49,15 +49,15 @@ extension SFTPRemote {
     /// other ones.
     func removeHidden(_ hidden: RemotePath, _ session: SFTPSession) {
         let name = bytes(hidden)
-        let first = session.send(SFTPMessage.remove) { $0.append(name) }
+        let first = session.send(SFTPMessage.remove, [name])
         Task { [weak self] in
             do {
                 try await self?.writing(
                     to: [hidden.parent], session, first: { try await first.reply().checkStatus() }
-                ) { try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus() }
+                ) { try await session.request(SFTPMessage.remove, [name]).checkStatus() }
             } catch  where !session.isOpen {
                 self?.repeating(in: hidden.parent) { _, session in
-                    try await session.request(SFTPMessage.remove) { $0.append(name) }.checkStatus()
+                    try await session.request(SFTPMessage.remove, [name]).checkStatus()
                 }
             }
         }
@@ -149,7 +149,7 @@ extension SFTPRemote {
             try contents.confirm()
             let flushed = flush(lanes.first)
             // Servers that write in parallel finish before they close. Attributes come after that: a write sets the time.
-            let closed = session.send(SFTPMessage.close) { $0.append(handle) }
+            let closed = session.send(SFTPMessage.close, [handle])
             isClosed = true
             let attributes = storeAndLook(stored, hidden, session)
             let last = lookup(path, session)
@@ -197,8 +197,7 @@ extension SFTPRemote {
     func open(
         _ path: RemotePath, _ flags: UInt32, _ permissions: UInt32?, _ session: SFTPSession
     ) async throws -> [UInt8] {
-        try await session.request(SFTPMessage.open) {
-            $0.append(bytes(path))
+        try await session.request(SFTPMessage.open, [bytes(path)]) {
             $0.append(flags)
             SFTPAttributes(permissions: permissions).write(to: &$0)
         }.handle()
@@ -207,10 +206,7 @@ extension SFTPRemote {
     /// Asks the server to write a file to its disk, if it can.
     func flush(_ lane: SFTPLane) -> SFTPRequest? {
         guard lane.session.has("fsync@openssh.com") else { return nil }
-        return lane.session.send(SFTPMessage.extended, isFlush: true) {
-            $0.append(Array("fsync@openssh.com".utf8))
-            $0.append(lane.handle)
-        }
+        return lane.session.send(SFTPMessage.extended, [Array("fsync@openssh.com".utf8), lane.handle], isFlush: true)
     }
 
     /// - Parameter request: what ``flush(_:)`` has sent.
@@ -301,11 +297,8 @@ extension SFTPRemote {
         }
         if session.has("posix-rename@openssh.com") {
             do {
-                return try await session.request(SFTPMessage.extended) {
-                    $0.append(Array("posix-rename@openssh.com".utf8))
-                    $0.append(bytes(hidden))
-                    $0.append(bytes(path))
-                }.checkStatus()
+                let name = Array("posix-rename@openssh.com".utf8)
+                return try await session.request(SFTPMessage.extended, [name, bytes(hidden), bytes(path)]).checkStatus()
             } catch let status as SFTPStatus where status.code == SFTPStatus.unsupported {
                 session.forgetExtension("posix-rename@openssh.com")
             }
@@ -320,11 +313,8 @@ extension SFTPRemote {
     private func link(_ hidden: RemotePath, to path: RemotePath, _ session: SFTPSession) async throws -> Bool {
         guard session.has("hardlink@openssh.com"), hasHardLinks.load(ordering: .relaxed) else { return false }
         do {
-            try await session.request(SFTPMessage.extended) {
-                $0.append(Array("hardlink@openssh.com".utf8))
-                $0.append(bytes(hidden))
-                $0.append(bytes(path))
-            }.checkStatus()
+            let name = Array("hardlink@openssh.com".utf8)
+            try await session.request(SFTPMessage.extended, [name, bytes(hidden), bytes(path)]).checkStatus()
         } catch is SFTPStatus {
             if let there = try await presentIfAny(path, session) { throw RemoteConditionFailure(present: there) }
             return false
@@ -348,7 +338,7 @@ extension SFTPRemote {
             try await rename(aside, to: path, session).reply().checkStatus()
             throw error
         }
-        try await session.request(SFTPMessage.remove) { $0.append(bytes(aside)) }.checkStatus()
+        try await session.request(SFTPMessage.remove, [bytes(aside)]).checkStatus()
     }
 
     static func asideName(of name: String) -> String {
@@ -362,10 +352,7 @@ extension SFTPRemote {
 
     /// The draft's rename, which refuses an existing target; not every server does, so that the caller looks before.
     func rename(_ path: RemotePath, to newPath: RemotePath, _ session: SFTPSession) -> SFTPRequest {
-        session.send(SFTPMessage.rename) {
-            $0.append(bytes(path))
-            $0.append(bytes(newPath))
-        }
+        session.send(SFTPMessage.rename, [bytes(path), bytes(newPath)])
     }
 }
 

@@ -76,7 +76,7 @@ final class SFTPRemote: PathRemote {
 
     /// Sends the request for the attributes of an item.
     func lookup(_ path: RemotePath, _ session: SFTPSession) -> SFTPRequest {
-        session.send(path.names.isEmpty ? SFTPMessage.stat : SFTPMessage.lstat) { $0.append(bytes(path)) }
+        session.send(path.names.isEmpty ? SFTPMessage.stat : SFTPMessage.lstat, [bytes(path)])
     }
 
     func present(_ path: RemotePath, _ look: SFTPRequest, _ session: SFTPSession) async throws -> RemoteEntry {
@@ -106,7 +106,7 @@ final class SFTPRemote: PathRemote {
     ) async throws -> RemoteEntry? {
         guard var entry = try RemoteEntry(answered: name, attributes) else { return nil }
         if entry.kind == .symbolicLink {
-            let target = try await session.request(SFTPMessage.readlink) { $0.append(path) }.names().first
+            let target = try await session.request(SFTPMessage.readlink, [path]).names().first
             guard let target else { throw SFTPReader.Malformed() }
             entry.attributes.symbolicLinkTarget = FileNameText.text(of: target.name)
         }
@@ -131,7 +131,7 @@ final class SFTPRemote: PathRemote {
         let look = lookup(path, session)
         let handle: [UInt8]
         do {
-            handle = try await session.request(SFTPMessage.opendir) { $0.append(bytes(path)) }.handle()
+            handle = try await session.request(SFTPMessage.opendir, [bytes(path)]).handle()
         } catch let status as SFTPStatus where status.code == SFTPStatus.failure {
             guard try await present(path, look, session).kind != .directory else { throw status }
             throw FileProviderError(.noSuchItem, "'\(path.name ?? "/")' is no directory")
@@ -147,7 +147,7 @@ final class SFTPRemote: PathRemote {
         }
         // A server leaves out what it cannot look up: of a directory that may be listed and not searched that is everything.
         if part.entries.isEmpty, permissions & 0o111 != 0o111 {
-            _ = try await session.request(SFTPMessage.lstat) { $0.append(bytes(path) + Array("/.".utf8)) }.attributes()
+            _ = try await session.request(SFTPMessage.lstat, [bytes(path) + Array("/.".utf8)]).attributes()
         }
         return part
     }
@@ -170,7 +170,7 @@ final class SFTPRemote: PathRemote {
             while listing.rest.count < limit, !isAtEnd {
                 let before = listing.rest.count
                 let requests = (0..<readAhead).map { _ in
-                    session.send(SFTPMessage.readdir) { $0.append(listing.handle) }
+                    session.send(SFTPMessage.readdir, [listing.handle])
                 }
                 if listing.rest.isEmpty { try await check() }
                 for request in requests {
@@ -251,10 +251,8 @@ final class SFTPRemote: PathRemote {
     /// say so.
     func statistics(_ session: SFTPSession) async throws -> (free: Int64, total: Int64, freeItems: UInt64?)? {
         guard session.has("statvfs@openssh.com") else { return nil }
-        let numbers = try await session.request(SFTPMessage.extended) { [root] in
-            $0.append(Array("statvfs@openssh.com".utf8))
-            $0.append(root)
-        }.numbers(8)
+        let name = Array("statvfs@openssh.com".utf8)
+        let numbers = try await session.request(SFTPMessage.extended, [name, root]).numbers(8)
         func bytes(_ blocks: UInt64) -> Int64 {
             let (product, overflow) = blocks.multipliedReportingOverflow(by: numbers[1])
             return overflow ? .max : Int64(clamping: product)

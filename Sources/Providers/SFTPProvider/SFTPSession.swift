@@ -105,7 +105,7 @@ final class SFTPSession: Sendable {
         // The longest message, READ and WRITE; 0 where there is no limit.
         let limits: [UInt64]
         do {
-            limits = try await request(SFTPMessage.extended) { $0.append(Array("limits@openssh.com".utf8)) }.numbers(3)
+            limits = try await request(SFTPMessage.extended, [Array("limits@openssh.com".utf8)]).numbers(3)
         } catch is SFTPStatus {
             // A proxy may pass the announcement on, and not the request.
             return
@@ -119,18 +119,23 @@ final class SFTPSession: Sendable {
     func close() { end(FileProviderError(.serverUnreachable, "the connection was closed")) }
 
     /// Sends a request, and waits for the response.
-    func request(_ type: UInt8, _ build: (inout SFTPWriter) -> Void) async throws -> SFTPReply {
+    func request(
+        _ type: UInt8, _ strings: [[UInt8]], _ build: (inout SFTPWriter) -> Void = { _ in }
+    ) async throws -> SFTPReply {
         try Task.checkCancellation()
-        return try await send(type, build).reply()
+        return try await send(type, strings, build).reply()
     }
 
     /// Sends a request. Requests of one caller are sent in their order.
     ///
     /// - Parameters:
+    ///   - strings: what it begins with.
     ///   - contentLength: the bytes of content in the request, or in its response.
     ///   - isFlush: whether the server may take long for it.
+    ///   - build: writes the rest.
     func send(
-        _ type: UInt8, contentLength: Int64 = 0, isFlush: Bool = false, _ build: (inout SFTPWriter) -> Void
+        _ type: UInt8, _ strings: [[UInt8]], contentLength: Int64 = 0, isFlush: Bool = false,
+        _ build: (inout SFTPWriter) -> Void = { _ in }
     ) -> SFTPRequest {
         let identifier = state.withLock { state in
             state.lastRequest = state.lastRequest == .max ? 1 : state.lastRequest + 1
@@ -139,6 +144,7 @@ final class SFTPSession: Sendable {
         var writer = SFTPWriter()
         writer.append(type)
         writer.append(identifier)
+        for string in strings { writer.append(string) }
         build(&writer)
         return send(
             writer.bytes, as: identifier, SFTPRequest(contentLength: contentLength, isFlush: isFlush))
@@ -146,7 +152,7 @@ final class SFTPSession: Sendable {
 
     /// Sends a request without waiting for the response.
     func closeHandle(_ handle: [UInt8]) {
-        _ = send(SFTPMessage.close) { $0.append(handle) }
+        _ = send(SFTPMessage.close, [handle])
     }
 
     private func send(
