@@ -43,11 +43,9 @@ extension Yonder {
                     if !noBrowser { Self.open(address) }
                 }
             } catch Errno.addressInUse where port > 0 {
-                Output.complain("port \(port) is in use; choose another with --port")
-                throw ExitCode(1)
+                throw Output.failure("port \(port) is in use; choose another with --port")
             } catch {
-                Output.complain("the page cannot be served\(port > 0 ? " on port \(port)" : ""): \(error)")
-                throw ExitCode(1)
+                throw Output.failure("the page cannot be served\(port > 0 ? " on port \(port)" : ""): \(error)")
             }
         }
 

@@ -57,8 +57,7 @@ extension Yonder {
                 arguments = try Mount.parse(flags + ["--", name.text]).arguments()
             } catch {
                 // In the words of this command.
-                Output.complain(Self.message(for: error).replacing("--", with: ""))
-                throw ExitCode(64)
+                throw Output.failure(Self.message(for: error).replacing("--", with: ""), exit: 64)
             }
             let result = try await DaemonConnection().perform(.set(name, arguments))
             guard case .options(let report) = result else { throw unexpected(result) }

@@ -106,8 +106,8 @@ extension Yonder {
             let processes = daemon.processes
             _ = try await daemon.perform(.shutdown)
             guard await processes.waitForEnd() else {
-                Output.complain("all domains are unmounted, but the daemon has not ended after ten seconds")
-                throw ExitCode(75)
+                throw Output.failure(
+                    "all domains are unmounted, but the daemon has not ended after ten seconds", exit: 75)
             }
         }
     }

@@ -85,8 +85,8 @@ extension Yonder {
             } catch Errno.noSuchFileOrDirectory {
                 return nil
             } catch {
-                Output.complain("\(path): the log cannot be read: \(error)")
-                throw ExitCode(ControlError.Code(of: error).exitStatus)
+                throw Output.failure(
+                    "\(path): the log cannot be read: \(error)", exit: ControlError.Code(of: error).exitStatus)
             }
         }
 

@@ -81,11 +81,10 @@ extension Yonder {
                 })
             if case .timedOut = result {
                 try Output(output).print(WaitReport(hasTimedOut: true)) { [] }
-                Output.complain(
+                throw Output.failure(
                     downloads
                         ? "changes or downloads are still pending; 'yonder pending' and 'yonder status' list them"
-                        : "changes are still pending; 'yonder pending' lists them with the reasons")
-                throw ExitCode(75)
+                        : "changes are still pending; 'yonder pending' lists them with the reasons", exit: 75)
             }
             var report = WaitReport(hasTimedOut: false)
             if name == nil { report.unsent = try await AllDomains(daemon: daemon).unsent() }

@@ -95,8 +95,7 @@ extension Yonder.Provider {
                     }
                 }
             } catch let error as FileProviderError {
-                Output.complain("\(program): \(error.message)")
-                throw ExitCode(1)
+                throw Output.failure("\(program): \(error.message)")
             }
             if !output.isJSON { Output.write("\(count - failures) of \(count) checks passed\n", to: .standardOutput) }
             if failures > 0 { throw ExitCode(1) }

@@ -28,8 +28,7 @@ extension Yonder {
             let named = ProviderDescriptor.all.first { $0.name == name } ?? ProviderDescriptor.serving(name)
             let program = ProgramSource(name + ":")?.program(in: ProcessInfo.processInfo.environment)
             guard let descriptor = named ?? (program == nil ? nil : ProviderDescriptor.program) else {
-                Output.complain("\(name): no such kind of source; 'yonder providers' lists all")
-                throw ExitCode(1)
+                throw Output.failure("\(name): no such kind of source; 'yonder providers' lists all")
             }
             try Output(output).print(ProviderReport(descriptor)) { Self.lines(descriptor) }
         }

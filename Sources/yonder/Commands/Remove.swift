@@ -149,8 +149,7 @@ extension Yonder {
                     "the files of '\(path)' are moved into the new domain, \(end); '--copy' copies them. Files that "
                         + "the source has with equal content get its modes, owners and dates. Go on?")
             else {
-                Output.complain("nothing was changed")
-                throw ExitCode(1)
+                throw Output.failure("nothing was changed")
             }
         }
     }

@@ -32,12 +32,10 @@ extension Yonder {
             do {
                 try Machine.markAgainstMaterialization()
             } catch {
-                Output.complain("the command cannot be marked: \(error)")
-                throw ExitCode(1)
+                throw Output.failure("the command cannot be marked: \(error)")
             }
             let error = Machine.become(words)
-            Output.complain("\(words.first ?? ""): \(error)")
-            throw ExitCode(error == .noSuchFileOrDirectory ? 127 : 126)
+            throw Output.failure("\(words.first ?? ""): \(error)", exit: error == .noSuchFileOrDirectory ? 127 : 126)
         }
     }
 }

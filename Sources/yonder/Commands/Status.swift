@@ -17,8 +17,7 @@ extension Yonder {
             while true {
                 // A request would wait for a daemon that runs.
                 if let loop = daemon.crashLoop {
-                    Output.complain(loop.description)
-                    throw ExitCode(ControlError.Code.unavailable.exitStatus)
+                    throw Output.failure(loop.description, exit: ControlError.Code.unavailable.exitStatus)
                 }
                 let result = try await daemon.perform(.status(domain.name))
                 guard case .status(let report) = result else { throw unexpected(result) }

@@ -83,15 +83,16 @@ struct DaemonConnection: Sendable {
             return Self.complaint(other, on: places)
         }
         let isUncertain = error.code == .interrupted
-        Output.complain(
+        return Output.failure(
             error.description
-                + (isUncertain ? "; the command may have been executed, or not: 'yonder status' shows more" : ""))
-        return ExitCode(error.code.exitStatus)
+                + (isUncertain ? "; the command may have been executed, or not: 'yonder status' shows more" : ""),
+            exit: error.code.exitStatus)
     }
 
     private static func complaint(_ other: OtherDaemon, on places: Places) -> ExitCode {
-        Output.complain("\(places.stateDirectory): \(other.text); \(OtherDaemon.advice)")
-        return ExitCode(ControlError.Code.unavailable.exitStatus)
+        Output.failure(
+            "\(places.stateDirectory): \(other.text); \(OtherDaemon.advice)",
+            exit: ControlError.Code.unavailable.exitStatus)
     }
 
     /// Executes a command and shows its progress.
@@ -126,12 +127,10 @@ struct DaemonConnection: Sendable {
         } catch {
             // Another command may have started a daemon concurrently.
             guard error.code != .alreadyRunning else { return nil }
-            Output.complain(error.description)
-            throw ExitCode(error.code.exitStatus)
+            throw Output.failure(error.description, exit: error.code.exitStatus)
         }
         guard let program = Self.program(named: "yonderd") else {
-            Output.complain("'yonderd' is neither beside this program nor in PATH")
-            throw ExitCode(69)
+            throw Output.failure("'yonderd' is neither beside this program nor in PATH", exit: 69)
         }
         let keeper = Self.program(named: "yonder-keeper")
         var environment = ProcessInfo.processInfo.environment
@@ -157,8 +156,7 @@ struct DaemonConnection: Sendable {
             process = try await ChildProcess.start(
                 launch, output: log ?? .standardOutput, errors: log ?? .standardError)
         } catch {
-            Output.complain("'\(program)' cannot be started: \(error)")
-            throw ExitCode(69)
+            throw Output.failure("'\(program)' cannot be started: \(error)", exit: 69)
         }
         let deadline = ContinuousClock.now + Self.patience
         while !(await answers()) {
@@ -174,9 +172,10 @@ struct DaemonConnection: Sendable {
             }
             if let end = process.end {
                 guard end == .exited(ControlError.Code.alreadyRunning.exitStatus) else {
-                    Output.complain("the daemon exited at once; see its log '\(places.log)'")
                     let refusal = ControlError.Code.notPermitted.exitStatus
-                    throw ExitCode(end == .exited(refusal) ? refusal : 69)
+                    throw Output.failure(
+                        "the daemon exited at once; see its log '\(places.log)'",
+                        exit: end == .exited(refusal) ? refusal : 69)
                 }
                 // Or one that listens on another socket.
                 let places = places
@@ -192,9 +191,9 @@ struct DaemonConnection: Sendable {
         let deadline = ContinuousClock.now + Self.patience
         while !(await answers()) {
             guard ContinuousClock.now < deadline else {
-                Output.complain(
-                    "the daemon of the unit '\(unit.name)' does not respond; see 'systemctl status \(unit.name)'")
-                throw ExitCode(69)
+                throw Output.failure(
+                    "the daemon of the unit '\(unit.name)' does not respond; see 'systemctl status \(unit.name)'",
+                    exit: 69)
             }
             try await Task.sleep(for: .milliseconds(20))
         }
@@ -243,6 +242,6 @@ struct DaemonConnection: Sendable {
 
 /// An answer of the wrong type: daemon and command line are of different builds.
 func unexpected(_ result: ControlResult) -> ExitCode {
-    Output.complain("the daemon is of another version than 'yonder'; 'yonder daemon restart' starts the installed one")
-    return ExitCode(69)
+    Output.failure(
+        "the daemon is of another version than 'yonder'; 'yonder daemon restart' starts the installed one", exit: 69)
 }

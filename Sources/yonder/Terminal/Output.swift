@@ -41,6 +41,14 @@ struct Output: Sendable {
         write(diagnostic(text), to: .standardError)
     }
 
+    /// Prints why the command fails.
+    ///
+    /// - Returns: its exit code.
+    static func failure(_ text: String, exit status: Int32 = 1) -> ExitCode {
+        complain(text)
+        return ExitCode(status)
+    }
+
     /// Prints a line for each refused item.
     ///
     /// - Throws: `ExitCode` 1 if there is one.

@@ -124,10 +124,7 @@ struct RemoteOptions: ParsableArguments, CustomReflectable {
         var credentials = GivenCredentials()
         var options = given
         let descriptor = arguments.source.flatMap(ProviderDescriptor.serving)
-        if let mistake = descriptor?.mistake(inSecrets: secrets.map(\.name)) {
-            Output.complain(mistake)
-            throw ExitCode(1)
-        }
+        if let mistake = descriptor?.mistake(inSecrets: secrets.map(\.name)) { throw Output.failure(mistake) }
         for secret in secrets { credentials.secrets.merge(try read(secret, for: source)) { $1 } }
         if let descriptor {
             let environment = ShellEnvironment(

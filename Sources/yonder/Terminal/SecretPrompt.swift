@@ -22,8 +22,7 @@ struct SecretPrompt {
     static func read(_ name: String) throws -> String {
         if Terminal.isStandardInput, let prompt = SecretPrompt() { return try prompt.ask(name) }
         guard let line = readLine(), !line.isEmpty else {
-            Output.complain("no \(name) on standard input")
-            throw ExitCode(64)
+            throw Output.failure("no \(name) on standard input", exit: 64)
         }
         // It replaces bytes that are not UTF-8: the remote would get another secret.
         if line.unicodeScalars.contains(where: { $0 == "\u{FFFD}" }) { throw notText(name) }

@@ -39,13 +39,9 @@ enum SourcePath {
         guard let status = try? FileStatus(following: path) else {
             let program = ProgramSource(source).map { ", and there is no program '\($0.programName)' either" } ?? ""
             let hint = source.contains(":") ? "; a URL has '://', for example webdavs://HOST/PATH\(program)" : ""
-            Output.complain("\(source): no such folder\(hint)")
-            throw ExitCode(1)
+            throw Output.failure("\(source): no such folder\(hint)")
         }
-        guard status.kind == .directory else {
-            Output.complain("\(source): not a folder")
-            throw ExitCode(1)
-        }
+        guard status.kind == .directory else { throw Output.failure("\(source): not a folder") }
         return (try? path.resolvingLinks())?.fileNameText ?? AbsolutePath.resolving(source + "/.")
     }
 }
