@@ -71,7 +71,8 @@ package struct OfferAnswers: RemotePart {
             report(
                 "lost in the reimport: '\(item.ownName)' is not on the remote any more, and its content was not on this "
                     + "machine")
-            try removal.remove(item)
+            // Its new name or place, which was given here, keeps nothing: it would be offered for ever.
+            try removal.removeUnchanged(item)
             return try db.item(id: sent.row) == nil
         }
         try removal.becomeNew(item)

@@ -16,8 +16,8 @@ package struct ItemRemoval: RemotePart {
         try removeUnchanged(item)
     }
 
-    /// Removes an item in which nothing exists only here, and all below it.
-    private func removeUnchanged(_ item: ItemRecord) throws {
+    /// Removes an item and all below it, without a look for what exists only here.
+    func removeUnchanged(_ item: ItemRecord) throws {
         if item.inode.kind == .file, try isRestored(item) || removed(above: item).isRestored { reportLoss(of: item) }
         try transferMarks(of: item)
         try discard(item)
