@@ -143,6 +143,30 @@ import Testing
         }
     }
 
+    @Test(
+        "FOLDER-3: a file keeps its identifier when a second link is made and its directory is moved",
+        arguments: ["other/docs", "renamed"], ["docs/g", "links/g"])
+    func linkedAndMovedWithItsDirectory(to moved: String, link: String) async throws {
+        try await FolderRemote.run { remote, session in
+            for directory in ["docs", "other", "links"] { try await remote.makeDirectory(directory) }
+            try await remote.write(Array("shared".utf8), to: "docs/f")
+            let item = try await session.find("docs/f")
+            for directory in ["other", "links"] {
+                _ = try await session.list(session.find(directory).itemIdentifier)
+            }
+            let anchor = try await session.anchor()
+            try remote.link("docs/f", as: link)
+            try await remote.rename("docs", to: moved)
+            let batch = try await session.changes(from: anchor, until: "the new link") {
+                $0.updated.contains { $0.filename == "g" }
+            }
+            let identifiers = Set(batch.updated.filter { $0.filename == "g" }.map(\.itemIdentifier))
+            #expect(identifiers.count == 1 && !identifiers.contains(item.itemIdentifier))
+            #expect(!batch.deleted.contains(item.itemIdentifier))
+            #expect(try await session.find("\(moved)/f").itemIdentifier == item.itemIdentifier)
+        }
+    }
+
     @Test("a link that is renamed in the source is the same item") func aRenamedLinkIsTheSameItem() async throws {
         try await FolderRemote.run { remote, session in
             try await remote.writeLinked("one", "two")

@@ -58,6 +58,12 @@ extension Folder {
             }
         }
         if let known = manager.remotePath(of: identifier), (try? find(identifier, at: known)) != nil { return true }
+        // A directory above it may have been moved.
+        if let known = knownPlace(of: identifier), let name = known.name,
+            (try? place(of: identifier, named: name, in: known.directory)) != nil
+        {
+            return true
+        }
         if (try? findRenamed(identifier)) != nil { return true }
         guard let known = manager.remoteTrashPath(of: identifier) else { return false }
         return (try? findTrashed(identifier, at: known)) != nil
