@@ -215,6 +215,23 @@ extension EngineTests {
             }
         }
 
+        @Test(
+            "REIMPORT-3, REIMPORT-5: what was moved out of a directory that the remote has removed is made where it is",
+            arguments: [false, true])
+        func movedOutOfALostDirectory(isKnownBefore: Bool) async throws {
+            try await Machine.run(fill: Machine.fillForReimport) { machine in
+                try await machine.materialize("d/y")
+                try await machine.rename("d/y", to: "e/y")
+                try await machine.engine.reimport(below: machine.number("e"))
+                await machine.engine.continueReimport()
+                machine.provider.change { $0.delete("d") }
+                if isKnownBefore { try await machine.engine.refresh() }
+                try await machine.expectReimported()
+                #expect(machine.provider.tree.entries()["e/y"]?.content == "first y")
+                #expect(machine.provider.tree.entries().keys.sorted() == ["a", "b", "e", "e/f", "e/f/deep", "e/y"])
+            }
+        }
+
         @Test func anUnlistedDirectoryIsNotCreatedAgain() async throws {
             try await EngineFixture.run(fill: Machine.fillForReimport, listing: "/") { fixture async throws in
                 fixture.provider.change { tree in

@@ -59,9 +59,16 @@ extension Executor {
             let answer = try await call(sent, snapshot?.source, isOnly: isOnly, transfer)
             return try await record(answer, of: sent, offer, wasOnly: isOnly)
         } catch {
+            if offer.isAtOrigin, try isGone(sent.item.parentItemIdentifier, error) { return false }
             await failed(sent, error)
             return true
         }
+    }
+
+    /// Whether a call has failed because the remote has no such directory, and it is known here no more: nothing is to come of it.
+    private func isGone(_ directory: ItemIdentifier, _ error: any Error) throws -> Bool {
+        guard ProviderCalls.failure(from: error).code == .noSuchItem else { return false }
+        return try replica.database.item(directory) == nil
     }
 
     private func call(
