@@ -170,6 +170,30 @@ import Testing
         #expect(!log.isWritten(place, since: after))
     }
 
+    @Test("FOLDER-17: a file of whose writes the log has forgotten the oldest may have been written") func forgotten() {
+        let log = ChangeLog()
+        let place = ChangeLog.Place("file", in: "d")
+        log.append([], written: [place])
+        log.append([], written: Set((0..<70_000).map { ChangeLog.Place("\($0)", in: "d") }))
+        #expect(log.lastWrite(at: place) == nil)
+        #expect(log.isWritten(place, since: FileTimestamp(seconds: 1)))
+    }
+
+    @Test("FOLDER-17: a file that was written in place is not deleted after the clock was set back")
+    func deletionAfterAClockStep() async throws {
+        try await FolderRemote.run { remote, session in
+            try await remote.write([1, 2], to: "file")
+            var file = try await session.find("file")
+            // The system knows it from when the clock was ahead.
+            file.itemVersion.metadataVersion = Array("\(FileTimestamp.now.seconds + 3600).1".utf8)
+            let known = file
+            try rewrite("file", [3, 4], in: remote)
+            let code = await failureCode { try await session.delete(known) }
+            #expect(code == .deletionRejected)
+            #expect(remote.text("file") == "\u{3}\u{4}")
+        }
+    }
+
     @Test("FOLDER-17: what the system has noticed is heeded, whatever explains it now, and without an entry in the log")
     func noticed() async throws {
         try await FolderRemote.run { remote, session in

@@ -25,7 +25,7 @@ final class ChangeLog: Sendable {
         var entries: [Place] = []
         /// Paths at which a file was written, each with a time that is not before the change time that the last write gave the file.
         var written: [Place: FileTimestamp] = [:]
-        /// When events were lost: any file may have been written before.
+        /// When events were lost, or writes forgotten: any file may have been written before.
         var lostAt: FileTimestamp?
         /// Paths from which a file was moved, until they have been examined.
         var movedAway: Set<Place> = []
@@ -50,6 +50,7 @@ final class ChangeLog: Sendable {
             let times = written.values.sorted()
             let oldest = times[times.count - ChangeLog.capacity / 2]
             written = written.filter { $0.value >= oldest }
+            lostAt = max(oldest, lostAt ?? oldest)
         }
     }
 
@@ -184,7 +185,8 @@ final class ChangeLog: Sendable {
 
     /// Events were lost: all anchors expire.
     func reset() {
-        state.withLock { $0 = State(lostAt: .now) }
+        let now = FileTimestamp.now
+        state.withLock { $0 = State(lostAt: max(now, $0.lostAt ?? now)) }
     }
 
     struct Changes {

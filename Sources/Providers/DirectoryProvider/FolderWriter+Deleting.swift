@@ -79,8 +79,10 @@ extension FolderWriter {
         }
         let here = ChangeLog.Place(name, in: place.parent)
         guard folder.knownPlace(of: place.identifier) == here else { return false }
-        // What the system has noticed itself the log may have forgotten.
-        guard let known = FolderItems.changeTime(of: base) else { return true }
+        // What the system has noticed itself the log may have forgotten. A clock that was set back says nothing.
+        guard let known = FolderItems.changeTime(of: base), known <= FileTimestamp(place.status.changed) else {
+            return true
+        }
         return folder.log.isWritten(here, since: known)
     }
 
