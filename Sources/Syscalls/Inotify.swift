@@ -30,6 +30,8 @@ package final class Inotify: Sendable {
         /// Whether the file was written or resized, got another modification time alone, or was closed by a process that might write it.
         /// A change of mode, owner, links or extended attributes is none of these.
         package var isWrite = false
+        /// Joins the two events of a move; 0 for others.
+        package var cookie: UInt32 = 0
     }
 
     private let descriptor: FileDescriptor
@@ -142,6 +144,6 @@ package final class Inotify: Sendable {
         return Event(
             watch: header.wd, kind: kind, name: FileNameText.text(of: name),
             // The kernel sends the one without the other for a mapping, and at truncate(2).
-            isWrite: mask & (UInt32(IN_MODIFY) | UInt32(IN_CLOSE_WRITE)) != 0)
+            isWrite: mask & (UInt32(IN_MODIFY) | UInt32(IN_CLOSE_WRITE)) != 0, cookie: header.cookie)
     }
 }

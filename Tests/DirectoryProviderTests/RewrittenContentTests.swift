@@ -151,6 +151,29 @@ import Testing
         }
     }
 
+    @Test(
+        "FOLDER-17: a file that was renamed is not deleted if it was written in place, too",
+        arguments: ["written before", "written after", "written before, and is back", "not written"])
+    func deletionOfRenamed(how: String) async throws {
+        try await FolderRemote.run { remote, session in
+            _ = try await session.list()
+            let anchor = try await session.anchor()
+            try await remote.write([1, 2], to: "file")
+            _ = try await session.changes(from: anchor)
+            let file = try await session.find("file")
+            // The clock of change times is a slow one.
+            try await Task.sleep(for: .milliseconds(20))
+            if how.hasPrefix("written before") { try rewrite("file", [3, 4], in: remote) }
+            try FileManager.default.moveItem(atPath: remote["file"], toPath: remote["other"])
+            if how == "written after" { try rewrite("other", [3, 4], in: remote) }
+            let (isWritten, isBack) = (how != "not written", how.hasSuffix("is back"))
+            if isBack { try FileManager.default.moveItem(atPath: remote["other"], toPath: remote["file"]) }
+            let code = await failureCode { try await session.delete(file) }
+            #expect(code == (isWritten ? FileProviderError.Code.deletionRejected : nil))
+            #expect(remote.text(isBack ? "file" : "other") == (isWritten ? "\u{3}\u{4}" : ""))
+        }
+    }
+
     @Test("FOLDER-17: after a loss of events any file may have been written before")
     func lostEvents() throws {
         let log = ChangeLog()

@@ -98,6 +98,14 @@ final class ChangeLog: Sendable {
         }
     }
 
+    /// A file was moved within the watched directories: what was written to it is known at its new path, too.
+    func noteMoved(from old: Place, to new: Place) {
+        state.withLock { state in
+            guard let write = state.written[old] else { return }
+            state.written[new] = max(write, state.written[new] ?? write)
+        }
+    }
+
     /// Whether a file was moved from a path since the last call of this function.
     ///
     /// - Parameter check: throws if the call was cancelled. The next call asks for its places after the cancellation: it finds what was
@@ -143,7 +151,8 @@ final class ChangeLog: Sendable {
         catchUpNow()
         return state.withLock { state in
             let unknown = state.entries.dropFirst(max(0, state.known - state.first))
-            return isInPlace(place, state) && (state.unfound.contains(place) || unknown.contains(place))
+            return !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
+                && (state.unfound.contains(place) || unknown.contains(place))
         }
     }
 
@@ -162,17 +171,10 @@ final class ChangeLog: Sendable {
         }
     }
 
-    /// Whether the file at a path may have been written since it had a change time, also if the system knows that, and no file was moved
-    /// away from the path.
+    /// Whether the file at a path may have been written since it had a change time, also if the system knows that.
     func isWritten(_ place: Place, since time: FileTimestamp) -> Bool {
         catchUpNow()
-        return state.withLock { state in
-            isInPlace(place, state) && max(state.written[place] ?? time, state.lostAt ?? time) > time
-        }
-    }
-
-    private func isInPlace(_ place: Place, _ state: State) -> Bool {
-        !state.movedAway.contains(place) && !state.examinedMoves.contains(place)
+        return state.withLock { max($0.written[place] ?? time, $0.lostAt ?? time) > time }
     }
 
     /// Whether there is a path from which a file was moved and that has not been examined.

@@ -21,6 +21,8 @@ final class FolderWatcher: Sendable {
     private let watches = Mutex(Watches())
     /// Events that are read and not in the log.
     private let gathered = Mutex<[Inotify.Event]>([])
+    /// Paths from which files were moved, by the cookies of the last events: those of their new paths may come next.
+    private let moves = Mutex<[UInt32: ChangeLog.Place]>([:])
     private static let gatheringMilliseconds: Int32 = 15
     /// A program that changes files all the time must not delay what others have changed.
     private static let longestGathering = Duration.milliseconds(100)
@@ -174,6 +176,8 @@ final class FolderWatcher: Sendable {
         var places: [ChangeLog.Place] = []
         var seen: Set<ChangeLog.Place> = []
         var written: Set<ChangeLog.Place> = []
+        var moves: [UInt32: ChangeLog.Place] = [:]
+        let earlierMoves = self.moves.withLock { $0 }
         func add(_ place: ChangeLog.Place) {
             if seen.insert(place).inserted { places.append(place) }
         }
@@ -189,7 +193,13 @@ final class FolderWatcher: Sendable {
             case .changed, .removed, .movedAway:
                 if let name = event.name {
                     let place = ChangeLog.Place(name, in: directory)
-                    if event.kind == .movedAway { log.noteMovedAway(place) }
+                    if event.kind == .movedAway {
+                        log.noteMovedAway(place)
+                        moves[event.cookie] = place
+                    } else if let old = moves[event.cookie] ?? earlierMoves[event.cookie] {
+                        log.noteMoved(from: old, to: place)
+                        if written.contains(old) { written.insert(place) }
+                    }
                     if event.isWrite { written.insert(place) }
                     add(place)
                 }
@@ -197,6 +207,7 @@ final class FolderWatcher: Sendable {
             case .overflow: break
             }
         }
+        self.moves.withLock { $0 = moves }
         if isIncomplete { log.reset() } else { log.append(places, written: written) }
     }
 }

@@ -70,20 +70,19 @@ extension FolderWriter {
     }
 
     /// Whether a file may have been written in place and given its old time. Another change time alone does not show that: a change of its
-    /// mode or owner, a change by this provider before the daemon was killed, or a hard link that was made and removed elsewhere must not
-    /// bring the file back. The system may know the write, and not have compared the content yet. A file that is not where the system knows
-    /// it was renamed.
+    /// name, mode or owner, a change by this provider before the daemon was killed, or a hard link that was made and removed elsewhere must
+    /// not bring the file back. The system may know the write, and not have compared the content yet.
     private func mayBeRewritten(_ place: borrowing Folder.Place, since base: ItemVersion) -> Bool {
         guard mayBeRewritten(place.status, since: base, in: place.directory), let name = place.name else {
             return false
         }
-        let here = ChangeLog.Place(name, in: place.parent)
-        guard folder.knownPlace(of: place.identifier) == here else { return false }
+        // Of what is in the trash no place is known.
+        guard folder.knownPlace(of: place.identifier) != nil else { return false }
         // What the system has noticed itself the log may have forgotten. A clock that was set back says nothing.
         guard let known = FolderItems.changeTime(of: base), known <= FileTimestamp(place.status.changed) else {
             return true
         }
-        return folder.log.isWritten(here, since: known)
+        return folder.log.isWritten(ChangeLog.Place(name, in: place.parent), since: known)
     }
 
     private func rejection(of name: String, _ place: borrowing Folder.Place) -> any Error {
