@@ -265,16 +265,10 @@ package struct Placement: RemotePart {
     /// known version, says that it has other content by now.
     private func isBeingDeleted(_ item: FileProviderItem) throws -> Bool {
         let deletion = try db.one(
-            """
-            SELECT baseContentVersion, kind, id, trashedTop, baseParent, baseName FROM deletion WHERE identifier = ?
-            """, [item.itemIdentifier.rawValue],
-            {
-                (
-                    [UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?, $0[4] as String,
-                    $0[5] as String
-                )
-            })
-        guard let (version, kind, id, trashedTop, parent, name) = deletion else { return try isToBeLookedFor(item) }
+            "SELECT baseContentVersion, kind, id, trashedTop FROM deletion WHERE identifier = ?",
+            [item.itemIdentifier.rawValue],
+            { ([UInt8]($0[0] as Data), $0[1] as Int, $0[2] as Int64, $0[3] as String?) })
+        guard let (version, kind, id, trashedTop) = deletion else { return try isToBeLookedFor(item) }
         if item.isTrashed ? trashedTop == nil : trashedTop == item.itemIdentifier.rawValue {
             // Another client has restored what was to be deleted from the trash, or has trashed what was removed here, which may
             // hold items of that client.
@@ -286,12 +280,9 @@ package struct Placement: RemotePart {
         }
         // A request that was sent before the removal, and not answered, is not newer than the removal.
         let isOwn = try db.unanswered("deletion", id).contains { $0.matches(item) }
-        // It may have been written in place: the provider has to find that it is not what was removed here. A new name shows why it has
-        // another metadata version; that of other content says nothing of what was removed here.
-        let isInPlace = parent == item.parentItemIdentifier.rawValue && name.utf8.elementsEqual(item.filename.utf8)
-        let mayBeWritten =
-            transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && !isOwn
-            && (isInPlace || version != item.itemVersion.contentVersion)
+        // It may have been written in place, also before or after it got a new name: the provider has to find that it is not what was
+        // removed here.
+        let mayBeWritten = transaction.versionsMayRepeat && kind == InodeKind.file.rawValue && !isOwn
         try db.updateDeletion(item, keepsVersion: mayBeWritten)
         // Only the provider knows whether two versions stand for two contents.
         if kind != InodeKind.directory.rawValue, version != item.itemVersion.contentVersion, !isOwn {
