@@ -56,20 +56,24 @@ extension RealMount {
             }
         }
 
-        @Test("FOLDER-17: while a deletion waits, another mode does not bring the file back, and a write does")
+        @Test("FOLDER-17: while a deletion waits, another mode or name does not bring the file back, and a write does")
         func deletionsThatWait() async throws {
-            try await Installation.mounted(["a": "alpha", "b": "beta"]) { yonder async throws in
+            try await Installation.mounted(["a": "alpha", "b": "beta", "c": "gamma", "e": "epsilon"]) {
+                yonder async throws in
                 #expect(try await text(yonder, "a") == "alpha")
                 #expect(try await text(yonder, "b") == "beta")
                 #expect(try await yonder.yonder("pause", "mount").status == 0)
-                try await yonder.shell("rm a b")
-                try await yonder.expectDone("chmod 600 \"$1/a\"", yonder.source.string)
+                try await yonder.shell("rm a b c e")
+                try await yonder.expectDone("chmod 600 \"$1/a\"; mv \"$1/e\" \"$1/f\"", yonder.source.string)
                 try await rewrite(yonder, "b", "BETA")
+                try await rewrite(yonder, "c", "GAMMA")
+                try await yonder.expectDone("mv \"$1/c\" \"$1/d\"", yonder.source.string)
                 #expect(try await yonder.yonder("resume", "mount").status == 0)
                 #expect(try await yonder.yonder("wait", "mount", "--timeout", "20").status == 0)
-                #expect(yonder.sourceText("a") == nil)
-                #expect(yonder.sourceText("b") == "BETA")
+                #expect(yonder.sourceText("a") == nil && yonder.sourceText("f") == nil)
+                #expect(yonder.sourceText("b") == "BETA" && yonder.sourceText("d") == "GAMMA")
                 #expect(try await eventually { try await text(yonder, "b") == "BETA" })
+                #expect(try await eventually { try await text(yonder, "d") == "GAMMA" })
                 #expect(!FileManager.default.fileExists(atPath: yonder["a"]))
             }
         }
