@@ -171,7 +171,6 @@ package struct ItemRemoval: RemotePart {
                     guard let row = level.directory?.id, rows.insert(row).inserted else { break }
                 }
                 if isOneEnough { break }
-                if isMovedIn(item, from: removed) { continue }
             }
             guard item.inode.kind == .directory, seen.insert(item.inode.number).inserted else { continue }
             levels.append(
